@@ -72,20 +72,47 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
     Raises:
         ConfigError: there are mistakes; the message has `where`, line and key of each.
     """
-    values, lines = strict_yaml.parse(text, where)
-    if not isinstance(values, dict):
-        raise ConfigError(
-            f"{where}: expected sections such as 'model:', got {type(values).__name__}"
-        )
-    locations = {path: f"{where}:{line}" for path, line in lines.items()}
+    values, locations = _parse_keys(text, where, "sections such as 'model:'")
     for assignment in settings:
         _apply_setting(values, assignment)
         key = assignment.partition("=")[0]
         locations[tuple(key.split("."))] = f"--set {key}"
+    return _validate(Config, values, where, locations)
+
+
+def parse_section(
+    section: type[SomeSection], text: str, where: str, replaced: Mapping[str, object]
+) -> SomeSection:
+    """Build a section from YAML text; the keys of `replaced` take the place of those in the text.
+
+    Raises:
+        ConfigError: there are mistakes; the message has `where`, line and key of each.
+    """
+    values, locations = _parse_keys(text, where, "keys and values")
+    replaced_locations = {(key,): f"--{key.replace('_', '-')}" for key in replaced}
+    return _validate(section, {**values, **replaced}, where, locations | replaced_locations)
+
+
+def _parse_keys(
+    text: str, where: str, expected: str
+) -> tuple[dict[str, Any], dict[tuple[str, ...], str]]:
+    """Return the values of a YAML mapping, and {key path: file:line}."""
+    values, lines = strict_yaml.parse(text, where)
+    if not isinstance(values, dict):
+        raise ConfigError(f"{where}: expected {expected}, got {type(values).__name__}")
+    return values, {path: f"{where}:{line}" for path, line in lines.items()}
+
+
+def _validate(
+    section: type[SomeSection],
+    values: Mapping[str, object],
+    where: str,
+    locations: dict[tuple[str, ...], str],
+) -> SomeSection:
     try:
-        return Config.model_validate(values)
+        return section.model_validate(values)
     except ValidationError as error:
-        messages = [_explain(e, where, locations) for e in error.errors()]
+        messages = [_explain(e, where, locations, section) for e in error.errors()]
         raise ConfigError("\n".join(dict.fromkeys(messages))) from error
 
 
@@ -129,6 +156,15 @@ def load_config(name: str, settings: Iterable[str] = ()) -> Config:
         ConfigError: the file cannot be read, or has mistakes; the message has line and key of each.
     """
     path = find_config(name)
+    return parse_config(read_yaml_file(path), str(path), settings)
+
+
+def read_yaml_file(path: Path) -> str:
+    """Return the text of a configuration file.
+
+    Raises:
+        ConfigError: the file cannot be read, is larger than 1 MiB, or is not UTF-8.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -136,11 +172,10 @@ def load_config(name: str, settings: Iterable[str] = ()) -> Config:
     if len(data) > MAX_CONFIG_BYTES:
         raise ConfigError(f"{path}: {len(data)} bytes is no configuration; the limit is 1 MiB")
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{line}: not valid UTF-8; save the file as UTF-8") from error
-    return parse_config(text, str(path), settings)
 
 
 def exchange_sides(config: Config) -> Config:

@@ -27,6 +27,7 @@ from nmt.cli import (
     prepare,
     report,
     score,
+    serve,
     shortlist,
     synthesize,
     train,
@@ -43,7 +44,7 @@ for command in (
     *(init.init, prepare.prepare, train.train, translate.translate, eval_bleu.eval_bleu),
     *(score.score, shortlist.shortlist, compare.compare, average.average, plan.plan),
     *(doctor.doctor, report.report, watch.watch, export.export, synthesize.synthesize),
-    *(distill.distill,),
+    *(distill.distill, serve.serve),
 ):
     app.command(cls=CommandWithGroups)(command)
 app.command("import", cls=CommandWithGroups)(import_model.import_model)

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from typing import Protocol
 
+from nmt.config import Config
 from nmt.data.text.sentences import split_sentences
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.run_directory import LoadedModel
-from nmt.stored_model import StoredModel
 from nmt.translation.line import (
     MAX_SOURCE_TOKENS,
     Alignment,
@@ -37,9 +37,19 @@ ENDS_WITHOUT_SPACE = re.compile("[。！？｡」』]$")
 NUMBERS_PER_LINE = 1 << 32
 
 
-def split_lines(
-    run: LoadedModel | StoredModel, lines: Sequence[Line], warn: Warn
-) -> list[list[Line]]:
+class TextSettings(Protocol):
+    """What a model, loaded or not, says about text."""
+
+    @property
+    def config(self) -> Config:
+        """The configuration of the run, which names the languages."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the run."""
+
+
+def split_lines(run: TextSettings, lines: Sequence[Line], warn: Warn) -> list[list[Line]]:
     """Split each line into sentences with ids and new numbers; none is too long for the model.
 
     Each sentence keeps the line's glossary and forbidden words; only the first keeps its terms and
@@ -49,7 +59,7 @@ def split_lines(
     return [list(_sentences(run, line, warn)) for line in lines]
 
 
-def _sentences(run: LoadedModel | StoredModel, line: Line, warn: Warn) -> Iterator[Line]:
+def _sentences(run: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
     sentences = [line.text]
     if has_words(line.text):  # a line without words is copied with its spaces
         _, text = run.tokenizer.source.divide_tags(line.text)

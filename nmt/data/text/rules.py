@@ -4,12 +4,11 @@ A rule is true of a pair that is to be left out. `cleaning.py` says which rules 
 """
 
 import difflib
-import functools
 from collections.abc import Callable
-from typing import Any
 
 import regex
 
+from nmt.data.text.language_identification import known_languages, rank_languages
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError, MissingExtraError
 
@@ -82,33 +81,24 @@ def other_language(languages: tuple[str, str]) -> Rule:
         ConfigError: py3langid does not know a language.
         MissingExtraError: py3langid is not installed.
     """
-    identifier = _identifier()
+    known = known_languages("data.cleaning.language")
     codes = [code.replace("-", "_").split("_")[0].lower() for code in languages]
     for code in codes:
-        if code not in identifier.labels:
+        if code not in known:
             raise ConfigError(
                 f"data.cleaning.language: py3langid does not know the language '{code}'; leave the "
-                f"rule out, or name one of {', '.join(sorted(identifier.labels))}"
+                f"rule out, or name one of {', '.join(sorted(known))}"
             )
 
     def is_other(pair: SentencePair) -> bool:
         for text, code in zip(pair, codes, strict=True):
-            ranked = identifier.rank(text.encode("utf-8", "replace").decode())
+            ranked = rank_languages(text)
             best, own = ranked[0][1], dict(ranked)[code]
             if own * _UNLIKELY_LANGUAGE < best:
                 return True
         return False
 
     return is_other
-
-
-@functools.cache
-def _identifier() -> Any:
-    try:
-        from py3langid import langid
-    except ImportError as error:
-        raise MissingExtraError("data.cleaning.language", "clean") from error
-    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
 
 
 def mojibake() -> Rule:

@@ -87,14 +87,18 @@ class SubwordModel:
         `threads` None: as many as make it faster.
         """
         threads = threads or min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
-        encode = functools.partial(self._processor.encode, add_eos=True, num_threads=threads)
         if not self.tags:
-            return list(encode(list(texts)))
+            return self._encode_plain(list(texts), threads)
         divided = [self.divide_tags(text) for text in texts]
-        rows: list[list[int]] = encode([text for _, text in divided])
+        rows = self._encode_plain([text for _, text in divided], threads)
         for row, (tags, _) in zip(rows, divided, strict=True):
             row[:0] = tags
         return rows
+
+    def _encode_plain(self, texts: list[str], threads: int) -> list[list[int]]:
+        if len(texts) == 1:  # without a thread, whose start takes longer than a sentence
+            return [self._processor.encode(texts[0], add_eos=True)]
+        return list(self._processor.encode(texts, add_eos=True, num_threads=threads))
 
     def divide_tags(self, text: str) -> tuple[list[int], str]:
         """Return the ids of the tags at the start of a text, and the text after them."""
@@ -110,8 +114,11 @@ class SubwordModel:
         kept = [[int(i) for i in row if i not in (PAD, BOS, EOS)] for row in ids]
         if self._hidden:
             return [self._decode_hidden(row) for row in kept]
-        # starting threads would take longer than decoding a batch
-        texts: list[str] = self._processor.decode(kept, num_threads=1) if kept else []
+        texts: list[str]
+        if len(kept) == 1 and kept[0]:  # without a thread, as in `encode`
+            texts = [self._processor.decode(kept[0])]
+        else:  # starting threads would take longer than decoding a batch
+            texts = self._processor.decode(kept, num_threads=1) if kept else []
         # at word level the unknown symbol includes a space, even at the start of a text
         return [text[1:] if text.startswith(" " + UNKNOWN) else text for text in texts]
 
