@@ -16,6 +16,7 @@ const panes = [source, target].map((area) => (
 const known = new Map(); // translations of sentences: {options, chosen: one of them, complete}
 let languages = [], settings = {}, timer;
 let job = { source: "", parts: [] }; // what is shown: parts are {start, text, entry of `known`}
+let settled = false; // whether the job is the one that the fields ask for, and is finished
 let current = 0; // the part in which the caret is
 let running = new AbortController(), sending = new AbortController();
 let kept = {}; // choices that outlive the page, unless the browser forbids it
@@ -23,7 +24,6 @@ try { kept = localStorage; } catch { /* private mode */ }
 
 const showError = (message) => (find("error").textContent = message);
 const showStatus = (message) => (find("status").textContent = message);
-const formatted = (number) => number.toLocaleString("en");
 
 async function call(path, body, signal) {
   const form = body instanceof FormData;
@@ -88,7 +88,7 @@ function chooseTarget(code) {
 }
 
 async function detect(text, signal) {
-  const candidates = await call("detect", { q: text }, signal);
+  const candidates = await call("detect", { q: text.slice(0, 2000) }, signal);
   const code = candidates.find(({ language }) => targetsOf(language).length)?.language;
   from.options[0].text = code ? `${nameOf(code)} (detected)` : nameOf("auto");
   if (!code) throw new Error("The language was not recognised; choose it from the list.");
@@ -140,16 +140,16 @@ function readGlossary() {
 }
 
 function textChanged(delay) {
-  const [length, limit] = [[...source.value].length, settings.charLimit];
   draw(panes[0], source.value, []);
-  find("count").textContent = formatted(length) + (limit > 0 ? ` / ${formatted(limit)}` : "");
-  find("count").classList.toggle("over", limit > 0 && length > limit);
+  const numbers = [source.value.length, source.maxLength].filter((number) => number >= 0);
+  find("count").textContent = numbers.map((number) => number.toLocaleString("en")).join(" / ");
   schedule(delay);
 }
 
 function schedule(delay = settings.frontendTimeout) {
   running.abort();
   clearTimeout(timer);
+  settled = false;
   timer = setTimeout(() => asNewest(translate), delay);
 }
 
@@ -157,12 +157,9 @@ function schedule(delay = settings.frontendTimeout) {
 
 async function translate(signal) {
   clearTimeout(timer);
+  settled = false;
   showStatus("");
   const text = source.value;
-  const over = [...text].length - settings.charLimit;
-  if (settings.charLimit > 0 && over > 0) {
-    throw new Error(`The text is ${formatted(over)} characters too long for this server.`);
-  }
   let code = from.value;
   if (code === "auto") code = text.trim() ? await detect(text, signal) : "";
   const asked = { source: code, target: to.value, terms: readGlossary() };
@@ -173,11 +170,12 @@ async function translate(signal) {
     return { ...part, entry: known.get(key) };
   });
   job = { ...asked, text, parts };
-  current = 0;
+  current = Math.max(0, Math.min(current, parts.length - 1));
   source.lang = code;
   for (const id of ["target", "spoken", "choices"]) find(id).lang = to.value;
   await complete(parts.filter(({ entry }) => !entry.options.length), 1, signal);
   show();
+  settled = true;
   find("spoken").textContent = target.value;
   if (!find("alternatives").hidden) await offer(signal);
 }
@@ -285,7 +283,7 @@ document.addEventListener("selectionchange", () => {
   highlight(pane, mark);
   const moved = mark.part !== current;
   current = mark.part;
-  if (moved && !find("alternatives").hidden && find("one").checked) asNewest(offer);
+  if (moved && !find("alternatives").hidden && find("one").checked) refreshAlternatives();
 });
 
 function moveByWord(event) {
@@ -333,8 +331,10 @@ function showChoices(entries) {
 function openAlternatives(open) {
   find("alternatives").hidden = !open;
   find("more").ariaExpanded = String(open);
-  if (open) asNewest(offer);
+  if (open) refreshAlternatives();
 }
+
+const refreshAlternatives = () => asNewest(settled ? offer : translate);
 
 // ---- files
 
@@ -409,7 +409,7 @@ on("swap", "click", swap);
 on("clear", "click", () => { source.value = ""; textChanged(0); source.focus(); });
 on("copy", "click", () => copyTranslation().catch(() => showError("The browser did not copy.")));
 on("more", "click", () => openAlternatives(find("alternatives").hidden));
-on("scope", "change", () => asNewest(offer));
+on("scope", "change", refreshAlternatives);
 on("glossary", "input", () => {
   kept[`glossary:${to.value}`] = find("glossary").value;
   schedule();
@@ -430,7 +430,8 @@ setTheme();
 asNewest(async () => {
   const paths = ["languages", "frontend/settings"];
   [languages, settings] = await Promise.all(paths.map((path) => call(path)));
-  const { keyRequired, language, supportedFilesFormat: formats } = settings;
+  const { charLimit, keyRequired, language, supportedFilesFormat: formats } = settings;
+  if (charLimit > 0) source.maxLength = charLimit;
   find("key-field").hidden = !keyRequired;
   find("file").accept = formats.join();
   find("formats").textContent = `(${formats.join(", ")})`;
