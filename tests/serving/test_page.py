@@ -78,7 +78,7 @@ def test_languages_are_swapped_with_their_texts_if_there_is_a_model(page: Any) -
     expect(page.locator("#target-language")).to_have_value("fr")
 
 
-def test_alternatives_of_a_sentence_and_of_the_text_replace_it(page: Any, api: StandIn) -> None:
+def test_the_alternatives_of_the_sentence_at_the_caret_replace_it(page: Any, api: StandIn) -> None:
     page.fill("#source", "One. Two.")
     expect_translation(page, "ONE. TWO.")
     assert all(body["n_best"] == 1 for body in api.asked("/v1/translate"))
@@ -92,11 +92,9 @@ def test_alternatives_of_a_sentence_and_of_the_text_replace_it(page: Any, api: S
     choices.nth(2).click()
     expect_translation(page, "ONE. 2 TWO.")
     assert choices.nth(2).get_attribute("aria-pressed") == "true"
-    page.get_by_label("The whole text").check()
-    choices.nth(1).click()
-    expect_translation(page, "ONE. 1 TWO. 1")
     page.locator("#source").press_sequentially(" Three.")
-    expect_translation(page, "ONE. 1 TWO. 1 THREE.")
+    expect_translation(page, "ONE. 2 TWO. THREE.")
+    expect(choices.first).to_have_text("THREE.")
     choices.first.focus()
     page.keyboard.press("Escape")
     expect(page.locator("#alternatives")).to_be_hidden()

@@ -180,7 +180,7 @@ async function translate(signal) {
   if (!find("alternatives").hidden) await offer(signal);
 }
 
-// Ask for the `count` best translations of each part, and show them as they come.
+// Ask for the `count` best translations of each part, and show first ones as they come.
 async function complete(parts, count, signal) {
   const { source, target, terms } = job;
   for (let at = 0; at < parts.length; at += BATCH) {
@@ -194,7 +194,7 @@ async function complete(parts, count, signal) {
       }
       entry.complete = count > 1;
     });
-    show();
+    if (count === 1) show();
   }
 }
 
@@ -283,7 +283,7 @@ document.addEventListener("selectionchange", () => {
   highlight(pane, mark);
   const moved = mark.part !== current;
   current = mark.part;
-  if (moved && !find("alternatives").hidden && find("one").checked) refreshAlternatives();
+  if (moved && !find("alternatives").hidden) openAlternatives(true);
 });
 
 function moveByWord(event) {
@@ -301,27 +301,18 @@ function moveByWord(event) {
 
 // ---- alternatives
 
+// Offer the alternatives of the sentence in which the caret is.
 async function offer(signal) {
-  const parts = job.parts.filter((_, index) => find("whole").checked || index === current);
-  find("scope").hidden = job.parts.length < 2;
-  await complete(parts.filter(({ entry }) => !entry.complete), CHOICES, signal);
-  showChoices(parts.map(({ entry }) => entry));
-}
-
-// Row n has the n-th alternative of each sentence, or its last one.
-function showChoices(entries) {
-  const place = ({ options }, row) => Math.min(row, options.length - 1);
-  const rows = Math.max(0, ...entries.map(({ options }) => options.length));
-  const buttons = Array.from({ length: rows }, (_, row) => {
-    const texts = entries.map((entry) => entry.options[place(entry, row)].text);
-    const pressed = entries.every((entry) => entry.chosen === place(entry, row));
-    const button = make("button", { type: "button", dir: "auto", textContent: texts.join(" ") });
-    button.ariaPressed = String(pressed);
+  const part = job.parts[current];
+  if (part && !part.entry.complete) await complete([part], CHOICES, signal);
+  const entry = part?.entry ?? { options: [] };
+  const buttons = entry.options.map(({ text }, place) => {
+    const button = make("button", { type: "button", dir: "auto", textContent: text });
+    button.ariaPressed = String(place === entry.chosen);
     button.onclick = () => {
-      for (const entry of entries) entry.chosen = place(entry, row);
+      for (const other of buttons) other.ariaPressed = String(other === button);
+      entry.chosen = place;
       show();
-      showChoices(entries);
-      find("choices").children[row].focus();
     };
     return button;
   });
@@ -331,10 +322,8 @@ function showChoices(entries) {
 function openAlternatives(open) {
   find("alternatives").hidden = !open;
   find("more").ariaExpanded = String(open);
-  if (open) refreshAlternatives();
+  if (open) asNewest(settled ? offer : translate);
 }
-
-const refreshAlternatives = () => asNewest(settled ? offer : translate);
 
 // ---- files
 
@@ -409,7 +398,6 @@ on("swap", "click", swap);
 on("clear", "click", () => { source.value = ""; textChanged(0); source.focus(); });
 on("copy", "click", () => copyTranslation().catch(() => showError("The browser did not copy.")));
 on("more", "click", () => openAlternatives(find("alternatives").hidden));
-on("scope", "change", refreshAlternatives);
 on("glossary", "input", () => {
   kept[`glossary:${to.value}`] = find("glossary").value;
   schedule();
