@@ -7,12 +7,11 @@ const MOST_KNOWN = 5000; // sentences whose translations the page remembers
 
 const find = (id) => document.getElementById(id);
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
-const [source, target] = [find("source"), find("target")];
-const [from, to] = [find("source-language"), find("target-language")];
 // The mirror of a text field lies behind it and holds its marks: {span, part, word, start, end}.
-const panes = [source, target].map((area) => (
-  { area, mirror: find(`${area.id}-mirror`), marks: [] }
-));
+const pane = (id) => ({ area: find(id), mirror: find(`${id}-mirror`), marks: [] });
+const panes = [pane("source"), pane("target")];
+const [source, target] = panes.map(({ area }) => area);
+const [from, to] = [find("source-language"), find("target-language")];
 const known = new Map(); // translations of sentences: {options, chosen: one of them, complete}
 let languages = [], settings = {}, timer;
 let job = { source: "", parts: [] }; // what is shown: parts are {start, text, entry of `known`}
@@ -55,7 +54,6 @@ async function asNewest(work) {
 }
 
 // ---- languages
-
 function nameOf(code) {
   if (code === "auto") return "Detect language";
   return languages.find((language) => language.code === code)?.name ?? code;
@@ -107,7 +105,6 @@ function swap() {
 }
 
 // ---- text
-
 // A full stop that may belong to an abbreviation ends no part: the server splits parts further, and
 // knows more. A word without a vowel is taken for an abbreviation, and so are some others.
 const ABBREVIATION = new RegExp(
@@ -154,7 +151,6 @@ function schedule(delay = settings.frontendTimeout) {
 }
 
 // ---- translation
-
 async function translate(signal) {
   clearTimeout(timer);
   settled = false;
@@ -220,7 +216,6 @@ function show() {
 }
 
 // ---- aligned words
-
 // Put marks behind a text: parts are {start, text, words}, words [first, end) in characters.
 function draw(pane, text, parts) {
   const root = document.createDocumentFragment();
@@ -300,14 +295,13 @@ function moveByWord(event) {
 }
 
 // ---- alternatives
-
 // Offer the alternatives of the sentence in which the caret is.
 async function offer(signal) {
   const part = job.parts[current];
   if (part && !part.entry.complete) await complete([part], CHOICES, signal);
   const entry = part?.entry ?? { options: [] };
   const buttons = entry.options.map(({ text }, place) => {
-    const button = make("button", { type: "button", dir: "auto", textContent: text });
+    const button = make("button", { dir: "auto", textContent: text });
     button.ariaPressed = String(place === entry.chosen);
     button.onclick = () => {
       for (const other of buttons) other.ariaPressed = String(other === button);
@@ -326,7 +320,6 @@ function openAlternatives(open) {
 }
 
 // ---- files
-
 async function translateFile(file) {
   const textContent = `${file.name}: being translated …`;
   const item = find("files").appendChild(make("li", { textContent }));
@@ -360,7 +353,6 @@ for (const type of ["dragover", "dragleave", "drop"]) {
 }
 
 // ---- buttons, keys, theme, start
-
 async function copyTranslation() {
   if (navigator.clipboard) await navigator.clipboard.writeText(target.value);
   else { // there is no clipboard without TLS
