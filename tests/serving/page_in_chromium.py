@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -130,10 +131,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Content-Security-Policy", "default-src 'self'")
         self.end_headers()
-        try:
+        with suppress(ConnectionError):  # the page aborted its request
             self.wfile.write(content)
-        except ConnectionError:
-            pass  # the page aborted its request
 
     def log_message(self, format: str, *args: object) -> None:
         pass

@@ -215,7 +215,9 @@ def test_a_text_is_no_longer_than_the_server_takes(page: Any, api: StandIn) -> N
     ],
 )
 def test_a_server_that_is_gone_is_an_error_as_well(page: Any, answer: Any, message: str) -> None:
-    page.route("**/v1/translate", lambda route: route.fulfill(**answer) if answer else route.abort())
+    page.route(
+        "**/v1/translate", lambda route: route.fulfill(**answer) if answer else route.abort()
+    )
     page.fill("#source", "a dog")
     expect(page.get_by_role("alert")).to_have_text(message)
 

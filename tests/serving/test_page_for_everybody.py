@@ -53,7 +53,9 @@ def test_text_of_either_direction_begins_on_its_side(page: Any) -> None:
     page.fill("#source", "The small dog.")
     page.select_option("#target-language", "ar")
     expect_translation(page, " ".join(ARABIC[:3]))
-    directions = page.eval_on_selector_all("textarea[id=source], #target", "all => all.map(each => getComputedStyle(each).direction)")
+    directions = page.eval_on_selector_all(
+        "textarea[id=source], #target", "all => all.map(each => getComputedStyle(each).direction)"
+    )
     assert directions == ["ltr", "rtl"]
     assert page.locator("#target").get_attribute("lang") == "ar"
     page.focus("#target")
