@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-pytest_plugins = ["tests.marian_models", "tests.stand_in_models", "tests.data.corpora.site"]
+pytest_plugins = [
+    "tests.marian_models",
+    "tests.stand_in_models",
+    "tests.data.corpora.site",
+    "tests.serving.page_in_chromium",
+]
 PROJECT = Path(__file__).resolve().parent.parent
 
 
