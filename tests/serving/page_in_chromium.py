@@ -29,7 +29,7 @@ OPTIONS = [
 ]
 HARMLESS = ("debug", "verbose", "error: Failed to load resource")
 """what Chromium logs for a field of a password outside a form, and for answers that are errors"""
-NAMES = {"en": "English", "de": "German", "fr": "French", "ar": "Arabic"}
+NAMES = {"en": "English", "de": "German", "fr": "French"}
 TARGETS = {"en": ["de", "fr", "ar"], "de": ["en"]}
 ARABIC = ["الكلب", "الصغير", "يقرأ", "كتابا"]
 

@@ -54,9 +54,12 @@ async function asNewest(work) {
 }
 
 // ---- languages
+const NAMES = new Intl.DisplayNames("en", { type: "language" });
+
 function nameOf(code) {
   if (code === "auto") return "Detect language";
-  return languages.find((language) => language.code === code)?.name ?? code;
+  const listed = languages.find((language) => language.code === code)?.name;
+  try { return listed ?? NAMES.of(code); } catch { return code; } // it is no code of a language
 }
 
 function targetsOf(code) {
