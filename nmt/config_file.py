@@ -1,4 +1,4 @@
-"""Reads a recipe from YAML, applies `--set`, and writes it back.
+"""Reads a recipe from YAML, applies `--set`, exchanges its two sides, and writes it back.
 
 `nmt train --config C` reads a file of five sections and a seed into one `Config`. A mistake is an
 error with file, line and key; for an unknown key it also names the nearest known one.
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from nmt import strict_yaml
-from nmt.config import Config
+from nmt.config import Config, TextPair
 from nmt.errors import ConfigError
 
 MAX_CONFIG_BYTES = 1 << 20  # 1 MiB
@@ -141,6 +141,54 @@ def load_config(name: str, settings: Iterable[str] = ()) -> Config:
         line = data[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{line}: not valid UTF-8; save the file as UTF-8") from error
     return parse_config(text, str(path), settings)
+
+
+def exchange_sides(config: Config) -> Config:
+    """Return the recipe of the opposite direction: source and target of its texts change places.
+
+    The entries of data.synthetic stay as they are: each is a folder of one direction.
+
+    Raises:
+        ConfigError: a training text has tags, which would name the wrong language afterwards.
+    """
+    data, tokenizer = config.data, config.tokenizer
+    if any(text.tags for text in data.train):
+        raise ConfigError(
+            "--backward exchanges source and target, but data.train has tags, which may name the "
+            "language of the target; write a recipe of its own for the opposite direction"
+        )
+    held_out = {name: getattr(data, name) for name in ("validation", "test")}
+    changes = {
+        "source_language": data.target_language,
+        "target_language": data.source_language,
+        "train": [_exchanged(text) for text in data.train],
+        **{name: text and _exchanged(text) for name, text in held_out.items()},
+        "cleaning": data.cleaning.model_copy(
+            update={
+                "source_script": data.cleaning.target_script,
+                "target_script": data.cleaning.source_script,
+            }
+        ),
+    }
+    if tokenizer.target_model:
+        models = {"model": tokenizer.target_model, "target_model": tokenizer.model}
+        tokenizer = tokenizer.model_copy(update=models)
+    return config.model_copy(
+        update={"data": data.model_copy(update=changes), "tokenizer": tokenizer}
+    )
+
+
+def _exchanged(text: TextPair) -> TextPair:
+    """Return the text with its target as source.
+
+    A field that is not given is column 1 or 2 of a table, or the key that names the language.
+    """
+    source_field, target_field = text.source_field, text.target_field
+    if text.file is not None and {".tsv", ".tab", ".txt"} & set(Path(text.file).suffixes):
+        source_field, target_field = source_field or 1, target_field or 2
+    sides = {"source": text.target, "target": text.source}
+    fields = {"source_field": target_field, "target_field": source_field}
+    return text.model_copy(update=sides | fields)
 
 
 def dump_config(config: Config) -> str:

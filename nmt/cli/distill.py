@@ -59,7 +59,7 @@ def distill(
     from nmt.data.text.pair_folder import folder_text
     from nmt.training.train import train
 
-    run_dir = options.run_dir or Path("runs") / recipe.path.stem
+    run_dir = options.run_dir or Path("runs") / recipe.name
     folder = options.text or run_dir.with_name(f"{run_dir.name}-text")
     teacher = make_translator(options.teacher, compute, search)
     config = _with_text_of(teacher, recipe.read())

@@ -44,7 +44,7 @@ def schedule(recipe: RecipeOptions, output: OutputOption = None) -> None:
     """
     from nmt.report.plots import plot_schedule
 
-    stem = output or Path(f"{recipe.path.stem}-schedule")
+    stem = output or Path(f"{recipe.name}-schedule")
     print(*plot_schedule(recipe.load(), stem), sep="\n")
 
 

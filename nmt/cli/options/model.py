@@ -39,6 +39,9 @@ class RecipeOptions:
     config: str
     """A YAML file, or the name of a bundled recipe."""
     settings: SettingsOption = None
+    backward: Annotated[bool, typer.Option("--backward")] = False
+    """Exchange source and target of the recipe: its model translates back, as `nmt synthesize`
+    needs it."""
 
     def load(self, *more: str) -> "Config":
         """Read the recipe, with what it inherits from `training.initialize_from`.
@@ -59,16 +62,17 @@ class RecipeOptions:
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.
         """
-        from nmt.config_file import load_config
+        from nmt.config_file import exchange_sides, load_config
 
-        return load_config(self.config, [*(self.settings or []), *more])
+        config = load_config(self.config, [*(self.settings or []), *more])
+        return exchange_sides(config) if self.backward else config
 
     @property
-    def path(self) -> Path:
-        """The YAML file of the recipe."""
+    def name(self) -> str:
+        """The name of the recipe's file without its ending; with `-backward` for --backward."""
         from nmt.config_file import find_config
 
-        return find_config(self.config)
+        return find_config(self.config).stem + ("-backward" if self.backward else "")
 
 
 @dataclass(frozen=True)
