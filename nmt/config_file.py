@@ -157,12 +157,11 @@ def exchange_sides(config: Config) -> Config:
             "--backward exchanges source and target, but data.train has tags, which may name the "
             "language of the target; write a recipe of its own for the opposite direction"
         )
-    held_out = {name: getattr(data, name) for name in ("validation", "test")}
+    texts = {"train": data.train, "validation": data.validation, "test": data.test}
     changes = {
         "source_language": data.target_language,
         "target_language": data.source_language,
-        "train": [_exchanged(text) for text in data.train],
-        **{name: text and _exchanged(text) for name, text in held_out.items()},
+        **{name: list(map(_exchanged, each)) for name, each in texts.items()},
         "cleaning": data.cleaning.model_copy(
             update={
                 "source_script": data.cleaning.target_script,

@@ -335,7 +335,7 @@ def test_a_recipe_read_backward_has_source_and_target_exchanged_everywhere() -> 
         TextPair(file="c.jsonl"),  # its keys are the languages
         TextPair(file="d.jsonl", source_field="to", target_field="from"),
     ]
-    assert backward.data.validation == TextPair(source="v.ru", target="v.en")
+    assert backward.data.validation == [TextPair(source="v.ru", target="v.en")]
     assert backward.data.cleaning.source_script == "Cyrillic"
     assert backward.data.cleaning.target_script is None
     assert backward.tokenizer.models == ["ru.model", "en.model"]
