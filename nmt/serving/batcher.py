@@ -28,6 +28,8 @@ FEWEST_TOKENS = 512
 """a batch may have so many even if the rate is lower, which it is if the first batch was slow"""
 DECAY = 0.8
 """weight of an earlier batch in the rate, for each batch after it"""
+CHARACTERS_PER_TOKEN = 4
+"""of text that is not encoded yet"""
 SORTED_TOGETHER = 256
 """segments of one request that are sorted by length, so that those of a batch are alike"""
 
@@ -100,7 +102,7 @@ class Batcher:
             raise busy()
         loop = asyncio.get_running_loop()
         segments = [
-            Segment(line, loop.create_future(), max(len(line.ids or ()), SHORTEST_COUNTED))
+            Segment(line, loop.create_future(), max(_tokens(line), SHORTEST_COUNTED))
             for line in lines
         ]
         queue = self._queues.setdefault(lane, _Queue())
@@ -210,6 +212,11 @@ class Batcher:
         """Return about how many source tokens a slot translates in a second."""
         tokens, seconds = self._rates.get(lane.kind_of_model, (0.0, 0.0))
         return tokens / seconds if seconds else FIRST_RATE
+
+
+def _tokens(line: Line) -> int:
+    """Return the number of source tokens; of a paragraph, which is not encoded yet, about so."""
+    return len(line.text) // CHARACTERS_PER_TOKEN if line.ids is None else len(line.ids)
 
 
 def _cut(segments: list[Segment], count: int, tokens: int) -> list[list[Segment]]:

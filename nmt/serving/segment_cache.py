@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from nmt.serving.engine import SearchKind
 from nmt.translation.line import Line, Translation
+from nmt.translation.spans import Span
 
 LONGEST_TEXT = 1000
 """characters; longer segments are rarely asked for twice, and would fill the memory"""
@@ -17,6 +18,7 @@ class SegmentKey(NamedTuple):
     """of the model"""
     kind: SearchKind
     text: str
+    protected: tuple[Span, ...] = ()
 
 
 class SegmentCache:
@@ -31,7 +33,7 @@ class SegmentCache:
 
     def get(self, digest: str, kind: SearchKind, line: Line) -> list[Translation] | None:
         """Return the translations of a segment, best first; None: they are not known."""
-        key = SegmentKey(digest, kind, line.text)
+        key = SegmentKey(digest, kind, line.text, line.protected)
         translations = self._found.get(key)
         if translations is not None:
             self._found.move_to_end(key)
@@ -43,6 +45,6 @@ class SegmentCache:
         """Keep the translations of a segment without constraints; the oldest give way."""
         if line.terminology or len(line.text) > LONGEST_TEXT or not self._capacity:
             return
-        self._found[SegmentKey(digest, kind, line.text)] = translations
+        self._found[SegmentKey(digest, kind, line.text, line.protected)] = translations
         if len(self._found) > self._capacity:
             self._found.popitem(last=False)

@@ -11,6 +11,7 @@ from nmt.translation.line import Line, Terminology, Translation, tagged
 Span = tuple[int, int]
 """offset of the first character, and of the one after the last"""
 _WORD = re.compile(r"\S+")
+_PARAGRAPH = re.compile(r"\S(?:[^\n]*\S)?")
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,28 @@ class SegmentedText:
                 if terminology and terminology.prefix:
                     terminology = replace(terminology, prefix="")
         return cls(text, spans, lines)
+
+    @classmethod
+    def paragraphs(
+        cls, text: str, direction: Direction, terminology: Terminology | None = None
+    ) -> "SegmentedText":
+        """Cut a text at its line ends alone: the pipeline splits each line into sentences.
+
+        The constraints hold for each line, but only the first one has the beginning.
+        """
+        spans: list[Span] = []
+        lines: list[Line] = []
+        for found in _PARAGRAPH.finditer(text):
+            spans.append(found.span())
+            lines.append(Line(0, tagged(found[0], direction.tag), terminology))
+            if terminology and terminology.prefix:
+                terminology = replace(terminology, prefix="")
+        return cls(text, spans, lines)
+
+    @classmethod
+    def of_line(cls, line: Line) -> "SegmentedText":
+        """Take a line as the only segment of its text."""
+        return cls(line.text, [(0, len(line.text))], [line])
 
     def join(self, translations: Sequence[str]) -> tuple[str, list[Span]]:
         """Put the translations of the sentences in their places: the text, and where they stand."""

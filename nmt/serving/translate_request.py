@@ -10,12 +10,14 @@ from nmt.serving.answers import RequestError
 from nmt.serving.batcher import Batcher, Lane, Segment
 from nmt.serving.detection import detect
 from nmt.serving.engine import SearchKind
+from nmt.serving.html import HtmlTranslation, visible_text
 from nmt.serving.languages import known_code
 from nmt.serving.models import Direction, LoadedVersion, Models
 from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
 from nmt.serving.segments import AlignedWords, SegmentedText, align_text
 from nmt.translation.line import Line, Terminology, Translation
+from nmt.translation.markup import tagged_line, without_tag
 
 LONG_TEXT = 20_000
 """characters that are cut into segments in a thread, because that takes milliseconds"""
@@ -31,6 +33,10 @@ class Asked:
     """translations of each text; there are fewer if the beam holds fewer"""
     alignments: bool = False
     terminology: Terminology | None = None
+    protects: bool = False
+    """whether addresses, placeholders and patterns of the settings stay as they are"""
+    is_html: bool = False
+    """whether the texts are HTML, which has one translation, without alignments"""
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,7 @@ class TranslationService:
     ) -> None:
         self.models = models
         self._batcher, self._cache, self._operations = batcher, cache, operations
+        self._html = HtmlTranslation()
 
     async def translate(
         self,
@@ -80,7 +87,8 @@ class TranslationService:
         """
         if asked.source != "auto":
             return await self._translate(texts, asked, client, finished)
-        detected = [self._detect(text, asked.target) for text in texts]
+        visible = map(visible_text, texts) if asked.is_html else texts
+        detected = [self._detect(text, asked.target) for text in visible]
         by_source: dict[str, list[int]] = {}
         for i, guess in enumerate(detected):
             by_source.setdefault(str(guess["language"]), []).append(i)
@@ -123,8 +131,9 @@ class TranslationService:
                 "allows neither alignments nor terms, forbidden words and beginnings; leave them "
                 "out",
             )
+        only = Asked("", "", protects=asked.protects, is_html=asked.is_html)
         for direction in pivots:
-            found = await self._through(direction, texts, Asked("", ""), client, None)
+            found = await self._through(direction, texts, only, client, None)
             texts = [each.text for each in found]
         found = await self._through(last, texts, asked, client, finished)
         name = "+".join(direction.model.name for direction in route)
@@ -142,15 +151,46 @@ class TranslationService:
         started = loop.time()
         model = direction.model
         async with self.models.use(model) as loaded:
+            if asked.is_html:
+                return [
+                    await self._of_html(text, loaded, direction, asked, client) for text in texts
+                ]
             n_best = min(asked.n_best, loaded.beam_size)
-            cut = [await _split(text, loaded, direction, asked.terminology) for text in texts]
-            kind = SearchKind(n_best, asked.alignments, bool(asked.terminology))
+            if asked.protects:
+                cut = [SegmentedText.paragraphs(t, direction, asked.terminology) for t in texts]
+            else:
+                cut = [await _split(text, loaded, direction, asked.terminology) for text in texts]
+            kind = SearchKind(
+                n_best,
+                asked.alignments,
+                bool(asked.terminology),
+                has_paragraphs=asked.protects,
+                protects=asked.protects,
+            )
             search = _Search(Lane(model.name, loaded.version, kind), cut, client, finished)
             cached = await self._run(search)
         seconds = loop.time() - started
         self._operations.count_translation(model.name, len(search.places), cached, seconds)
         is_tagged = bool(direction.tag)
         return [_join(cut[i], search.of_text(i), asked, is_tagged) for i in range(len(cut))]
+
+    async def _of_html(
+        self, html: str, loaded: LoadedVersion, direction: Direction, asked: Asked, client: str
+    ) -> TranslatedText:
+        """Translate a page; the constraints hold for each of its texts."""
+        tag = direction.tag
+
+        async def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+            kind = SearchKind(1, with_links, bool(asked.terminology), True, asked.protects)
+            tagged = [
+                replace(tagged_line(line, tag), terminology=asked.terminology) for line in lines
+            ]
+            lane = Lane(direction.model.name, loaded.version, kind)
+            search = _Search(lane, [SegmentedText.of_line(line) for line in tagged], client, None)
+            await self._run(search)
+            return [without_tag(search.found[i, 0][0], len(tag)) for i in range(len(tagged))]
+
+        return TranslatedText(await self._html.translate(html, translate), 0.0)
 
     async def _run(self, search: "_Search") -> int:
         """Find the translations of all segments, and return how many were in the cache."""

@@ -52,8 +52,8 @@ class TranslationBody(BaseModel):
     """words and phrases that no translation may have"""
     prefix: str = Field("", max_length=1000)
     """how each translation begins"""
-    protect: bool | list[str] = False
-    """whether addresses and placeholders stay as they are; or own regular expressions"""
+    protect: bool = False
+    """whether addresses, placeholders and what the server's settings name stay as they are"""
     stream: bool = False
     """whether each sentence is sent as soon as it is translated, as server-sent events"""
 
@@ -67,7 +67,16 @@ class TranslationBody(BaseModel):
 
         Raises:
             DataError: a term is blank, or also forbidden.
+            RequestError: more is asked of HTML than it has.
         """
+        if self.format == "html" and (
+            self.n_best > 1 or self.scores or self.alignments or self.prefix or self.stream
+        ):
+            raise RequestError(
+                400,
+                "format html has one translation and goes without n_best, scores, alignments, "
+                "prefix and stream; leave them out",
+            )
         for text in (
             *self.forbidden,
             self.prefix,
@@ -82,6 +91,8 @@ class TranslationBody(BaseModel):
             self.n_best,
             alignments=self.alignments,
             terminology=terminology or None,
+            protects=self.protect,
+            is_html=self.format == "html",
         )
 
 
