@@ -1,4 +1,4 @@
-"""Translates files of text and subtitles, and keeps the results until they are fetched."""
+"""Translates files of text, HTML and subtitles, and keeps the results until they are fetched."""
 
 import re
 import secrets
@@ -23,6 +23,7 @@ from nmt.serving.translate_request import Asked
 KEPT_SECONDS = 3600.0
 TYPES = {
     ".txt": "text/plain; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
     ".srt": "application/x-subrip; charset=utf-8",
 }
 Translate = Callable[[Sequence[str]], Awaitable[list[str]]]
@@ -76,12 +77,13 @@ def files_router(server: Server) -> APIRouter:
         check_characters(text, "the file")
         client = server.admit(request, body.api_key, [text])
 
+        suffix = Path(name).suffix.lower()
+        asked = Asked(body.source, body.target, is_html=suffix == ".html")
+
         async def translate(texts: Sequence[str]) -> list[str]:
-            asked = Asked(body.source, body.target)
             return [each.text for each in await server.service.translate(texts, asked, client)]
 
-        is_subtitles = name.lower().endswith(".srt")
-        found = await (translate_subtitles if is_subtitles else translate_text)(text, translate)
+        found = await (translate_subtitles if suffix == ".srt" else translate_text)(text, translate)
         stored = store.write(name, body.target, found)
         return {"translatedFileUrl": f"{request.base_url}download_file/{stored}"}
 

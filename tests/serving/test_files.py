@@ -69,7 +69,7 @@ def test_subtitles_keep_numbers_times_and_lines(client: TestClient, end: str) ->
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.pdf", b"", "files of this type are not translated; .txt, .srt are"),
+        ("a.pdf", b"", "files of this type are not translated; .txt, .html, .srt are"),
         ("a.txt", b"\xff", "the file is not UTF-8"),
         ("a.txt", b"a\0b", "the file holds the character NUL"),
     ],
