@@ -109,7 +109,6 @@ class CleaningJob:
     def of(cls, config: Config, splits: Splits) -> "CleaningJob":
         """Read the validation and test set if they must be compared with the training text."""
         data, held_out = config.data, None
-        augmenter = Augmenter(data.augmentation, config.seed)
         words = data.cleaning.held_out_words
         if words or data.synthetic:
             texts = (ParallelText(text, data.languages) for text in splits.held_out)
@@ -120,6 +119,7 @@ class CleaningJob:
             is_synthetic = number >= len(splits.train) - len(data.synthetic)
             compared = held_out if words or is_synthetic else None
             tags = tuple(spell_tag(tag) for tag in text.tags)
+            augmenter = Augmenter(data.augmentation, f"{config.seed} {number}")
             rules.append(TextRules(data.cleaning, data.languages, compared, tags, augmenter))
         return cls(splits.train, rules, held_out)
 

@@ -4,13 +4,15 @@ People write headlines in capitals and make typing errors, and most training tex
 model that has never seen them translates them badly (Belinkov and Bisk, 2018, arXiv 1711.02173).
 OpusTrainer (Bogoychev et al., 2023, arXiv 2311.14838) changes pairs anew each time they are read,
 each kind of change with a probability of its own. Here the ids of a text are prepared once, so a
-pair is drawn once, by the seed and the number of its line, and its changed form replaces it.
+pair is drawn once, by a seed and the number of its line, and its changed form replaces it.
 """
 
+import functools
 import hashlib
 import random
 import string
 from dataclasses import dataclass
+from itertools import accumulate
 
 import regex
 
@@ -36,10 +38,17 @@ _NEIGHBOURS = {
 
 @dataclass(frozen=True)
 class Augmenter:
-    """Changes the pairs of a text; equal settings, seeds and lines give equal changes."""
+    """Changes the pairs of a text; equal rates, seeds and lines give equal changes."""
 
     rates: AugmentationConfig = AugmentationConfig()
-    seed: int = 1
+    seed: str = ""
+    """another one for each text, so that it is not the same lines of all that are changed"""
+
+    @functools.cached_property
+    def _sums(self) -> dict[str, float]:
+        """The sum of the rates up to each kind, in order, without kinds that never occur."""
+        rates = {kind: getattr(self.rates, kind) for kind in KINDS if getattr(self.rates, kind)}
+        return dict(zip(rates, accumulate(rates.values()), strict=True))
 
     def __call__(self, pair: SentencePair, line: int) -> tuple[SentencePair, str | None]:
         """Return the pair of a line as it is to be learnt, and which of `KINDS` has changed it.
@@ -47,14 +56,12 @@ class Augmenter:
         A pair has one change at most. One that the drawn change would leave as it is, or empty, is
         returned with None.
         """
-        if not self.rates.total:
+        if not self._sums:
             return pair, None
         digest = hashlib.blake2b(f"{self.seed} {line}".encode(), digest_size=8).digest()
         drawn = int.from_bytes(digest)
-        share = drawn / 2**64
-        for kind in KINDS:
-            share -= getattr(self.rates, kind)
-            if share < 0:
+        for kind, rates in self._sums.items():
+            if drawn / 2**64 < rates:
                 changed = change(pair, kind, random.Random(drawn))
                 return (pair, None) if changed == pair else (changed, kind)
         return pair, None
