@@ -28,8 +28,6 @@ FEWEST_TOKENS = 512
 """a batch may have so many even if the rate is lower, which it is if the first batch was slow"""
 DECAY = 0.8
 """weight of an earlier batch in the rate, for each batch after it"""
-CHARACTERS_PER_TOKEN = 4
-"""of text that is not encoded yet"""
 SORTED_TOGETHER = 256
 """segments of one request that are sorted by length, so that those of a batch are alike"""
 
@@ -49,7 +47,7 @@ class Lane(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Segment:
+class QueuedSegment:
     """A sentence that waits or is translated; its future gets the translations, best first."""
 
     line: Line
@@ -62,9 +60,9 @@ class Segment:
 class _Queue:
     """The waiting segments of a lane, by client: the first client gives the next one."""
 
-    clients: "OrderedDict[str, deque[Segment]]" = field(default_factory=OrderedDict)
+    clients: "OrderedDict[str, deque[QueuedSegment]]" = field(default_factory=OrderedDict)
 
-    def next(self) -> Segment | None:
+    def next(self) -> QueuedSegment | None:
         """Take a segment of the first client, who is then the last one; None: there is none."""
         while self.clients:
             client, segments = self.clients.popitem(last=False)
@@ -92,7 +90,7 @@ class Batcher:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def submit(self, lane: Lane, client: str, lines: Sequence[Line]) -> list[Segment]:
+    def submit(self, lane: Lane, client: str, lines: Sequence[Line]) -> list[QueuedSegment]:
         """Let segments wait for their translation.
 
         Raises:
@@ -102,7 +100,7 @@ class Batcher:
             raise busy()
         loop = asyncio.get_running_loop()
         segments = [
-            Segment(line, loop.create_future(), max(_tokens(line), SHORTEST_COUNTED))
+            QueuedSegment(line, loop.create_future(), max(len(line.ids or ()), SHORTEST_COUNTED))
             for line in lines
         ]
         queue = self._queues.setdefault(lane, _Queue())
@@ -116,7 +114,7 @@ class Batcher:
         self._schedule()
         return segments
 
-    def cancel(self, segments: Sequence[Segment]) -> None:
+    def cancel(self, segments: Sequence[QueuedSegment]) -> None:
         """Take segments out of the queue; those in a batch are finished for nobody."""
         for segment in segments:
             if segment.is_waiting:
@@ -156,13 +154,13 @@ class Batcher:
             if queue.clients:
                 self._queues[lane] = queue
 
-    def _draw(self, lane: Lane, queue: _Queue) -> list[list[Segment]]:
+    def _draw(self, lane: Lane, queue: _Queue) -> list[list[QueuedSegment]]:
         """Take the next segments of a lane, for its share of the free slots, as batches."""
         slots = max(1, self._free // (1 + len(self._queues)))
         # no slot takes so many segments that another one has nothing to do
         most = slots * math.ceil((self._waiting + self._running) / self._compute.slots)
         of_batch = max(FEWEST_TOKENS, self._rate(lane) * self._settings.batch_seconds)
-        drawn: list[Segment] = []
+        drawn: list[QueuedSegment] = []
         tokens = 0
         while len(drawn) < most and tokens < slots * of_batch and (segment := queue.next()):
             segment.is_waiting = False
@@ -172,7 +170,7 @@ class Batcher:
         drawn.sort(key=lambda segment: segment.tokens)
         return _cut(drawn, slots, tokens)
 
-    async def _run(self, lane: Lane, segments: list[Segment]) -> None:
+    async def _run(self, lane: Lane, segments: list[QueuedSegment]) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
@@ -188,7 +186,7 @@ class Batcher:
             self._gathering_since = loop.time()
             self._schedule()
 
-    async def _translate(self, lane: Lane, segments: list[Segment]) -> None:
+    async def _translate(self, lane: Lane, segments: list[QueuedSegment]) -> None:
         """Translate a batch; one that fails is halved, until what fails stands alone."""
         lines = [segment.line for segment in segments]
         try:
@@ -214,14 +212,9 @@ class Batcher:
         return tokens / seconds if seconds else FIRST_RATE
 
 
-def _tokens(line: Line) -> int:
-    """Return the number of source tokens; of a paragraph, which is not encoded yet, about so."""
-    return len(line.text) // CHARACTERS_PER_TOKEN if line.ids is None else len(line.ids)
-
-
-def _cut(segments: list[Segment], count: int, tokens: int) -> list[list[Segment]]:
+def _cut(segments: list[QueuedSegment], count: int, tokens: int) -> list[list[QueuedSegment]]:
     """Cut segments into up to `count` batches of about equally many tokens; none is empty."""
-    batches: list[list[Segment]] = []
+    batches: list[list[QueuedSegment]] = []
     done = 0
     for segment in segments:
         if not batches or done >= tokens * len(batches) / count:

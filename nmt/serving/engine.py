@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.checkpoint_files import MANIFEST, WEIGHTS
-from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.errors import CheckpointError
 from nmt.run_directory import find_run, weights_folder
 from nmt.serving.settings import ServerSettings
@@ -57,10 +56,6 @@ class SearchKind:
     alignments: bool = False
     constrained: bool = False
     """whether its segments have terms, forbidden words or a beginning, which take longer"""
-    has_paragraphs: bool = False
-    """whether its segments are paragraphs, which the pipeline itself splits into sentences"""
-    protects: bool = False
-    """whether addresses, placeholders and the patterns of the settings stay as they are"""
 
 
 class Engine:
@@ -114,13 +109,7 @@ class Engine:
         pipeline = self._pipelines.get(key)
         if pipeline is None:
             self.load(version)
-            patterns = [*USUAL_PATTERNS, *self._settings.protect] if kind.protects else []
-            request = TranslationRequest(
-                kind.n_best,
-                document=kind.has_paragraphs,
-                protected=ProtectedText(patterns),
-                alignments=kind.alignments,
-            )
+            request = TranslationRequest(n_best=kind.n_best, alignments=kind.alignments)
             pipeline = self._translators[version.digest].pipeline(request)
             self._pipelines[key] = pipeline
         return pipeline

@@ -1,4 +1,4 @@
-"""Translates files of text, HTML and subtitles, and keeps the results until they are fetched."""
+"""Translates files of text, subtitles and HTML, and keeps the results until they are fetched."""
 
 import re
 import secrets
@@ -77,13 +77,13 @@ def files_router(server: Server) -> APIRouter:
         check_characters(text, "the file")
         client = server.admit(request, body.api_key, [text])
 
-        suffix = Path(name).suffix.lower()
-        asked = Asked(body.source, body.target, is_html=suffix == ".html")
+        kind = Path(name).suffix.lower()
 
         async def translate(texts: Sequence[str]) -> list[str]:
+            asked = Asked(body.source, body.target, is_html=kind == ".html")
             return [each.text for each in await server.service.translate(texts, asked, client)]
 
-        found = await (translate_subtitles if suffix == ".srt" else translate_text)(text, translate)
+        found = await (translate_subtitles if kind == ".srt" else translate_text)(text, translate)
         stored = store.write(name, body.target, found)
         return {"translatedFileUrl": f"{request.base_url}download_file/{stored}"}
 

@@ -28,7 +28,7 @@ class TranslateBody(BaseModel):
     """the code of the language to translate into"""
     format: Literal["text", "html"] = "text"
     alternatives: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] = 0
-    """how many other translations are wanted; there may be fewer, and HTML has none"""
+    """how many other translations are wanted; there may be fewer"""
     api_key: str | None = None
 
 
@@ -108,8 +108,7 @@ async def _translate(server: Server, request: Request, body: TranslateBody) -> d
     texts = [body.q] if isinstance(body.q, str) else body.q
     server.check_texts(texts, "q")
     client = server.admit(request, body.api_key, texts)
-    is_html = body.format == "html"
-    asked = Asked(body.source, body.target, 1 + body.alternatives, is_html=is_html)
+    asked = Asked(body.source, body.target, body.format == "html", 1 + body.alternatives)
     found = await server.service.translate(texts, asked, client)
     answer: dict[str, list[Any]] = {"translatedText": [text.text for text in found]}
     if body.source == "auto":

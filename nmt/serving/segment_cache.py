@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from nmt.serving.engine import SearchKind
 from nmt.translation.line import Line, Translation
-from nmt.translation.spans import Span
 
 LONGEST_TEXT = 1000
 """characters; longer segments are rarely asked for twice, and would fill the memory"""
@@ -18,7 +17,6 @@ class SegmentKey(NamedTuple):
     """of the model"""
     kind: SearchKind
     text: str
-    protected: tuple[Span, ...] = ()
 
 
 class SegmentCache:
@@ -33,7 +31,9 @@ class SegmentCache:
 
     def get(self, digest: str, kind: SearchKind, line: Line) -> list[Translation] | None:
         """Return the translations of a segment, best first; None: they are not known."""
-        key = SegmentKey(digest, kind, line.text, line.protected)
+        if not _is_kept(line):
+            return None
+        key = SegmentKey(digest, kind, line.text)
         translations = self._found.get(key)
         if translations is not None:
             self._found.move_to_end(key)
@@ -42,9 +42,14 @@ class SegmentCache:
     def put(
         self, digest: str, kind: SearchKind, line: Line, translations: list[Translation]
     ) -> None:
-        """Keep the translations of a segment without constraints; the oldest give way."""
-        if line.terminology or len(line.text) > LONGEST_TEXT or not self._capacity:
+        """Keep the translations of a segment; those that were used least recently give way."""
+        if not self._capacity or not _is_kept(line):
             return
-        self._found[SegmentKey(digest, kind, line.text, line.protected)] = translations
+        self._found[SegmentKey(digest, kind, line.text)] = translations
         if len(self._found) > self._capacity:
             self._found.popitem(last=False)
+
+
+def _is_kept(line: Line) -> bool:
+    """Return whether the translation of a line depends on its text alone, which is short."""
+    return not line.terminology and not line.hidden and len(line.text) <= LONGEST_TEXT

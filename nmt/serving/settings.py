@@ -42,10 +42,6 @@ class ServerSettings(Section):
     reload_seconds: Seconds = 5.0
     """how often the runs are looked at for new weights, and the file of keys for new keys"""
 
-    protect: list[str] = []
-    """regular expressions: text that stays as it is, beside addresses and placeholders, in requests
-    with `protect`"""
-
     wait_milliseconds: float = Field(3.0, ge=0, le=1000)
     """how long a segment waits for others to join it while something else is translated"""
     batch_seconds: Seconds = 0.5

@@ -1,26 +1,29 @@
 """A request on its way to its answer: texts to segments, models one after the other, and back."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
+from nmt.data.text.protected_text import ProtectedText
 from nmt.serving.answers import RequestError
-from nmt.serving.batcher import Batcher, Lane, Segment
+from nmt.serving.batcher import Batcher, Lane, QueuedSegment
 from nmt.serving.detection import detect
 from nmt.serving.engine import SearchKind
-from nmt.serving.html import HtmlTranslation, visible_text
 from nmt.serving.languages import known_code
 from nmt.serving.models import Direction, LoadedVersion, Models
 from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
-from nmt.serving.segments import AlignedWords, SegmentedText, align_text
-from nmt.translation.line import Line, Terminology, Translation
-from nmt.translation.markup import tagged_line, without_tag
+from nmt.serving.segments import SegmentedText
+from nmt.translation.line import Alignment, Line, Terminology, Translation
+from nmt.translation.markup import translate_html
+from nmt.translation.spans import Link
 
-LONG_TEXT = 20_000
-"""characters that are cut into segments in a thread, because that takes milliseconds"""
+QUICK_CHARACTERS = 20_000
+"""texts of so many characters are cut into segments at once; longer ones in a thread"""
+LONGEST_CUT = 5.0
+"""seconds that own patterns of protected text may take for all texts of a request"""
 
 
 @dataclass(frozen=True)
@@ -29,14 +32,12 @@ class Asked:
 
     source: str
     target: str
+    is_html: bool = False
     n_best: int = 1
     """translations of each text; there are fewer if the beam holds fewer"""
     alignments: bool = False
     terminology: Terminology | None = None
-    protects: bool = False
-    """whether addresses, placeholders and patterns of the settings stay as they are"""
-    is_html: bool = False
-    """whether the texts are HTML, which has one translation, without alignments"""
+    protected: ProtectedText = field(default_factory=ProtectedText)
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class TranslatedText:
     """the sum of the scores of its sentences"""
     alternatives: list[tuple[str, float]] = field(default_factory=list)
     """other translations, best first, with their scores"""
-    words: AlignedWords | None = None
-    """None unless alignments were asked for"""
+    links: tuple[Link, ...] = ()
+    """between the characters of both texts; empty unless alignments were asked for"""
     model: str = ""
     """the name of the model, or of two as "one+other"; empty if nothing was translated"""
     detected: dict[str, object] | None = None
@@ -68,7 +69,6 @@ class TranslationService:
     ) -> None:
         self.models = models
         self._batcher, self._cache, self._operations = batcher, cache, operations
-        self._html = HtmlTranslation()
 
     async def translate(
         self,
@@ -79,7 +79,8 @@ class TranslationService:
     ) -> list[TranslatedText]:
         """Return the translation of each text; with source auto, of each from its own language.
 
-        `finished` is awaited for each segment of the last model, as soon as it is translated.
+        `finished` is awaited for each segment of the last model, as soon as it is translated; but
+        not for HTML.
 
         Raises:
             RequestError: the pair is not served, or the server is busy.
@@ -87,12 +88,11 @@ class TranslationService:
         """
         if asked.source != "auto":
             return await self._translate(texts, asked, client, finished)
-        visible = map(visible_text, texts) if asked.is_html else texts
-        detected = [self._detect(text, asked.target) for text in visible]
+        detected = [self._detect(text, asked.target) for text in texts]
         by_source: dict[str, list[int]] = {}
         for i, guess in enumerate(detected):
             by_source.setdefault(str(guess["language"]), []).append(i)
-        results: list[TranslatedText | None] = [None] * len(texts)
+        results: dict[int, TranslatedText] = {}
 
         async def translate_some(source: str, indices: list[int]) -> None:
             async def finished_one(i: int, *segment: Any) -> None:
@@ -102,11 +102,10 @@ class TranslationService:
             of_source = replace(asked, source=source)
             chosen = [texts[i] for i in indices]
             found = await self._translate(chosen, of_source, client, finished_one)
-            for i, text in zip(indices, found, strict=True):
-                results[i] = replace(text, detected=detected[i])
+            results.update(zip(indices, found, strict=True))
 
         await asyncio.gather(*(translate_some(*group) for group in by_source.items()))
-        return [result for result in results if result]
+        return [replace(results[i], detected=guess) for i, guess in enumerate(detected)]
 
     def _detect(self, text: str, target: str) -> dict[str, object]:
         """Return the language of a text: one that is translated into the target, or the target."""
@@ -131,9 +130,9 @@ class TranslationService:
                 "allows neither alignments nor terms, forbidden words and beginnings; leave them "
                 "out",
             )
-        only = Asked("", "", protects=asked.protects, is_html=asked.is_html)
         for direction in pivots:
-            found = await self._through(direction, texts, only, client, None)
+            plain = Asked("", "", asked.is_html, protected=asked.protected)
+            found = await self._through(direction, texts, plain, client, None)
             texts = [each.text for each in found]
         found = await self._through(last, texts, asked, client, finished)
         name = "+".join(direction.model.name for direction in route)
@@ -147,50 +146,46 @@ class TranslationService:
         client: str,
         finished: Finished | None,
     ) -> list[TranslatedText]:
+        """Translate texts by one model."""
+        if asked.is_html:
+            pages = (self._html(direction, text, asked, client) for text in texts)
+            return [TranslatedText(await page, 0.0) for page in pages]
+        lines = [Line(0, text, asked.terminology) for text in texts]
+        return await self._lines(direction, lines, asked, client, finished)
+
+    async def _html(self, direction: Direction, html: str, asked: Asked, client: str) -> str:
+        """Translate a page; its tags are read and placed in a thread."""
+        loop = asyncio.get_running_loop()
+
+        def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+            lines = [replace(line, terminology=asked.terminology) for line in lines]
+            of_lines = replace(asked, n_best=1, alignments=with_links)
+            work = self._lines(direction, lines, of_lines, client, None)
+            found = asyncio.run_coroutine_threadsafe(work, loop).result()
+            return [_as_translation(text) for text in found]
+
+        return await asyncio.to_thread(translate_html, html, translate)
+
+    async def _lines(
+        self,
+        direction: Direction,
+        lines: Sequence[Line],
+        asked: Asked,
+        client: str,
+        finished: Finished | None,
+    ) -> list[TranslatedText]:
         loop = asyncio.get_running_loop()
         started = loop.time()
         model = direction.model
         async with self.models.use(model) as loaded:
-            if asked.is_html:
-                return [
-                    await self._of_html(text, loaded, direction, asked, client) for text in texts
-                ]
             n_best = min(asked.n_best, loaded.beam_size)
-            if asked.protects:
-                cut = [SegmentedText.paragraphs(t, direction, asked.terminology) for t in texts]
-            else:
-                cut = [await _split(text, loaded, direction, asked.terminology) for text in texts]
-            kind = SearchKind(
-                n_best,
-                asked.alignments,
-                bool(asked.terminology),
-                has_paragraphs=asked.protects,
-                protects=asked.protects,
-            )
-            search = _Search(Lane(model.name, loaded.version, kind), cut, client, finished)
+            texts = await _split(lines, loaded, direction.tag, asked.protected)
+            kind = SearchKind(n_best, asked.alignments, bool(asked.terminology))
+            search = _Search(Lane(model.name, loaded.version, kind), texts, client, finished)
             cached = await self._run(search)
         seconds = loop.time() - started
         self._operations.count_translation(model.name, len(search.places), cached, seconds)
-        is_tagged = bool(direction.tag)
-        return [_join(cut[i], search.of_text(i), asked, is_tagged) for i in range(len(cut))]
-
-    async def _of_html(
-        self, html: str, loaded: LoadedVersion, direction: Direction, asked: Asked, client: str
-    ) -> TranslatedText:
-        """Translate a page; the constraints hold for each of its texts."""
-        tag = direction.tag
-
-        async def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
-            kind = SearchKind(1, with_links, bool(asked.terminology), True, asked.protects)
-            tagged = [
-                replace(tagged_line(line, tag), terminology=asked.terminology) for line in lines
-            ]
-            lane = Lane(direction.model.name, loaded.version, kind)
-            search = _Search(lane, [SegmentedText.of_line(line) for line in tagged], client, None)
-            await self._run(search)
-            return [without_tag(search.found[i, 0][0], len(tag)) for i in range(len(tagged))]
-
-        return TranslatedText(await self._html.translate(html, translate), 0.0)
+        return [_join(text, search.of_text(i)) for i, text in enumerate(texts)]
 
     async def _run(self, search: "_Search") -> int:
         """Find the translations of all segments, and return how many were in the cache."""
@@ -205,7 +200,7 @@ class TranslationService:
         lines = [search.line(place) for place in missing]
         segments = self._batcher.submit(search.lane, search.client, lines)
 
-        async def wait_for(place: Place, segment: Segment) -> None:
+        async def wait_for(place: Place, segment: QueuedSegment) -> None:
             translations = await segment.future
             self._cache.put(digest, kind, search.line(place), translations)
             await search.finish(place, translations)
@@ -225,54 +220,61 @@ Place = tuple[int, int]
 """number of a text, and of a segment in it"""
 
 
-@dataclass
 class _Search:
     """The segments of some texts, and the translations found so far."""
 
-    lane: Lane
-    texts: Sequence[SegmentedText]
-    client: str
-    finished: Finished | None
-    found: dict[Place, list[Translation]] = field(default_factory=dict)
-
-    @cached_property
-    def places(self) -> list[Place]:
-        return [(i, j) for i, text in enumerate(self.texts) for j in range(len(text.lines))]
+    def __init__(
+        self, lane: Lane, texts: Sequence[SegmentedText], client: str, finished: Finished | None
+    ) -> None:
+        self.lane, self.client = lane, client
+        self._texts, self._finished = texts, finished
+        self.places = [(i, j) for i, text in enumerate(texts) for j in range(len(text.segments))]
+        self.found: dict[Place, list[Translation]] = {}
 
     def line(self, place: Place) -> Line:
-        return self.texts[place[0]].lines[place[1]]
+        return self._texts[place[0]].segments[place[1]].line
 
     def of_text(self, i: int) -> list[list[Translation]]:
-        return [self.found[i, j] for j in range(len(self.texts[i].lines))]
+        return [self.found[i, j] for j in range(len(self._texts[i].segments))]
 
     async def finish(self, place: Place, translations: list[Translation]) -> None:
         self.found[place] = translations
-        if self.finished:
+        if self._finished:
             i, j = place
-            await self.finished(i, self.texts[i], j, translations)
+            await self._finished(i, self._texts[i], j, translations)
 
 
 async def _split(
-    text: str, loaded: LoadedVersion, direction: Direction, terminology: Terminology | None
-) -> SegmentedText:
-    """Cut a text into segments, a long one in a thread, so that other requests go on."""
-    if len(text) < LONG_TEXT:
-        return SegmentedText.split(text, loaded, direction, terminology)
-    return await asyncio.to_thread(SegmentedText.split, text, loaded, direction, terminology)
+    lines: Sequence[Line], loaded: LoadedVersion, tag: str, protected: ProtectedText
+) -> list[SegmentedText]:
+    """Cut texts into segments; in a thread if that may take long, so that other requests go on."""
+
+    def split() -> list[SegmentedText]:
+        end = time.monotonic() + LONGEST_CUT
+        texts = []
+        for line in lines:
+            texts.append(SegmentedText.split(line, loaded, tag, protected))
+            if protected.patterns and time.monotonic() > end:
+                raise RequestError(400, "the protected patterns take too long; use simpler ones")
+        return texts
+
+    if not protected.patterns and sum(len(line.text) for line in lines) < QUICK_CHARACTERS:
+        return split()
+    return await asyncio.to_thread(split)
 
 
-def _join(
-    text: SegmentedText, rows: list[list[Translation]], asked: Asked, is_tagged: bool
-) -> TranslatedText:
+def _join(text: SegmentedText, rows: list[list[Translation]]) -> TranslatedText:
     """Join the translations of a text's segments; alternative n takes the n-th best of each."""
-    count = max(map(len, rows), default=1)
     joined: dict[str, float] = {}  # a text that comes twice keeps its better score
-    for n in range(count):
+    for n in range(max(map(len, rows), default=1)):
         chosen = [row[min(n, len(row) - 1)] for row in rows]
         whole, _ = text.join([translation.text for translation in chosen])
         joined.setdefault(whole, sum(translation.score for translation in chosen))
     (best, score), *alternatives = joined.items()
-    result = TranslatedText(best, score, alternatives)
-    if not asked.alignments:
-        return result
-    return replace(result, words=align_text(text, [row[0] for row in rows], is_tagged))
+    best_rows = [row[0] for row in rows]
+    has_links = any(translation.alignment for translation in best_rows)
+    return TranslatedText(best, score, alternatives, text.links(best_rows) if has_links else ())
+
+
+def _as_translation(text: TranslatedText) -> Translation:
+    return Translation(text.text, text.score, alignment=Alignment(links=text.links))

@@ -10,14 +10,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
+from nmt.errors import ConfigError
 from nmt.serving.answers import RequestError
 from nmt.serving.libretranslate import ERRORS
-from nmt.serving.segments import SegmentedText
+from nmt.serving.segments import SegmentedText, WordPairs
 from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked, TranslatedText
 from nmt.translation.line import Terminology, Translation
 
 MOST_TERMS = 1000
+MOST_PATTERNS = 20
+Pattern = Annotated[str, Field(min_length=1, max_length=500)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -52,8 +56,9 @@ class TranslationBody(BaseModel):
     """words and phrases that no translation may have"""
     prefix: str = Field("", max_length=1000)
     """how each translation begins"""
-    protect: bool = False
-    """whether addresses, placeholders and what the server's settings name stay as they are"""
+    protect: bool | Annotated[list[Pattern], Field(max_length=MOST_PATTERNS)] = False
+    """whether addresses and placeholders stay as they are; or what has one of these regular
+    expressions"""
     stream: bool = False
     """whether each sentence is sent as soon as it is translated, as server-sent events"""
 
@@ -67,32 +72,29 @@ class TranslationBody(BaseModel):
 
         Raises:
             DataError: a term is blank, or also forbidden.
-            RequestError: more is asked of HTML than it has.
         """
-        if self.format == "html" and (
-            self.n_best > 1 or self.scores or self.alignments or self.prefix or self.stream
-        ):
-            raise RequestError(
-                400,
-                "format html has one translation and goes without n_best, scores, alignments, "
-                "prefix and stream; leave them out",
-            )
         for text in (
             *self.forbidden,
             self.prefix,
             *(t for e in self.terms for t in (e.source, e.target)),
         ):
             check_characters(text, "a term")
+        usual = USUAL_PATTERNS if self.protect is True else ()
+        own = self.protect if isinstance(self.protect, list) else ()
+        try:
+            protected = ProtectedText([*usual, *own])
+        except ConfigError as error:
+            raise RequestError(400, f"Invalid request: {error}") from error
         glossary = {term.source: term.target for term in self.terms}
         terminology = Terminology.of(glossary, (), self.forbidden, self.prefix)
         return Asked(
             self.source,
             self.target,
+            self.format == "html",
             self.n_best,
-            alignments=self.alignments,
-            terminology=terminology or None,
-            protects=self.protect,
-            is_html=self.format == "html",
+            self.alignments,
+            terminology or None,
+            protected,
         )
 
 
@@ -164,10 +166,12 @@ def _answer(
     server: Server, body: TranslationBody, found: Sequence[TranslatedText]
 ) -> dict[str, Any]:
     name = ", ".join(dict.fromkeys(text.model for text in found if text.model))
-    return {"model": name, "translations": [_as_record(text, body) for text in found]}
+    pairs = zip(body.texts, found, strict=True)
+    records = [_as_record(source, text, body) for source, text in pairs]
+    return {"model": name, "translations": records}
 
 
-def _as_record(text: TranslatedText, body: TranslationBody) -> dict[str, Any]:
+def _as_record(source: str, text: TranslatedText, body: TranslationBody) -> dict[str, Any]:
     record: dict[str, Any] = {"text": text.text}
     if body.scores:
         record["score"] = round(text.score, 4)
@@ -175,11 +179,12 @@ def _as_record(text: TranslatedText, body: TranslationBody) -> dict[str, Any]:
         record["alternatives"] = [
             {"text": other, "score": round(score, 4)} for other, score in text.alternatives
         ]
-    if text.words:
+    if body.alignments and body.format == "text":
+        words = WordPairs.of(source, text.text, text.links)
         record |= {
-            "alignment": text.words.pairs,
-            "source_words": text.words.source,
-            "target_words": text.words.target,
+            "alignment": words.pairs,
+            "source_words": words.source,
+            "target_words": words.target,
         }
     if text.detected:
         record["source"] = text.detected["language"]
@@ -197,9 +202,14 @@ async def _stream(
     events: asyncio.Queue[bytes | RequestError | None] = asyncio.Queue()
 
     async def finished(i: int, text: SegmentedText, j: int, found: Sequence[Translation]) -> None:
-        others = [(other.text, other.score) for other in found[1:]]
-        record = _as_record(TranslatedText(found[0].text, found[0].score, others), body)
-        events.put_nowait(_event("translation", {"index": i, "span": text.spans[j], **record}))
+        best, *others = found
+        span = text.segments[j].span
+        alternatives = [(other.text, other.score) for other in others]
+        translated = TranslatedText(
+            best.text, best.score, alternatives, text.segments[j].links(best)
+        )
+        record = _as_record(text.text[slice(*span)], translated, body)
+        events.put_nowait(_event("translation", {"index": i, "span": span, **record}))
 
     async def translate() -> None:
         try:

@@ -99,21 +99,20 @@ def texts_translator(
 
     def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
         asked = replace(request or TranslationRequest(), document=True, alignments=with_links)
-        tagged_lines = [tagged_line(line, tag) for line in lines]
+        tagged_lines = [_tagged(line, tag) for line in lines]
         with translator.pipeline(asked, processes) as pipeline:
             rows = pipeline.translate(tagged_lines, WINDOW_PARAGRAPHS, warn)
-            return [without_tag(best, len(tag)) for best, *_ in rows]
+            return [_without_tag(best, len(tag)) for best, *_ in rows]
 
     return translate
 
 
-def tagged_line(line: Line, tag: str) -> Line:
-    """Return a line with a tag such as `>>fr<< ` before its text; empty: none."""
+def _tagged(line: Line, tag: str) -> Line:
     protected = tuple(shifted(span, len(tag)) for span in line.protected)
     return replace(line, text=tag + line.text, protected=protected)
 
 
-def without_tag(translation: Translation, length: int) -> Translation:
+def _without_tag(translation: Translation, length: int) -> Translation:
     """Return a translation with links to the text behind the tag, which has `length` characters."""
     alignment = translation.alignment
     if not alignment or not length:

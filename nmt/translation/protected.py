@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nmt.data.text.protected_text import ProtectedText
+from nmt.data.tokens.tokenizer import SubwordModel
 from nmt.search.searcher import Searcher
 from nmt.translation.line import Alignment, EncodedLine, Line, Translation, has_words
 from nmt.translation.placeholders import HiddenPart, find_numbers, hidden_parts, hide
@@ -33,23 +34,8 @@ class ProtectionStage:
         Raises:
             DataError: a pattern takes too long.
         """
-        return [self._hide(line) for line in lines]
-
-    def _hide(self, line: Line) -> Line:
-        text, spans = line.text, list(line.protected)
-        spans += [
-            span
-            for span in self.patterns.find(text)
-            if not any(overlap(span, other) for other in line.protected)
-        ]
-        if not spans:
-            return line
-        spans.sort()
-        _, untagged = self.searcher.run.tokenizer.source.divide_tags(text)
-        rest = edited(text, [Edit(span, " ") for span in spans])
-        if not has_words(rest[len(text) - len(untagged) :]):
-            return replace(line, text="", hidden=(("", untagged),), protected=())
-        return hide(replace(line, protected=()), spans)
+        source = self.searcher.run.tokenizer.source
+        return [hide_protected(line, self.patterns, source) for line in lines]
 
     def restore(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
@@ -77,6 +63,28 @@ class ProtectionStage:
                     for translation, with_links in zip(translations[i], row, strict=True)
                 ]
         return restored
+
+
+def hide_protected(line: Line, patterns: ProtectedText, source: SubwordModel) -> Line:
+    """Return a line with a number in place of each protected part, as `ProtectionStage.hide`.
+
+    Raises:
+        DataError: a pattern takes too long.
+    """
+    text, spans = line.text, list(line.protected)
+    spans += [
+        span
+        for span in patterns.find(text)
+        if not any(overlap(span, other) for other in line.protected)
+    ]
+    if not spans:
+        return line
+    spans.sort()
+    _, untagged = source.divide_tags(text)
+    rest = edited(text, [Edit(span, " ") for span in spans])
+    if not has_words(rest[len(text) - len(untagged) :]):
+        return replace(line, text="", hidden=(("", untagged),), protected=())
+    return hide(replace(line, protected=()), spans)
 
 
 def _is_clear(line: Line, text: str) -> bool:

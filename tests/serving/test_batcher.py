@@ -8,7 +8,7 @@ import pytest
 
 from nmt.errors import DataError, NmtError
 from nmt.serving.answers import RequestError
-from nmt.serving.batcher import Batcher, Lane, Segment
+from nmt.serving.batcher import Batcher, Lane, QueuedSegment
 from nmt.serving.engine import ModelVersion, SearchKind
 from nmt.serving.operations import Operations
 from nmt.serving.settings import ServerSettings
@@ -75,7 +75,7 @@ def lines(*texts: str) -> list[Line]:
     return [Line(0, text, ids=[3] * len(text)) for text in texts]
 
 
-async def results(segments: Sequence[Segment]) -> list[str]:
+async def results(segments: Sequence[QueuedSegment]) -> list[str]:
     rows = await asyncio.gather(*(segment.future for segment in segments))
     return [row[0].text for row in rows]
 

@@ -1,5 +1,6 @@
 """Files of text and subtitles are translated, kept for an hour, and found by nobody else."""
 
+import html
 import os
 import re
 import time
@@ -46,6 +47,13 @@ def test_a_text_file_keeps_its_lines(client: TestClient) -> None:
     first, second, third = one_by_one(client, "One dog.", "Two cats.", "Three.")
     found = download(client, upload(client, "my text.txt", text))
     assert found == f"{first}\n\n  {second}\n{third}\n"
+
+
+def test_an_html_file_keeps_its_tags(client: TestClient) -> None:
+    answer = upload(client, "page.html", "<h1>One dog.</h1>\n<p>Two cats.</p>\n")
+    first, second = one_by_one(client, "One dog.", "Two cats.")
+    found = html.unescape(download(client, answer))
+    assert found == f"<h1>{first}</h1>\n<p>{second}</p>\n"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

@@ -1,6 +1,7 @@
 """Our own API: everything that `nmt translate` knows, and sentences as they are finished."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,31 @@ def test_a_mistake_in_a_stream_is_answered_before_it_begins(client: TestClient) 
     response = client.post("/v1/translate", json=body)
     assert response.status_code == 400
     assert "xx is not supported" in response.json()["error"]
+
+
+def test_html_keeps_its_tags(client: TestClient) -> None:
+    page = '<p title="dog">A <b>small dog</b> <code>x()</code>.</p>\n<script>dog</script>'
+    [found] = translate(client, page, format="html")
+    inside = re.fullmatch(
+        r'<p title="(.+)">(.*)<b>.+</b>(.*)</p>\n<script>dog</script>', found["text"]
+    )
+    assert inside and inside[1] != "dog"
+    assert found["text"].count("<code>x()</code>") == 1
+    answer = client.post("/translate", json={"q": page, **PAIR, "format": "html"})
+    assert answer.json()["translatedText"] == found["text"]
+
+
+def test_protected_text_arrives_as_it_was(client: TestClient) -> None:
+    text = "See https://a.org/x?y=1 and {name}. Call ID-7 again, ID-8."
+    [found] = translate(client, text, protect=True, alignments=True)
+    assert all(found["text"].count(part) == 1 for part in ("https://a.org/x?y=1", "{name}"))
+    [found] = translate(client, text, protect=[r"ID-\d"])
+    assert all(found["text"].count(part) == 1 for part in ("ID-7", "ID-8"))
+    for pattern, message in (("(", "no regular expression"), ("a*", "matches the empty string")):
+        body = {"text": text, **PAIR, "protect": [pattern]}
+        response = client.post("/v1/translate", json=body)
+        assert response.status_code == 400
+        assert message in response.json()["error"]
 
 
 @pytest.mark.parametrize(
