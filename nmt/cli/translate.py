@@ -133,8 +133,8 @@ def translate(
         page = HtmlPage.read(file)
         translator, request = load()
         processes = workers.choose_processes(translator.searcher.device_type)
-        with open_output(output) as sink:
-            sink.write(translate_page(page, translator, request, processes, options.to))
+        with open_output(output) as file_out:
+            file_out.write(translate_page(page, translator, request, processes, options.to))
         return
     with open_lines(file) as lines, open_window_output(file, output, job.resume) as sink:
         translator, request = load()
