@@ -15,9 +15,9 @@ from nmt.cli.options.model import (
     RecipeOptions,
     SamplingOptions,
     SearchOptions,
-    WorkerOptions,
     make_translator,
 )
+from nmt.cli.options.workers import WorkerOptions
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -123,11 +123,10 @@ def _translate_training_text(
         if pairs.is_complete:
             return
         maker = PairMaker(backward=False, choose=_choice(options.best_of))
-        processes = workers.choose_processes(teacher.searcher.device_type)
         request = TranslationRequest(n_best=options.best_of)
         files = [Path(text.paths[0]) for text in texts]
         with (
-            teacher.pipeline(request, processes) as pipeline,
+            workers.pipeline(teacher, request) as pipeline,
             progress_bar(files, " lines") as bar,
         ):
             teacher.searcher.prepare()

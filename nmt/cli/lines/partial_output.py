@@ -1,6 +1,7 @@
 """Output that survives an interruption: `OUT.part` grows by whole windows and can be resumed.
 
-A window is a group of lines. `OUT.part.json` holds the numbers and hashes of the lines that are
+A window is a group of lines. The part of an output by URL is in the current folder, and is uploaded
+when it is complete. `OUT.part.json` holds the numbers and hashes of the lines that are
 read and of the bytes that are written, and all settings. It is replaced after each window. A
 resumed translation drops the bytes beyond that number: they belong to an incomplete window.
 """
@@ -24,13 +25,14 @@ from nmt.cli.lines.streams import (
     is_stdin,
     open_output,
 )
+from nmt.data.text.remote_files import RemotePath, before_upload, check_service, is_file, upload
 from nmt.errors import ConfigError, DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 
 FORMAT = 1
 """version of the state file; a file without a version is of version 1"""
 STATE_TYPES = {"lines": int, "bytes": int, "input": str, "output": str, "settings": dict}
-START_AGAIN = "leave out --resume to translate from the beginning"
+START_AGAIN = "leave out --resume to begin again"
 
 
 def is_complete(file: Path | None, output: Path | None) -> bool:
@@ -46,7 +48,7 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
         )
     if output is None or part is None:
         raise ConfigError("--resume needs an output that remains; give a regular file as -o FILE")
-    return output.is_file() and not part.exists()
+    return not part.exists() and is_file(output)
 
 
 def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> None:
@@ -59,6 +61,8 @@ def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> N
 
 def _part_of(output: Path | None) -> Path | None:
     """Return the path of OUT.part; None if the output is stdout, a pipe or a device."""
+    if isinstance(output, RemotePath):
+        return Path(f"{before_upload(output)}.part")
     if output is None or str(output) in STDOUT or (output.exists() and not output.is_file()):
         return None
     final = Path(os.path.realpath(output)) if output.is_symlink() else output
@@ -70,13 +74,15 @@ class StreamOutput:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
+        self.totals: dict[str, float] = {}
+        """numbers that the command adds up over all lines"""
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
         """Return 0: no line is translated already; the arguments are ignored."""
         return 0
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
-        """Write `output`, the translation of the input's `lines`, and flush it to the reader."""
+        """Write `output`, what was made of the input's `lines`, and flush it to the reader."""
         self._file.write(output)
         self._file.flush()
 
@@ -88,12 +94,17 @@ class PartialOutput:
         """Open and lock `part` (OUT.part); raise a DataError if another process writes it."""
         self.path, self.part, self.state_file = path, part, Path(f"{part}.json")
         self.resume = resume
+        self.totals: dict[str, float] = {}
+        """numbers that the command adds up over all lines; they are kept with the part"""
+        self.is_remote = isinstance(path, RemotePath)
+        self.written = part if self.is_remote else path
+        """the file that errors of the disk are about"""
         self._state: dict[str, Any] = {}
         """the contents of the state file; empty until `begin`"""
         from hashlib import sha256  # it loads OpenSSL, which the other commands do not need
 
         self._input, self._output = sha256(), sha256()
-        with explain_write_errors(path):
+        with explain_write_errors(self.written):
             self.file = self.part.open("a+b", buffering=0)
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,10 +119,10 @@ class PartialOutput:
             )
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
-        """Read past the `lines` that `OUT.part` has translated already; return their number.
+        """Read past the `lines` whose output `OUT.part` holds already; return their number.
 
         Without `resume` or a state file, `OUT.part` is emptied, and the number is 0. `settings()`
-        returns all that a translation depends on; it must be the same as when the part was begun.
+        returns all that the output depends on; it must be the same as when the part was begun.
 
         Raises:
             DataError: The part belongs to another input or other settings, or was changed.
@@ -123,12 +134,13 @@ class PartialOutput:
         else:
             self.state_file.unlink(missing_ok=True)
             state = {"lines": 0, "bytes": 0, "input": "", "output": ""}
+        self.totals = state.setdefault("totals", {})
         self.file.truncate(state["bytes"])
         self._state = {FORMAT_KEY: FORMAT, **state, "settings": wanted}
         return int(state["lines"])
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
-        """Append `output`, the translation of the input's `lines`, and replace the state file."""
+        """Append `output`, what was made of the input's `lines`, and replace the state file."""
         for line in lines:
             self._input.update(line.encode("utf-8") + b"\n")
         self._output.update(output)
@@ -143,7 +155,7 @@ class PartialOutput:
         write_json(self.state_file, self._state)
 
     def save_after_error(self, can_resume: bool) -> None:
-        """Cut `OUT.part` to its complete windows; say on stderr how many lines they translate.
+        """Cut `OUT.part` to its complete windows; say on stderr how many lines they are of.
 
         With `can_resume` (the input can be read again) the message has the command that continues.
         A new `OUT.part` without any complete window is deleted, unless an older output exists.
@@ -154,15 +166,26 @@ class PartialOutput:
             # Before `begin`, a part of an earlier run is not deleted. After it, a part without a
             # state is not deleted if an older output exists: it tells `is_complete` to resume.
             is_empty = os.fstat(self.file.fileno()).st_size == 0
-            is_useless = not self.path.exists() if self._state else is_empty
+            may_exist = self.is_remote or self.path.exists()
+            is_useless = not may_exist if self._state else is_empty
             if is_useless:
                 self.part.unlink(missing_ok=True)
             return
         self.file.truncate(state["bytes"])
         resume_option = [] if "--resume" in sys.argv else ["--resume"]
         command = shlex.join(["nmt", *sys.argv[1:], *resume_option])
-        message = f"nmt: {self.part} keeps the translations of lines 1 to {state['lines']}"
+        message = f"nmt: {self.part} keeps the output for lines 1 to {state['lines']}"
         print(f"{message}; to continue: {command}" if can_resume else message, file=sys.stderr)
+
+    def finish(self) -> None:
+        """Rename the complete `OUT.part` to its final name, or upload it."""
+        os.fsync(self.file.fileno())
+        if isinstance(self.path, RemotePath):
+            upload(self.part, self.path)
+            self.part.unlink()
+        else:
+            self.part.replace(self.part.with_suffix(""))  # OUT.part becomes OUT
+        self.state_file.unlink(missing_ok=True)
 
     def _read_state(self) -> dict[str, Any] | None:
         """Return the contents of the state file, or None if there is none."""
@@ -198,42 +221,42 @@ class PartialOutput:
             self._input.update(line.encode("utf-8") + b"\n")
         if self._input.hexdigest() != state["input"]:
             raise DataError(
-                f"{self.part}: holds the translations of {state['lines']} lines, with which this "
-                f"input does not begin; give the input that it was begun with, or {START_AGAIN}"
+                f"{self.part}: holds the output for {state['lines']} lines, with which this input "
+                f"does not begin; give the input that it was begun with, or {START_AGAIN}"
             )
 
 
 WindowOutput = StreamOutput | PartialOutput
-"""the output of translations, a window of lines at a time"""
+"""an output that is written a window of lines at a time"""
 
 
 @contextlib.contextmanager
 def open_window_output(
     file: Path | None, path: Path | None, resume: bool
 ) -> Iterator[WindowOutput]:
-    """Open the output `path` (None: stdout) for translations of the input `file` (None: stdin).
+    """Open the output `path` (None: stdout) for what is made of the input `file` (None: stdin).
 
-    A regular file is written as `OUT.part`, and renamed when the block ends. After an error
-    `OUT.part` remains, and a line on stderr says so. With `resume` an existing `OUT.part` is
+    A regular file is written as `OUT.part`, and renamed or uploaded when the block ends. After an
+    error `OUT.part` remains, and a line on stderr says so. With `resume` an existing `OUT.part` is
     continued, otherwise it is replaced.
 
     Raises:
         DataError: the file cannot be written, another process writes it, or the part belongs to
             another input or other settings.
+        ConfigError: `path` is a URL whose service is not known, or its package is missing.
     """
     part_path = _part_of(path)
     if path is None or part_path is None:
         with open_output(path) as stream:
             yield StreamOutput(stream)
         return
+    check_service(path)
     part = PartialOutput(path, part_path, resume)
     with part.file:  # closing it releases the lock
         try:
-            with explain_write_errors(path, DISK_FULL):
+            with explain_write_errors(part.written, DISK_FULL):
                 yield part
-                os.fsync(part.file.fileno())
-                part.part.replace(part.part.with_suffix(""))  # OUT.part becomes OUT
-                part.state_file.unlink(missing_ok=True)
+                part.finish()
         except BaseException:
             part.save_after_error(can_resume=not is_stdin(file))
             raise

@@ -8,10 +8,13 @@ import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
 from typing import Annotated, Any, get_origin
 
 import typer
 from typer.core import TyperCommand
+
+from nmt.data.text.remote_files import with_urls
 
 JsonObjectOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _OPTION = typer.Option()
@@ -62,12 +65,20 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**values: object) -> None:  # puts the values of the options into the dataclasses
         for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+            own = {field.name: _with_urls(values.pop(field.name)) for field in fields(group)}
+            values[name] = group(**own)
         command(**values)
 
     vars(run)["__signature__"] = inspect.Signature(parameters)  # typer reads the options from it
     vars(run)["option_groups"] = tuple(groups.values())
     return run
+
+
+def _with_urls(value: object) -> object:
+    """Return the value of an option, in which a path that is a URL becomes a `RemotePath`."""
+    if isinstance(value, list):
+        return [_with_urls(each) for each in value]
+    return with_urls(value) if isinstance(value, Path) else value
 
 
 def _helps(group: type) -> dict[str, str]:

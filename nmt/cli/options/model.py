@@ -1,7 +1,5 @@
 """The options of commands that read a recipe or use a model: which weights, where, which search."""
 
-import re
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
@@ -182,45 +180,6 @@ class SamplingOptions:
         return Sampling(
             temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, seed=self.seed
         )
-
-
-def _check_workers(text: str) -> str:
-    if text != "auto" and not re.fullmatch("[1-9][0-9]{0,2}", text):
-        raise typer.BadParameter(f"'{text[:20]}': expected auto or a number from 1 to 999")
-    return text
-
-
-@dataclass(frozen=True)
-class WorkerOptions:
-    """How many processes share the work."""
-
-    workers: Annotated[str, typer.Option(callback=_check_workers, metavar="auto|N")] = "auto"
-    """Number of processes that translate, with one thread each. auto is one per core, but one in
-    all on a GPU, for typed input and for a few lines."""
-
-    def choose_processes(self, device: str, is_typed: bool = False) -> int:
-        """Return how many processes are to translate on a type of device, such as cpu or cuda.
-
-        With --workers auto, that is one per core of a CPU, but one for typed input and outside of
-        Linux. With a number, on a CPU, this process is limited to one PyTorch thread too.
-
-        Raises:
-            ConfigError: --workers is more than 1 on a GPU.
-        """
-        from nmt.processor import available_cores, use_one_thread
-
-        if self.workers == "auto":
-            one_process = device != "cpu" or is_typed or sys.platform != "linux"
-            return 1 if one_process else available_cores()
-        processes = int(self.workers)
-        if device == "cpu":
-            use_one_thread()
-        elif processes > 1:
-            raise ConfigError(
-                f"--workers {processes} divides the cores of a CPU, and this is a GPU, which one "
-                "process fills; leave out --workers, or give a larger --batch-tokens"
-            )
-        return processes
 
 
 def target_tag(language: str | None, tokenizer: "Tokenizer") -> str:

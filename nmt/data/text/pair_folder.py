@@ -92,6 +92,11 @@ class PairFolder:
         return (self.folder / MANIFEST).is_file()
 
     @property
+    def names(self) -> list[str]:
+        """The names of the files of a complete folder; the last one says that it is complete."""
+        return [*map(text_name, self.languages), ORIGIN, MANIFEST]
+
+    @property
     def inputs(self) -> int:
         """The number of inputs whose pairs are in complete parts."""
         return sum(part["inputs"] for part in self._job["parts"])
@@ -199,7 +204,7 @@ class PairFolder:
 
     def _write_texts(self, pairs: Iterator[MadePair]) -> tuple[int, dict[str, str]]:
         """Write text and origin of the pairs; return their number and the files' SHA-256."""
-        names = [*map(text_name, self.languages), ORIGIN]
+        names = self.names[:-1]
         files = self._facts["inputs"]
         count = 0
         with ExitStack() as stack:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from nmt.config import TextPair, spell_tag
 from nmt.data.text.lines import SUFFIXES, decode_line, raw_lines, read_errors
+from nmt.data.text.remote_files import with_urls
 from nmt.errors import DataError
 
 BLOCK = 20_000
@@ -98,7 +99,7 @@ class ParallelText:
             DataError: the text has no pair, its files differ in length, a file cannot be read or is
                 of an unknown kind, or a record lacks the fields.
         """
-        source, target = Path(self.text.paths[0]), Path(self.text.paths[-1])
+        source, target = (with_urls(Path(self.text.paths[side])) for side in (0, -1))
         if self.text.file:
             pairs = _read_records(self.text, self.languages)
         else:

@@ -60,6 +60,9 @@ class SubwordModel:
                 f"{(PAD, UNK, BOS, EOS)}; use a tokenizer made by `nmt prepare`"
             )
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return SubwordModel, (self.model,)
+
     @functools.cached_property
     def pieces(self) -> list[str]:
         """The piece of each id: `▁` stands for a space, `<unk>` for the unknown symbol."""
