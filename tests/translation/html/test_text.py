@@ -1,9 +1,9 @@
 import pytest
 
-from nmt.translation.html_blocks import Elements, find_blocks
-from nmt.translation.html_source import read_tokens, source_of
-from nmt.translation.html_text import BlockText, read_block
-from nmt.translation.tag_places import InlineTag
+from nmt.translation.html.blocks import Elements, find_blocks
+from nmt.translation.html.source import read_tokens, source_of
+from nmt.translation.html.tag_places import InlineTag
+from nmt.translation.html.text import BlockText, read_block
 
 
 def read(html: str) -> BlockText:

@@ -11,10 +11,10 @@ from html import unescape
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from nmt.translation.html_blocks import Block
-from nmt.translation.html_source import Token
+from nmt.translation.html.blocks import Block
+from nmt.translation.html.source import Token
+from nmt.translation.html.tag_places import InlineTag
 from nmt.translation.spans import Span
-from nmt.translation.tag_places import InlineTag
 
 _CHUNKS = re.compile(
     r"(?P<space>[ \t\n\r\f]+)|(?P<fixed>&(?:nbsp|#160|#[xX]0*[aA]0);)"
@@ -58,7 +58,7 @@ def read_block(tokens: Sequence[Token], partners: dict[int, int], block: Block) 
     """Read the text of a block; `partners` are those of `Elements`."""
     parts = list(_join_empty_elements(list(_parts(tokens, partners, block))))
     first, end = _inside(parts)
-    reader = _Reader()
+    reader = _BlockReader()
     for part in parts[first:end]:
         reader.read(part)
     before = [token for part in parts[:first] for token in part.tokens]
@@ -140,7 +140,7 @@ class _OpenElement:
     children: list[InlineTag] = field(default_factory=list)
 
 
-class _Reader:
+class _BlockReader:
     """Reads the parts of a block one after another."""
 
     def __init__(self) -> None:
