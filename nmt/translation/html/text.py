@@ -164,8 +164,10 @@ class _BlockReader:
                 self._add_text(text_of(part.tokens[0].source))
             case "kept":
                 text = text_of(" ".join(t.source for t in part.tokens if t.kind == "text"))
-                span = self._add_text(" ".join(text.split()))
-                self.kept[span] = part.tokens
+                if words := text.split():
+                    self.kept[self._add_text(" ".join(words))] = part.tokens
+                else:
+                    self._add_point(part.tokens, is_space=False)
             case "space":
                 self._add_space(part.tokens[0])
             case "tag" | "fixed":
@@ -177,6 +179,8 @@ class _BlockReader:
                 self._close(part.tokens)
 
     def _add_text(self, text: str) -> Span:
+        if not text:  # of a soft hyphen
+            return self._length, self._length
         if self._gap and self._length:
             self.text.append(" ")
             self._length += 1

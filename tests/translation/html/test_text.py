@@ -44,6 +44,8 @@ def drawn(text: str, tags: list[InlineTag]) -> str:
         ("a \n\t b&amp;&eacute;&#65;&shy;c <i>d</i> e", "a b&éAc [d] e"),
         ("a <code>f(x)</code>b", "a f(x)b"),
         ("H<sub>2</sub>O", "H[2]O"),
+        ("a &shy; b", "a b"),
+        ("a <code>&nbsp;</code> b", "a_ b"),
     ],
 )
 def test_a_block_is_a_text_with_tags(html: str, text: str) -> None:
