@@ -44,7 +44,7 @@ def read_tokens(html: str) -> list[Token]:
     broken = _BROKEN_TAG.search(html, complete, end)
     text_end = broken.start() if broken else end
     rest = [Token("text", html[complete:text_end]), Token("other", html[text_end:])]
-    return [token for token in [*_Reader().read(html[:complete]), *rest] if token.source]
+    return [token for token in [*_TokenReader().read(html[:complete]), *rest] if token.source]
 
 
 def source_of(tokens: Iterable[Token]) -> str:
@@ -52,7 +52,7 @@ def source_of(tokens: Iterable[Token]) -> str:
     return "".join(token.source for token in tokens)
 
 
-class _Reader(HTMLParser):
+class _TokenReader(HTMLParser):
     """Notes where each tag, comment and text begins."""
 
     def __init__(self) -> None:

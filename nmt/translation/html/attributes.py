@@ -3,7 +3,7 @@
 import re
 from html import escape
 
-from nmt.translation.html_source import Token
+from nmt.translation.html.source import Token
 
 SPOKEN = ("alt", "aria-description", "aria-label", "label", "placeholder", "title")
 """attributes that hold text in every tag"""

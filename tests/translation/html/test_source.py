@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.translation.html_source import Token, read_tokens, source_of
+from nmt.translation.html.source import Token, read_tokens, source_of
 
 PIECES = st.sampled_from(
     ["<", "</", "<!--", "-->", "<!", ">", "<b", "</b>", " a", "=", '"', "'", "&amp;", "\n", "\r\n"]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nmt.translation.aligned_words import AlignedWords
-from nmt.translation.html_source import Token
+from nmt.translation.html.aligned_words import AlignedWords
+from nmt.translation.html.source import Token
 from nmt.translation.spans import Span
 
 MOST_COMPARISONS = 200_000
