@@ -146,7 +146,7 @@ def _choose_exporter(
 ) -> Exporter:
     """Return the exporter of the format --to; only the libraries of this format are imported."""
     export: Callable[[LoadedModel, Path], None]
-    if options.to == "safetensors":  # no other program translates it: the weights are compared
+    if options.to == "safetensors":  # verified by nmt itself, which loads it again
         from nmt.exchange import safetensors_folder as own
 
         return Exporter(own.export_safetensors, own.verify_safetensors, own.usage(run))
