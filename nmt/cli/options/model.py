@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -44,10 +44,13 @@ class RecipeOptions:
     needs it."""
 
     def load(self, *more: str) -> "Config":
-        """Read the recipe, with what it inherits from `training.initialize_from`.
+        """Read the recipe, with the settings it takes from the model `training.initialize_from`.
+
+        `more` are KEY=VALUE settings that replace those of --set.
 
         Raises:
-            NmtError: as in `read`; or the model to begin with is missing.
+            ConfigError: There is no such recipe, or it holds a mistake.
+            NmtError: The model of `training.initialize_from` is missing or cannot be used.
         """
         config = self.read(*more)
         if not config.training.initialize_from:
@@ -57,7 +60,9 @@ class RecipeOptions:
         return inherit(config)
 
     def read(self, *more: str) -> "Config":
-        """Read the recipe alone; `more` are KEY=VALUE settings that replace those of --set.
+        """Read the recipe alone, without the settings of `training.initialize_from`.
+
+        `more` are KEY=VALUE settings that replace those of --set.
 
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.
@@ -143,11 +148,11 @@ class AllSearchOptions(SearchOptions):
     """Stop as soon as as many hypotheses have ended as the beam is wide, which is faster."""
 
     def __post_init__(self) -> None:
-        given = self.length_normalization
-        if self.length_penalty is not None and given not in (None, "gnmt"):
+        normalization = self.length_normalization
+        if self.length_penalty is not None and normalization not in (None, "gnmt"):
             raise ConfigError(
-                f"--length-penalty is the alpha of gnmt, and --length-normalization {given} has "
-                "none; leave one of them out"
+                f"--length-penalty is the alpha of gnmt, and --length-normalization {normalization}"
+                " has none; leave one of them out"
             )
 
 
@@ -167,7 +172,8 @@ class SamplingOptions:
     """Seed of --sample."""
 
     def __post_init__(self) -> None:
-        if not self.sample and astuple(self) != (False, 1.0, None, None, 1):  # the defaults
+        defaults = tuple(field.default for field in fields(self))
+        if not self.sample and astuple(self) != defaults:
             raise ConfigError(
                 "--temperature, --top-k, --top-p and --seed say how --sample draws; "
                 "add --sample, or leave them out"
@@ -185,6 +191,7 @@ class SamplingOptions:
 
 
 def _check_workers(text: str) -> str:
+    """Return the value of --workers, or raise an error of the command line; typer calls this."""
     if text != "auto" and not re.fullmatch("[1-9][0-9]{0,2}", text):
         raise typer.BadParameter(f"'{text[:20]}': expected auto or a number from 1 to 999")
     return text
@@ -201,8 +208,9 @@ class WorkerOptions:
     def choose_processes(self, device: str, is_typed: bool = False) -> int:
         """Return how many processes are to translate on a type of device, such as cpu or cuda.
 
-        With --workers auto, that is one per core of a CPU, but one for typed input and outside of
-        Linux. With a number, on a CPU, this process is limited to one PyTorch thread too.
+        With --workers auto, that is one per core of a CPU, but one in all for typed input and on
+        systems other than Linux. With a number, on a CPU, this also limits PyTorch to one thread in
+        this process, as the other processes use the other cores.
 
         Raises:
             ConfigError: --workers is more than 1 on a GPU.
