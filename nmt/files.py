@@ -33,7 +33,9 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryview]) -> None:
-    """Write or replace a folder of {name: content}; a crash may leave the old one as `.NAME.old`.
+    """Write or replace a folder of the files `contents`, {name: content}.
+
+    Even after a crash no folder is half written; then the old one may be left as `.NAME.old`.
 
     Raises:
         OSError: the folder cannot be written; the old one is unchanged.
@@ -106,7 +108,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     text = json.dumps(value, indent=1, ensure_ascii=False)
     try:
         content = text.encode("utf-8")
-    except UnicodeEncodeError:  # such as a file name that is not UTF-8: escape it
+    except UnicodeEncodeError:  # such as a file name that is not UTF-8; ASCII escapes hold it
         content = json.dumps(value, indent=1).encode("utf-8")
     write_atomically(path, content + b"\n")
 
