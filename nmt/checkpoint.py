@@ -70,10 +70,10 @@ def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> 
     parameters = trained_parameters(model)
     for name in [*parameters, *weights]:
         expected = tuple(parameters[name].shape) if name in parameters else None
-        found = tuple(weights[name].shape) if name in weights else None
-        if expected != found:
+        actual = tuple(weights[name].shape) if name in weights else None
+        if expected != actual:
             raise CheckpointError(
-                f"{origin}: weights of another model: {name} is {found or 'missing'}, "
+                f"{origin}: weights of another model: {name} is {actual or 'missing'}, "
                 f"the configuration expects {expected or 'no such tensor'}"
             )
     with torch.no_grad():
