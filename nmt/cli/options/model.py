@@ -43,16 +43,14 @@ class RecipeOptions:
     """Exchange source and target of the recipe: its model translates back, as `nmt synthesize`
     needs it."""
 
-    def load(self, *more: str) -> "Config":
+    def load(self) -> "Config":
         """Read the recipe, with the settings it takes from the model `training.initialize_from`.
-
-        `more` are KEY=VALUE settings that replace those of --set.
 
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.
             NmtError: The model of `training.initialize_from` is missing or cannot be used.
         """
-        config = self.read(*more)
+        config = self.read()
         if not config.training.initialize_from:
             return config
         from nmt.training.inheritance import inherit
@@ -232,10 +230,10 @@ class WorkerOptions:
 
 
 def target_tag(language: str | None, tokenizer: "Tokenizer") -> str:
-    """Return the tag that asks a model for a target language, such as `>>fr<<`; None: no tag.
+    """Return the tag that asks a model for a target language, such as `>>fr<<`; "" for None.
 
     Raises:
-        ConfigError: the model has learnt no such tag.
+        ConfigError: The model has learnt no such tag.
     """
     if language is None:
         return ""
