@@ -120,6 +120,35 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
     return test_set
 
 
+def _find_by_name(
+    name: str, languages: tuple[str, str] | None, tokenized: bool, data: "DataConfig | None"
+) -> "EvaluationSet":
+    """Return the set `name` of the run with the configuration `data`, or of sacreBLEU."""
+    from nmt.evaluation.test_sets import (
+        OWN_SETS,
+        find_split,
+        official_set,
+        own_sets,
+        set_of_pairs,
+    )
+
+    if name in (own_sets(data) if data else OWN_SETS):
+        if data is None:
+            raise ConfigError(
+                f"--test-set {name} is a run's own and there is no --model; give --reference FILE"
+            )
+        pairs = find_split(data, name, log)
+        return set_of_pairs(name, pairs, languages, tokenized)
+    if data and tokenized:
+        raise ConfigError(
+            f"--test-set {name} is plain text, but this run has learnt from tokenised text; "
+            "tokenise both sides alike and give --source and --reference"
+        )
+    if languages is None:
+        raise ConfigError(f"--test-set {name} is in many languages; add --languages, such as en-de")
+    return replace(official_set(name, languages), tokenized=tokenized)
+
+
 def into_language(
     test_set: "EvaluationSet", language: str | None, tokenizer: "Tokenizer"
 ) -> "EvaluationSet":
@@ -160,35 +189,6 @@ def text_files(data: "DataConfig") -> list[Path]:
     texts = [*data.train, *data.validation, *data.test]
     paths = chain.from_iterable(text.paths for text in texts)
     return [Path(path) for path in paths]
-
-
-def _find_by_name(
-    name: str, languages: tuple[str, str] | None, tokenized: bool, data: "DataConfig | None"
-) -> "EvaluationSet":
-    """Return the set `name` of the run with the configuration `data`, or of sacreBLEU."""
-    from nmt.evaluation.test_sets import (
-        OWN_SETS,
-        find_split,
-        official_set,
-        own_sets,
-        set_of_pairs,
-    )
-
-    if name in (own_sets(data) if data else OWN_SETS):
-        if data is None:
-            raise ConfigError(
-                f"--test-set {name} is a run's own and there is no --model; give --reference FILE"
-            )
-        pairs = find_split(data, name, log)
-        return set_of_pairs(name, pairs, languages, tokenized)
-    if data and tokenized:
-        raise ConfigError(
-            f"--test-set {name} is plain text, but this run has learnt from tokenised text; "
-            "tokenise both sides alike and give --source and --reference"
-        )
-    if languages is None:
-        raise ConfigError(f"--test-set {name} is in many languages; add --languages, such as en-de")
-    return replace(official_set(name, languages), tokenized=tokenized)
 
 
 def read_translations(file: Path, test_set: "EvaluationSet", text: TextOptions) -> list[str]:
