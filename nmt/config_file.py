@@ -21,59 +21,51 @@ KeyPath = tuple[str, ...]
 """the keys that lead to a value, from the outermost; the items of a list count as 0, 1, …"""
 
 
-def _explain(
-    error: Any, where: str, locations: Mapping[KeyPath, str], section: type[BaseModel]
-) -> str:
-    """Return an error that pydantic found in the keys of `section` as a sentence with its place.
+def load_config(name: str, settings: Iterable[str] = ()) -> Config:
+    """Read the file or bundled recipe `name`; `settings` (`section.key=value`) override it.
 
-    `locations` maps key paths to file:line; `where` stands in for a path without a location.
+    Raises:
+        ConfigError: the file cannot be read, or has mistakes; the message has line and key of each.
     """
-    path = tuple(str(part) for part in error["loc"])
-    if path not in locations and path[:-1] not in locations:
-        # a single text may be written without a list; inside it is a list of one
-        path = tuple(str(part) for part in error["loc"] if not isinstance(part, int))
-    # the key itself, or the innermost key around it that the file has
-    beginnings = (path[:length] for length in range(len(path), 0, -1))
-    key_path = next((beginning for beginning in beginnings if beginning in locations), path)
-    location = locations.get(key_path, where)
-    if error["type"] == "extra_forbidden":
-        return f"{location}: unknown key '{'.'.join(path)}'; {_known_keys(path, section)}"
-    message = error["msg"].removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
-    if not path or error["type"] == "value_error":
-        return f"{location}: {message}"
-    if error["type"] == "missing":
-        return f"{location}: '{'.'.join(path)}' is missing"
-    return f"{location}: '{'.'.join(key_path)}': {message}, got {error['input']!r}"
+    path = find_config(name)
+    return parse_config(read_yaml_file(path), str(path), settings)
 
 
-def _known_keys(path: KeyPath, section: type[BaseModel]) -> str:
-    """Return what to write instead of the unknown key at the end of `path`, a path in `section`."""
-    for name in path[:-1]:  # to the section that should have the key
-        if name.isdigit():  # the number of a list's item
-            continue
-        annotation = section.model_fields[name].annotation
-        types = [annotation, *getattr(annotation, "__args__", ())]  # of a list, of a union
-        section = next(t for t in types if isinstance(t, type) and issubclass(t, BaseModel))
-    known = list(section.model_fields)
-    nearest = difflib.get_close_matches(path[-1], known, n=1)
-    return f"did you mean '{nearest[0]}'?" if nearest else f"known keys: {', '.join(known)}"
+def find_config(name: str) -> Path:
+    """Return the path of the file `name`; without such a file, of the bundled recipe `name`.
+
+    Raises:
+        ConfigError: neither exists; the message lists the bundled recipes.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    bundled = Path(__file__).parent / "configs"  # in an installed package
+    folder = bundled if bundled.is_dir() else bundled.parent.parent / "configs"  # source tree
+    stem = name.removesuffix(".yaml")
+    if (folder / f"{stem}.yaml").is_file() and "/" not in stem:
+        return folder / f"{stem}.yaml"
+    recipes = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
+    raise ConfigError(f"{name}: no such file and no bundled recipe of that name ({recipes})")
 
 
-def _apply_setting(values: dict[str, Any], assignment: str) -> None:
-    """Change `values`, the nested keys of a recipe, by one `section.key=value` of --set."""
-    path, separator, text = assignment.partition("=")
-    if not separator or not path:
-        raise ConfigError(f"--set {assignment}: write it as section.key=value")
-    *parents, key = path.split(".")
-    for parent in parents:
-        child = values.setdefault(parent, {})
-        if not isinstance(child, dict):  # such as null in the file
-            child = values[parent] = {}
-        values = child
-    values[key], _ = strict_yaml.parse(text, f"--set {path}")
-    if values[key] == {} and not text.strip():
-        values[key] = None  # an empty value is null
+def read_yaml_file(path: Path) -> str:
+    """Return the text of a configuration file.
+
+    Raises:
+        ConfigError: the file cannot be read, is larger than 1 MiB, or is not UTF-8.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > MAX_CONFIG_BYTES:
+        raise ConfigError(f"{path}: {len(data)} bytes is no configuration; the limit is 1 MiB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}:{line}: not valid UTF-8; save the file as UTF-8") from error
 
 
 def parse_config(text: str, where: str = "configuration", settings: Iterable[str] = ()) -> Config:
@@ -90,20 +82,6 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
     return _validate(Config, values, where, locations)
 
 
-def parse_section(
-    section: type[SomeSection], text: str, where: str, replaced: Mapping[str, object]
-) -> SomeSection:
-    """Build a section from YAML text, in which options replace keys: `replaced` is {key: value}.
-
-    Raises:
-        ConfigError: there are mistakes; the message has `where`, line and key of each.
-    """
-    values, locations = _parse_keys(text, where, "keys and values")
-    # a mistake in one of them is a mistake in the option of that name
-    replaced_locations = {(key,): f"--{key.replace('_', '-')}" for key in replaced}
-    return _validate(section, {**values, **replaced}, where, locations | replaced_locations)
-
-
 def _parse_keys(text: str, where: str, expected: str) -> tuple[dict[str, Any], dict[KeyPath, str]]:
     """Return the values of a YAML mapping, and {key path: file:line}.
 
@@ -114,6 +92,22 @@ def _parse_keys(text: str, where: str, expected: str) -> tuple[dict[str, Any], d
     if not isinstance(values, dict):
         raise ConfigError(f"{where}: expected {expected}, got {type(values).__name__}")
     return values, {path: f"{where}:{line}" for path, line in lines.items()}
+
+
+def _apply_setting(values: dict[str, Any], assignment: str) -> None:
+    """Change `values`, the nested keys of a recipe, by one `section.key=value` of --set."""
+    path, separator, text = assignment.partition("=")
+    if not separator or not path:
+        raise ConfigError(f"--set {assignment}: write it as section.key=value")
+    *parents, key = path.split(".")
+    for parent in parents:
+        child = values.setdefault(parent, {})
+        if not isinstance(child, dict):  # such as null in the file
+            child = values[parent] = {}
+        values = child
+    values[key], _ = strict_yaml.parse(text, f"--set {path}")
+    if values[key] == {} and not text.strip():
+        values[key] = None  # an empty value is null
 
 
 def _validate(
@@ -134,6 +128,59 @@ def _validate(
         raise ConfigError("\n".join(dict.fromkeys(messages))) from error  # each once
 
 
+def _explain(
+    error: Any, where: str, locations: Mapping[KeyPath, str], section: type[BaseModel]
+) -> str:
+    """Return an error that pydantic found in the keys of `section` as a sentence with its place.
+
+    `locations` maps key paths to file:line; `where` stands in for a path without a location.
+    """
+    path = tuple(str(part) for part in error["loc"])
+    if path not in locations and path[:-1] not in locations:
+        # a single text may be written without a list; inside it is a list of one
+        path = tuple(str(part) for part in error["loc"] if not isinstance(part, int))
+    # the key itself, or the innermost key around it that the file has
+    beginnings = (path[:length] for length in range(len(path), 0, -1))
+    key_path = next((beginning for beginning in beginnings if beginning in locations), path)
+    location = locations.get(key_path, where)
+    if error["type"] == "extra_forbidden":
+        return f"{location}: unknown key '{'.'.join(path)}'; {_suggest_keys(path, section)}"
+    message = error["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    if not path or error["type"] == "value_error":
+        return f"{location}: {message}"
+    if error["type"] == "missing":
+        return f"{location}: '{'.'.join(path)}' is missing"
+    return f"{location}: '{'.'.join(key_path)}': {message}, got {error['input']!r}"
+
+
+def _suggest_keys(path: KeyPath, section: type[BaseModel]) -> str:
+    """Return what to write instead of the unknown key at the end of `path`, a path in `section`."""
+    for name in path[:-1]:  # to the section that should have the key
+        if name.isdigit():  # the number of a list's item
+            continue
+        annotation = section.model_fields[name].annotation
+        types = [annotation, *getattr(annotation, "__args__", ())]  # of a list, of a union
+        section = next(t for t in types if isinstance(t, type) and issubclass(t, BaseModel))
+    keys = list(section.model_fields)
+    nearest = difflib.get_close_matches(path[-1], keys, n=1)
+    return f"did you mean '{nearest[0]}'?" if nearest else f"known keys: {', '.join(keys)}"
+
+
+def parse_section(
+    section: type[SomeSection], text: str, where: str, replaced: Mapping[str, object]
+) -> SomeSection:
+    """Build a section from YAML text, in which options replace keys: `replaced` is {key: value}.
+
+    Raises:
+        ConfigError: there are mistakes; the message has `where`, line and key of each.
+    """
+    values, locations = _parse_keys(text, where, "keys and values")
+    # a mistake in one of them is a mistake in the option of that name
+    replaced_locations = {(key,): f"--{key.replace('_', '-')}" for key in replaced}
+    return _validate(section, {**values, **replaced}, where, locations | replaced_locations)
+
+
 def replace_settings(
     section: SomeSection, changes: Mapping[str, object], where: str
 ) -> SomeSection:
@@ -148,53 +195,6 @@ def replace_settings(
         first_mistake = error.errors()[0]
         message = _explain(first_mistake, where, {}, type(section))
         raise ConfigError(message) from error
-
-
-def find_config(name: str) -> Path:
-    """Return the path of the file `name`; without such a file, of the bundled recipe `name`.
-
-    Raises:
-        ConfigError: neither exists; the message lists the bundled recipes.
-    """
-    path = Path(name)
-    if path.is_file():
-        return path
-    bundled = Path(__file__).parent / "configs"  # in an installed package
-    folder = bundled if bundled.is_dir() else bundled.parent.parent / "configs"  # source tree
-    stem = name.removesuffix(".yaml")
-    if (folder / f"{stem}.yaml").is_file() and "/" not in stem:
-        return folder / f"{stem}.yaml"
-    recipes = ", ".join(sorted(p.stem for p in folder.glob("*.yaml")))
-    raise ConfigError(f"{name}: no such file and no bundled recipe of that name ({recipes})")
-
-
-def load_config(name: str, settings: Iterable[str] = ()) -> Config:
-    """Read the file or bundled recipe `name`; `settings` (`section.key=value`) override it.
-
-    Raises:
-        ConfigError: the file cannot be read, or has mistakes; the message has line and key of each.
-    """
-    path = find_config(name)
-    return parse_config(read_yaml_file(path), str(path), settings)
-
-
-def read_yaml_file(path: Path) -> str:
-    """Return the text of a configuration file.
-
-    Raises:
-        ConfigError: the file cannot be read, is larger than 1 MiB, or is not UTF-8.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(data) > MAX_CONFIG_BYTES:
-        raise ConfigError(f"{path}: {len(data)} bytes is no configuration; the limit is 1 MiB")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise ConfigError(f"{path}:{line}: not valid UTF-8; save the file as UTF-8") from error
 
 
 def exchange_sides(config: Config) -> Config:
