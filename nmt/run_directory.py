@@ -218,7 +218,7 @@ def weights_folder(path: Path, checkpoint: str = "best") -> Path:
         folder = run.checkpoint(int(checkpoint.removeprefix("step-")))
     if folder is None or not folder.is_dir():
         averages = [path for path in (run.averaged, run.moving_average) if path.is_dir()]
-        names = [existing.name for existing in (*saved, *averages)]
-        known = ", ".join(names) or "no checkpoint yet"
-        raise CheckpointError(f"{run.path}: no checkpoint '{checkpoint}'; it has: {known}")
+        names = [path.name for path in (*saved, *averages)]
+        existing = ", ".join(names) or "no checkpoint yet"
+        raise CheckpointError(f"{run.path}: no checkpoint '{checkpoint}'; it has: {existing}")
     return folder
