@@ -34,6 +34,8 @@ def load_config(name: str, settings: Iterable[str] = ()) -> Config:
 def find_config(name: str) -> Path:
     """Return the path of the file `name`; without such a file, of the bundled recipe `name`.
 
+    The name of a bundled recipe may have the ending .yaml, but no folder.
+
     Raises:
         ConfigError: neither exists; the message lists the bundled recipes.
     """
