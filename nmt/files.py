@@ -136,7 +136,7 @@ def read_json_or_empty(path: Path) -> dict[str, Any]:
 
 def check_format(
     record: Mapping[str, Any],
-    known: int,
+    newest: int,
     path: Path,
     remedy: str,
     error: type[NmtError] = DataError,
@@ -145,7 +145,7 @@ def check_format(
 
     Args:
         record: The JSON object in the file; its version is `record["format"]`, or 1 if absent.
-        known: The newest version that this program can read.
+        newest: The newest version that this program can read.
         path: The file, for the message.
         remedy: What the user can do instead of updating the program, for the message.
         error: The class of the exception to raise.
@@ -154,8 +154,8 @@ def check_format(
         NmtError: the file has a newer version; the class is `error`.
     """
     version = record.get(FORMAT_KEY, 1)
-    if not isinstance(version, int) or version > known:
+    if not isinstance(version, int) or version > newest:
         raise error(
-            f"{path} was written by a newer nmt (format {version}; this one knows up to {known}): "
+            f"{path} was written by a newer nmt (format {version}; this one knows up to {newest}): "
             f"update nmt or {remedy}"
         )
