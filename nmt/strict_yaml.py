@@ -50,7 +50,7 @@ class _StrictLoader(yaml.SafeLoader):
             ) from error
 
 
-_WHOLE = r"(0|[1-9](_?[0-9])*)"
+_WHOLE = r"(0|[1-9](_?[0-9])*)"  # 0, 12, 25_000, but not 010
 _FLOAT = rf"[-+]?({_WHOLE}?\.[0-9]+|{_WHOLE}\.?)([eE][-+]?[0-9]+)?"
 _StrictLoader.yaml_implicit_resolvers = {}  # without those of YAML 1.1; ours follow below
 
