@@ -156,10 +156,10 @@ class PartialOutput:
         # A signal may have come right after the state of a window was written.
         state = self._read_state() if self._state and self.part.exists() else None
         if state is None:
-            # Before `begin`, a part of an earlier run is not deleted. After it, a part without a
-            # state is not deleted if an older output exists: it tells `is_complete` to resume.
-            is_empty = os.fstat(self.file.fileno()).st_size == 0
-            is_useless = not self.path.exists() if self._state else is_empty
+            if self._state:  # begun: beside an older output, the part tells `is_complete` to resume
+                is_useless = not self.path.exists()
+            else:  # not begun: the part may hold translations of an earlier run
+                is_useless = os.fstat(self.file.fileno()).st_size == 0
             if is_useless:
                 self.part.unlink(missing_ok=True)
             return
