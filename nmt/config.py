@@ -78,11 +78,11 @@ class TextPair(MixedText):
 
     @model_validator(mode="after")
     def _either_two_files_or_one(self) -> Self:
-        given = self.model_dump(include={"source", "target", "file"}, exclude_none=True)
-        if given.keys() not in ({"source", "target"}, {"file"}):
+        files = self.model_dump(include={"source", "target", "file"}, exclude_none=True)
+        if files.keys() not in ({"source", "target"}, {"file"}):
+            named = ", ".join(f"{key}: {path}" for key, path in files.items()) or "neither"
             raise ValueError(
-                "name two files (source, target) or one that holds both sides (file), got "
-                + (", ".join(f"{name}: {path}" for name, path in given.items()) or "neither")
+                "name two files (source, target) or one that holds both sides (file), got " + named
             )
         if self.file is None and (self.source_field or self.target_field):
             raise ValueError("source_field and target_field are for a file that holds both sides")
@@ -112,14 +112,14 @@ class SyntheticText(MixedText):
     """how many of its pairs an epoch has for each pair of data.train; null: each of them once"""
 
 
-def _one_or_several(value: object) -> object:
-    """Return a list; a recipe may give a single text without a list around it, or null."""
+def _as_list(value: object) -> object:
+    """Return a list of texts; a recipe may also give a single text, or null for none."""
     if value is None:
         return []
     return [value] if isinstance(value, dict | TextPair) else value
 
 
-TextPairs = Annotated[list[TextPair], BeforeValidator(_one_or_several)]
+TextPairs = Annotated[list[TextPair], BeforeValidator(_as_list)]
 
 
 class CleaningConfig(Section):
@@ -229,6 +229,7 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _texts_have_keys_of_their_kind(self) -> Self:
+        """Check that only training texts have weights and steps, and only held-out texts names."""
         for text in self.train:
             if text.name is not None:
                 raise ValueError(
@@ -236,6 +237,7 @@ class DataConfig(Section):
                     f"{text.name}; leave it out"
                 )
         for key, texts in (("validation", self.validation), ("test", self.test)):
+            # --test-set of the commands takes the names of the sets and those of their texts
             labels = ["validation", "test", *(text.label for text in texts)]
             if taken := [label for label in labels if labels.count(label) > 1]:
                 raise ValueError(f"data.{key}: the name {taken[0]} is taken; give the text another")
@@ -248,19 +250,19 @@ class DataConfig(Section):
         return self
 
     def first_step_without_text(self) -> float:
-        """Return the first step, from 1, in which no text is to be learnt; infinity: none.
+        """Return the first optimiser step, from 1, in which no text is learnt; infinity: none.
 
-        Without data.train that is not known: the text of a corpus or of another run may be learnt.
+        It is infinity without data.train too: a corpus or another run may then give the text.
         """
         if not self.train:
             return math.inf
-        last: float = 0
         texts: list[MixedText] = [*self.train, *self.synthetic]
-        for text in sorted(texts, key=lambda each: each.after_step):
-            if text.after_step > last:
+        last_step: float = 0  # up to here, each step has text
+        for text in sorted(texts, key=lambda text: text.after_step):
+            if text.after_step > last_step:  # a gap
                 break
-            last = max(last, text.until_step or math.inf)
-        return last + 1
+            last_step = max(last_step, text.until_step or math.inf)
+        return last_step + 1
 
 
 class TokenizerConfig(Section):
@@ -296,9 +298,9 @@ class TokenizerConfig(Section):
     @model_validator(mode="after")
     def _models_fit(self) -> Self:
         expected = "model alone" if self.shared else "both model and target_model"
-        if len(self.models) not in (0, 1 if self.shared else 2) or (
-            self.target_model and not self.model
-        ):
+        count = 1 if self.shared else 2
+        is_target_alone = self.target_model and not self.model
+        if len(self.models) not in (0, count) or is_target_alone:
             raise ValueError(
                 f"with tokenizer.shared: {str(self.shared).lower()} name {expected}, or neither, "
                 f"got model: {self.model}, target_model: {self.target_model}"
@@ -527,7 +529,7 @@ class DecodingConfig(Section):
     """the most source tokens translated at once, padding included"""
 
     def longest(self, source_tokens: int) -> int:
-        """Return the most tokens of a translation, given the tokens of its source."""
+        """Return the largest number of tokens of a translation whose source has `source_tokens`."""
         return int(source_tokens * self.max_length_factor) + self.max_length_offset
 
 
@@ -561,8 +563,9 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Self:
-        named = self.tokenizer.model  # two models may still have the same pieces
-        if self.model.embeddings == "shared" and not self.tokenizer.shared and not named:
+        # two given SentencePiece models may have the same pieces, which is checked later
+        is_learnt = not self.tokenizer.model
+        if self.model.embeddings == "shared" and not self.tokenizer.shared and is_learnt:
             raise ValueError(
                 "model.embeddings: shared needs tokenizer.shared: true; "
                 "with one vocabulary for each language write embeddings: target"

@@ -57,7 +57,8 @@ def compare(
 
     Differences of BLEU are tested by paired bootstrap and approximate randomisation.
     """
-    runs = list(dict.fromkeys(path for path in options.systems if path.is_dir()))
+    folders = [path for path in options.systems if path.is_dir()]
+    runs = list(dict.fromkeys(folders))  # each once, in the order of the command line
     text.check(str(runs[0]) if runs else None)
     if text.to and not runs:
         raise ConfigError("--to asks a model for a language, and these are files; leave it out")
@@ -71,14 +72,14 @@ def compare(
         test_set = _into_language(test_set, text.to, runs)
     files = [path for path in options.systems if path not in runs]
     translations = {path: read_translations(path, test_set, text) for path in files}
-    models = []  # for --json: weights and precision of each run
+    models = []  # weights and precision of each run, for --json
     for run in runs:
         translator = make_translator([str(run)], compute, search)
         models.append(provenance(translator, [str(run)], compute))
         translations[run] = translate_with_progress(translator, test_set, str(run))
     systems = [(str(path), translations[path]) for path in options.systems]
-    words = local_training_words(data) if data else None
-    comparison = compare_translations(systems, test_set, words, options.examples)
+    training_words = local_training_words(data) if data else None
+    comparison = compare_translations(systems, test_set, training_words, options.examples)
     if options.as_json:
         print(json.dumps(comparison.as_json() | {"models": models}, ensure_ascii=False))
     else:
@@ -86,7 +87,7 @@ def compare(
 
 
 def _into_language(test_set: "EvaluationSet", language: str, runs: list[Path]) -> "EvaluationSet":
-    """Return the sentences of a test set that --to asks for, with the tag.
+    """Return the sentences of a test set whose target language is --to, each source with its tag.
 
     Raises:
         ConfigError: A run has no tag of this language.
@@ -96,7 +97,7 @@ def _into_language(test_set: "EvaluationSet", language: str, runs: list[Path]) -
 
     tokenizers = [Tokenizer.load(find_run(path).tokenizer) for path in runs]
     for tokenizer in tokenizers:
-        target_tag(language, tokenizer)  # checks it
+        target_tag(language, tokenizer)  # raises an error if the run has no such tag
     return into_language(test_set, language, tokenizers[0])
 
 

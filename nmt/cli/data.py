@@ -52,18 +52,19 @@ def list_corpora(as_json: JsonObjectOption = False) -> None:
     for corpus in corpora:
         typer.echo(f"{corpus['name']}: {corpus['description']}")
         pairs = ", ".join(corpus["languages"])
-        corpus["languages"] = f"{pairs}; both directions" if pairs else "many, any two of them"
-        for title in ("languages", "pairs", "download", "licence", "source"):
-            _aligned(title, corpus[title])
+        languages = f"{pairs}; both directions" if pairs else "many, any two of them"
+        _print_property("languages", languages)
+        for title in ("pairs", "download", "licence", "source"):
+            _print_property(title, corpus[title])
         typer.echo()
     typer.echo("By address, where the name of a corpus stands:")
     for pattern, description in ADDRESSES.items():
         typer.echo(f"{pattern}:")
-        _aligned("", description)
+        _print_property("", description)
 
 
-def _aligned(title: str, text: str) -> None:
-    """Print a title and a text; the lines of a long text are aligned."""
+def _print_property(title: str, text: str) -> None:
+    """Print a title and, in a column beside it, a text, which is wrapped if it is long."""
     lines = textwrap.wrap(text, 84, break_long_words=False, break_on_hyphens=False)
     typer.echo(f"    {title:<11}" + ("\n" + " " * 15).join(lines))
 
@@ -97,10 +98,10 @@ def find(options: FindOptions, as_json: JsonObjectOption = False) -> None:
     log(f"asking OPUS and the Hugging Face Hub, {ANSWER_S:g} seconds at most")
     answers, failures = ask_sources(pair)
     for name, reason in failures.items():
-        shown = "what nmt knows of it without asking" if name == "OPUS" else "nothing of it"
-        log(f"{name} could not be asked ({reason}); the list has {shown}")
+        rest = "what nmt knows of it without asking" if name == "OPUS" else "nothing of it"
+        log(f"{name} could not be asked ({reason}); the list has {rest}")
     listings = [*known_corpora(pair), *answers, *list_official_sets((source, target))]
-    listings.sort(key=lambda listing: -(listing.pairs or 0))
+    listings.sort(key=lambda listing: listing.pairs or 0, reverse=True)  # unknown sizes last
     if not listings:
         raise DataError(
             f"nothing was found for {source} and {target}; are the codes right? "
@@ -108,8 +109,8 @@ def find(options: FindOptions, as_json: JsonObjectOption = False) -> None:
         )
     if as_json:
         corpora = [asdict(listing) for listing in listings]
-        found = {"languages": [source, target], "corpora": corpora, "not_asked": failures}
-        typer.echo(json.dumps(found, ensure_ascii=False))
+        result = {"languages": [source, target], "corpora": corpora, "not_asked": failures}
+        typer.echo(json.dumps(result, ensure_ascii=False))
     else:
         _print_listings(listings)
     log(
@@ -120,17 +121,19 @@ def find(options: FindOptions, as_json: JsonObjectOption = False) -> None:
 
 
 def _print_listings(listings: "Sequence[Listing]") -> None:
-    """Print a table, a line for each listing; the numbers of pairs are aligned at their ends."""
+    """Print a table with a line for each listing; the numbers of pairs are right-aligned."""
     rows: list[tuple[str, ...]] = [("name", "pairs", "for", "from", "size", "licence")]
-    for each in listings:
-        pairs = f"{each.pairs:,}" if each.pairs else ""
-        cells = (each.name, pairs, each.use, each.source, each.size, each.licence)
-        rows.append(tuple("".join(filter(str.isprintable, cell)) for cell in cells))
+    for listing in listings:
+        pairs = f"{listing.pairs:,}" if listing.pairs else ""
+        name, use, source = listing.name, listing.use, listing.source
+        texts = (name, pairs, use, source, listing.size, listing.licence)
+        # They come from the network, and a control character could change the terminal.
+        rows.append(tuple("".join(filter(str.isprintable, text)) for text in texts))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        aligned = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
-        aligned[1] = f"{row[1]:>{widths[1]}}"
-        typer.echo("  ".join(aligned).rstrip())
+        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
+        cells[1] = f"{row[1]:>{widths[1]}}"  # the number of pairs
+        typer.echo("  ".join(cells).rstrip())
 
 
 @dataclass(frozen=True)
@@ -156,14 +159,14 @@ def download(options: DownloadOptions) -> None:
     """Download a corpus, verify it, and print the paths of its files."""
     from nmt.data.corpora.registry import find_corpus, obtain_corpus
 
-    copies = options.copies
-    if copies is not None and copies.is_file():
-        copies = copies.parent
-    if copies is not None and not copies.is_dir():
-        raise ConfigError(f"--from {copies}: no such file or folder")
+    folder = options.copies  # --from: the upstream files are here already
+    if folder is not None and folder.is_file():
+        folder = folder.parent
+    if folder is not None and not folder.is_dir():
+        raise ConfigError(f"--from {folder}: no such file or folder")
     corpus = find_corpus(options.name)
     languages = corpus.pair_of(options.source_language, options.target_language)
-    texts = obtain_corpus(corpus, languages, options.directory, copies, log)
+    texts = obtain_corpus(corpus, languages, options.directory, folder, log)
     for text in texts.values():
         for path in text.paths:
             typer.echo(path)

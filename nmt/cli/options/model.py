@@ -1,7 +1,7 @@
 """The options of commands that read a recipe or use a model: which weights, where, which search."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -41,13 +41,14 @@ class RecipeOptions:
     """Exchange source and target of the recipe: its model translates back, as `nmt synthesize`
     needs it."""
 
-    def load(self, *more: str) -> "Config":
-        """Read the recipe, with what it inherits from `training.initialize_from`.
+    def load(self) -> "Config":
+        """Read the recipe, with the settings it takes from the model `training.initialize_from`.
 
         Raises:
-            NmtError: as in `read`; or the model to begin with is missing.
+            ConfigError: There is no such recipe, or it holds a mistake.
+            NmtError: The model of `training.initialize_from` is missing or cannot be used.
         """
-        config = self.read(*more)
+        config = self.read()
         if not config.training.initialize_from:
             return config
         from nmt.training.inheritance import inherit
@@ -55,7 +56,9 @@ class RecipeOptions:
         return inherit(config)
 
     def read(self, *more: str) -> "Config":
-        """Read the recipe alone; `more` are KEY=VALUE settings that replace those of --set.
+        """Read the recipe alone, without the settings of `training.initialize_from`.
+
+        `more` are KEY=VALUE settings that replace those of --set.
 
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.
@@ -141,11 +144,11 @@ class AllSearchOptions(SearchOptions):
     """Stop as soon as as many hypotheses have ended as the beam is wide, which is faster."""
 
     def __post_init__(self) -> None:
-        given = self.length_normalization
-        if self.length_penalty is not None and given not in (None, "gnmt"):
+        normalization = self.length_normalization
+        if self.length_penalty is not None and normalization not in (None, "gnmt"):
             raise ConfigError(
-                f"--length-penalty is the alpha of gnmt, and --length-normalization {given} has "
-                "none; leave one of them out"
+                f"--length-penalty is the alpha of gnmt, and --length-normalization {normalization}"
+                " has none; leave one of them out"
             )
 
 
@@ -165,7 +168,8 @@ class SamplingOptions:
     """Seed of --sample."""
 
     def __post_init__(self) -> None:
-        if not self.sample and astuple(self) != (False, 1.0, None, None, 1):  # the defaults
+        defaults = tuple(field.default for field in fields(self))
+        if not self.sample and astuple(self) != defaults:
             raise ConfigError(
                 "--temperature, --top-k, --top-p and --seed say how --sample draws; "
                 "add --sample, or leave them out"
@@ -183,10 +187,10 @@ class SamplingOptions:
 
 
 def target_tag(language: str | None, tokenizer: "Tokenizer") -> str:
-    """Return the tag that asks a model for a target language, such as `>>fr<<`; None: no tag.
+    """Return the tag that asks a model for a target language, such as `>>fr<<`; "" for None.
 
     Raises:
-        ConfigError: the model has learnt no such tag.
+        ConfigError: The model has learnt no such tag.
     """
     if language is None:
         return ""
