@@ -58,8 +58,8 @@ def check_tags(tokenizer: Tokenizer, tags: Iterable[str], where: str) -> None:
             its_tags = ", ".join(tokenizer.source.tags) or "none"
             raise ConfigError(
                 f"{where}: the vocabulary has no tag {tag} (its tags: {its_tags}); use one of "
-                "them, or train with a vocabulary that is learnt from tagged text (data.train.tags, "
-                "without tokenizer.model)"
+                "them, or train with a vocabulary that is learnt from tagged text "
+                "(data.train.tags, without tokenizer.model)"
             )
 
 
