@@ -20,10 +20,11 @@ from nmt.data.corpora.splits import write_split
 
 TRAIN_PAIRS, HELD_OUT_PAIRS = 32_000, 500
 MIN_WORDS, MAX_WORDS = 3, 14
-# entries of `Verb.settings`: phrases that the verb needs, and properties of the verb, no phrases
+# Entries of `Verb.settings`: phrases that the verb needs, and properties of the verb: it may have a
+# receiver or an hour, it is no habit (once), or it is no decision (unwilled).
 COMPLEMENTS = ("goal", "nach", "stay", "game", "language")
 PROPERTIES = ("receiver", "clock", "once", "unwilled")
-DEFINITE_KINDS = ("room", "opening", "appliance")
+DEFINITE_KINDS = ("room", "opening", "appliance")  # nouns that have "the", and not "a"
 
 
 def adjective(rng: Random, noun: Noun) -> Adjective | None:
