@@ -242,7 +242,7 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
         train = train or of_corpus.get("train", [])
         validation = validation or of_corpus.get("validation", [])
         test = test or of_corpus.get("test", [])
-    train = [*train, *(synthetic_text(each, config.languages) for each in config.synthetic)]
+    train = [*train, *(synthetic_text(entry, config.languages) for entry in config.synthetic)]
     if not train or not validation:
         missing = "data.validation" if train else "data.train"
         lacking = f", and corpus '{config.corpus}' has none" if config.corpus else ""
