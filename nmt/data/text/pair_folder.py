@@ -58,7 +58,7 @@ def text_name(language: str) -> str:
 class PairFolder:
     """Writes the folder; use it in a `with` statement, which keeps other processes out.
 
-    `facts` say how the pairs are made, and from which `inputs`: the same whenever it continues.
+    `facts` say how the pairs are made, and from which `inputs`; they must not change in between.
     """
 
     def __init__(self, folder: Path, languages: tuple[str, str], facts: Mapping[str, Any]) -> None:
