@@ -19,7 +19,7 @@ _NEAR = 40
 _OPENING = r"\p{Ps}\p{Pi}\p{Pf}\"'¿¡\-–—"
 # Two alternatives: marks that need white space and a capital, digit or the like after them; and
 # the full stops of Chinese and Japanese, which need none.
-_END = regex.compile(
+_BOUNDARY = regex.compile(
     rf"""
     (?<![.!?…؟۔।॥])(?P<mark>[.!?…؟۔।॥]++)
     (?P<closing>
@@ -47,10 +47,11 @@ def split_sentences(text: str, language: str = "") -> list[str]:
     rules = _rules(language)
     sentences = []
     start = 0
-    for end in _END.finditer(text):
-        if end["mark"] != "." or not rules.continues(text, start, end):  # other marks always end
-            sentences.append(text[start : end.end()].strip())
-            start = end.end()
+    for boundary in _BOUNDARY.finditer(text):
+        is_full_stop = boundary["mark"] == "."  # other marks always end a sentence
+        if not (is_full_stop and rules.continues(text, start, boundary)):
+            sentences.append(text[start : boundary.end()].strip())
+            start = boundary.end()
     sentences.append(text[start:].strip())
     return [sentence for sentence in sentences if sentence]
 
@@ -70,9 +71,12 @@ class _Rules:
     ordinals: bool
     """whether a number with a full stop may be an ordinal, as in German"""
 
-    def continues(self, text: str, start: int, end: "regex.Match[str]") -> bool:
-        """Return whether the sentence from `start` continues after `end`, a matched full stop."""
-        stop = end.start("mark")
+    def continues(self, text: str, start: int, boundary: "regex.Match[str]") -> bool:
+        """Return whether the sentence from `start` continues after a full stop.
+
+        `boundary` is the match of `_BOUNDARY` at the full stop.
+        """
+        stop = boundary.start("mark")  # index of the full stop
         last_words = text[max(start, stop - _NEAR) : stop].split()[-3:]
         words = [_LEADING.sub("", word) for word in last_words]
         if not words:
@@ -82,20 +86,20 @@ class _Rules:
         spellings |= {spelling[:1].lower() + spelling[1:] for spelling in spellings}
         if spellings & self.never_last:
             return True
-        if end["closing"]:
+        if boundary["closing"]:  # a quotation mark or bracket closes here
             return False
         if stop - start < _NEAR and text[start:stop].strip() == word and word.isdecimal():
             return True  # the number of an item of a list
-        next_word = _NEXT_WORD.match(text, end.end(), end.end() + _NEAR)
+        next_word = _NEXT_WORD.match(text, boundary.end(), boundary.end() + _NEAR)
         following = next_word[1].replace("’", "'") if next_word else ""
         if word in self.before_numbers and following[:1].isdecimal():
             return True
-        ambiguous = (
+        may_continue = (
             bool(spellings & self.may_be_last)
             or bool(_DOTTED.fullmatch(word))
             or (self.ordinals and bool(_ORDINAL.fullmatch(word)))
         )
-        return ambiguous and not {following, following.rstrip("'")} & self.first_words
+        return may_continue and not {following, following.rstrip("'")} & self.first_words
 
 
 @functools.cache
