@@ -95,7 +95,7 @@ def without_final_punctuation(source: str, target: str) -> tuple[str, str]:
 
 
 def misspell(text: str, draw: random.Random) -> str:
-    """Return a text in which a tenth of the words, and one at least, has a typing error.
+    """Return a text in which about a tenth of the words, but at least one, has a typing error.
 
     Two letters change places, or a letter is left out, doubled, or replaced by one whose key is
     beside it. Words of less than three letters, and those with digits, stay.
