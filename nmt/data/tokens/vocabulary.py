@@ -159,7 +159,10 @@ def parse_model(model: bytes, where: str) -> Any:
 
 
 def unknown_surface(kind: str) -> str:
-    """Return the text of the unknown symbol; at word level it includes the space before it."""
+    """Return what decoding writes for the unknown symbol, as SentencePiece's `unk_surface`.
+
+    At word level a piece is a whole word, so it includes the space before the word.
+    """
     return f" {UNKNOWN}" if kind == "word" else UNKNOWN
 
 
