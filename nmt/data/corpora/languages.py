@@ -62,7 +62,7 @@ def find_language(code: str) -> Language:
     language = LANGUAGES.get(base.lower())
     if language:
         language = replace(language, code=language.code + rest)
-        variant = LANGUAGES.get(f"{base}{rest}".lower())  # with a row of its own, as pt_BR may have
+        variant = LANGUAGES.get(f"{base}{rest}".lower())  # has a row of its own
         return replace(variant, code=language.code) if variant else language
     if len(base) == 3 and not rest:
         return Language(base.lower(), base.lower(), {})
