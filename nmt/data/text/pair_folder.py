@@ -277,10 +277,9 @@ def folder_text(folder: Path, languages: tuple[str, str], tags: Sequence[str] = 
         DataError: the folder is incomplete, or holds no text in these languages.
     """
     in_folder = read_manifest(folder).get("languages") or ["?"]
-    if len(in_folder) != 2 or any(
-        language not in (expected, *tags)
-        for language, expected in zip(in_folder, languages, strict=True)
-    ):
+    sides = zip(in_folder, languages, strict=False)
+    fits = all(language in (expected, *tags) for language, expected in sides)
+    if len(in_folder) != 2 or not fits:
         raise DataError(
             f"{folder}: holds pairs of {'-'.join(in_folder)}, expected {'-'.join(languages)}, the "
             "languages of the recipe (data.source_language, data.target_language); or name the "
