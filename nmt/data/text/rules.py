@@ -32,7 +32,7 @@ _UNLIKELY_LANGUAGE = 50  # how many times as probable another language must be
 
 
 def is_undecoded(pair: SentencePair) -> bool:
-    """Return whether a pair has bytes that are not UTF-8, read with `surrogateescape`."""
+    """Return whether a pair, decoded with `surrogateescape`, has bytes that are not UTF-8."""
     return any(map(_UNDECODED.search, pair))
 
 
