@@ -25,9 +25,9 @@ class Sentences:
     """The ids of sentences in one flat array; each sentence ends with EOS."""
 
     def __init__(self, ids: Ids, offsets: Lengths) -> None:
-        """Take the ids of N sentences, and N + 1 offsets; sentence i is ids[offset i : i + 1].
+        """Take the ids of N sentences, and N + 1 offsets, of which the last is the number of ids.
 
-        The last offset is the number of ids.
+        Sentence i has ids[offsets[i] : offsets[i + 1]].
         """
         self.ids, self._offsets = ids, offsets
         self.lengths: Lengths = np.diff(offsets).astype(np.int32)
