@@ -129,7 +129,7 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
 
 
 def pieces_of(model: bytes, where: str) -> list[str]:
-    """Return the piece of each id of a SentencePiece model, whatever ids its special symbols have.
+    """Return the piece of each id of a SentencePiece model, which may be of any program.
 
     Raises:
         DataError: it is not a SentencePiece model; the message begins with `where`.
@@ -138,7 +138,7 @@ def pieces_of(model: bytes, where: str) -> list[str]:
 
 
 def split_with(model: bytes, texts: Sequence[str]) -> list[list[str]]:
-    """Return the pieces of each text by a SentencePiece model, whatever ids it has."""
+    """Return the pieces into which a SentencePiece model, of any program, splits each text."""
     processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
     pieces: list[list[str]] = processor.encode(list(texts), out_type=str)
     return pieces
