@@ -117,7 +117,6 @@ class CleaningJob:
             DataError: the validation or test set cannot be read.
         """
         data, held_out = config.data, None
-        augmenter = Augmenter(data.augmentation, config.seed)
         run_length = data.cleaning.held_out_words
         if run_length or data.synthetic:
             texts = (ParallelText(text, data.languages) for text in splits.held_out)
@@ -128,6 +127,7 @@ class CleaningJob:
             must_compare = run_length or number >= first_synthetic
             removed = held_out if must_compare else None
             tags = tuple(spell_tag(tag) for tag in text.tags)
+            augmenter = Augmenter(data.augmentation, f"{config.seed} {number}")
             rules.append(TextRules(data.cleaning, data.languages, removed, tags, augmenter))
         return cls(splits.train, rules, held_out)
 

@@ -4,14 +4,16 @@ People write headlines in capitals and make typing errors, and most training tex
 model that has never seen them translates them badly (Belinkov and Bisk, 2018, arXiv 1711.02173).
 OpusTrainer (Bogoychev et al., 2023, arXiv 2311.14838) changes pairs anew each time they are read,
 each kind of change with a probability of its own. Here the ids of a text are prepared once, so the
-change of a pair is drawn once, by the seed and the number of its line, and is the same in every
+change of a pair is drawn once, by a seed and the number of its line, and is the same in every
 epoch.
 """
 
+import functools
 import hashlib
 import random
 import string
 from dataclasses import dataclass
+from itertools import accumulate
 
 import regex
 
@@ -37,11 +39,18 @@ _NEIGHBOURS = {  # the keys to the left and right of each key
 
 @dataclass(frozen=True)
 class Augmenter:
-    """Changes the pairs of a text; equal settings, seeds and lines give equal changes."""
+    """Changes the pairs of a text; equal rates, seeds and lines give equal changes."""
 
     rates: AugmentationConfig = AugmentationConfig()
     """the probability of each kind of change"""
-    seed: int = 1
+    seed: str = ""
+    """another one for each text: otherwise the same line numbers would change in all texts"""
+
+    @functools.cached_property
+    def _cumulative_rates(self) -> dict[str, float]:
+        """The sum of the rates up to each kind, in order, without kinds that never occur."""
+        rates = {kind: getattr(self.rates, kind) for kind in KINDS if getattr(self.rates, kind)}
+        return dict(zip(rates, accumulate(rates.values()), strict=True))
 
     def __call__(self, pair: SentencePair, line: int) -> tuple[SentencePair, str | None]:
         """Return a pair as it is to be learnt, and which of `KINDS` has changed it.
@@ -49,14 +58,12 @@ class Augmenter:
         `line` is the number of its line, from 1. A pair has at most one change. None: it is
         unchanged, because no change was drawn or the change makes no difference.
         """
-        if not self.rates.total:
+        if not self._cumulative_rates:
             return pair, None
         digest = hashlib.blake2b(f"{self.seed} {line}".encode(), digest_size=8).digest()
         random_bits = int.from_bytes(digest)
-        remaining = random_bits / 2**64  # from 0 to 1; each kind has an interval of its rate
-        for kind in KINDS:
-            remaining -= getattr(self.rates, kind)
-            if remaining < 0:
+        for kind, cumulative_rate in self._cumulative_rates.items():
+            if random_bits / 2**64 < cumulative_rate:
                 changed = change(pair, kind, random.Random(random_bits))
                 return (pair, None) if changed == pair else (changed, kind)
         return pair, None
