@@ -281,7 +281,7 @@ def obtain_corpus(
     home = folder.parent
     if not folder.is_dir():
         with locked(home, folder.name, log):
-            if not folder.is_dir():
+            if not folder.is_dir():  # no other process has made it meanwhile
                 downloads = home / f"{folder.name}.downloads"
                 record = home / f"{folder.name}.source.json"
                 root = os.environ.get("NMT_TEST_DATA")
