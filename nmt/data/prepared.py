@@ -76,7 +76,7 @@ def prepare(config: Config, log: Log) -> Prepared:
     directory = root / name
     if _read_manifest(directory) is None:
         with locked(root, name, log):
-            if _read_manifest(directory) is None:
+            if _read_manifest(directory) is None:  # no other process has made it meanwhile
                 _prepare_folder(config, job, directory, log)
     return _open(directory, config, job.texts)
 
