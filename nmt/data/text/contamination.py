@@ -15,7 +15,10 @@ _NO_WORD = regex.compile(r"[\W_]+")
 
 
 def normalize(text: str) -> str:
-    """Return a text in NFKC, case folded; each run of punctuation and spaces becomes one space."""
+    """Return a text as it is compared: "Well, yes!" becomes "well yes".
+
+    It is in NFKC and case folded; each run of punctuation and spaces becomes one space.
+    """
     folded = unicodedata.normalize("NFKC", text).casefold()
     plain: str = _NO_WORD.sub(" ", folded)
     return plain.strip()
