@@ -66,7 +66,7 @@ class Glossary:
             return []
         text_words = _words(text)
         occurrences = []
-        word = character = 0  # indices
+        word = character = 0  # indices in `text_words`, and in the text without white space
         while word < len(text_words):
             length, target = self._longest_term(text_words, word)
             end = character + sum(map(len, text_words[word : word + length]))
