@@ -66,17 +66,17 @@ def prepare(config: Config, log: Log) -> Prepared:
         DataError: the text cannot be used as it is; no half-written folder is left.
     """
     splits = resolve(config.data, log)
-    for path in (path for text in splits.validation for path in text.paths):
-        if not Path(path).is_file():  # said before the training text is read, which takes long
+    for path in [path for text in splits.validation for path in text.paths]:
+        if not Path(path).is_file():  # checked first: reading the training text takes long
             raise DataError(f"{path}: no such file; check data.validation in the configuration")
     job = CleaningJob.of(config, splits)
-    Cleaner(job.rules[0])  # raises here, and not in a process that encodes
+    Cleaner(job.rules[0])  # an error of the settings is raised here, not in a worker process
     root = Path(config.data.directory) / "prepared"
     name = fingerprint(config, job.texts, root, job.held_out)
     directory = root / name
     if _read_manifest(directory) is None:
         with locked(root, name, log):
-            if _read_manifest(directory) is None:
+            if _read_manifest(directory) is None:  # no other process has made it meanwhile
                 _prepare_folder(config, job, directory, log)
     return _open(directory, config, job.texts)
 
@@ -102,31 +102,39 @@ class CleaningJob:
 
     texts: list[TextPair]
     rules: list[TextRules]
+    """the rules of each of `texts`"""
     held_out: HeldOutPairs | None
-    """the pairs that may not stand in the texts, if that is checked"""
+    """the validation and test pairs that are removed from the texts; None: none are"""
 
     @classmethod
     def of(cls, config: Config, splits: Splits) -> "CleaningJob":
-        """Read the validation and test set if they must be compared with the training text."""
+        """Return the job for a configuration; read its validation and test set if necessary.
+
+        Synthetic text is always compared with these sets, because a model may have made it from
+        their sentences; other text only if data.cleaning.held_out_words is set.
+
+        Raises:
+            DataError: the validation or test set cannot be read.
+        """
         data, held_out = config.data, None
-        words = data.cleaning.held_out_words
-        if words or data.synthetic:
+        run_length = data.cleaning.held_out_words
+        if run_length or data.synthetic:
             texts = (ParallelText(text, data.languages) for text in splits.held_out)
-            pairs = [pair for text in texts for pair in text]
-            held_out = HeldOutPairs(pairs, words)
+            held_out = HeldOutPairs([pair for text in texts for pair in text], run_length)
         rules = []
+        first_synthetic = len(splits.train) - len(data.synthetic)
         for number, text in enumerate(splits.train):
-            is_synthetic = number >= len(splits.train) - len(data.synthetic)
-            compared = held_out if words or is_synthetic else None
+            must_compare = run_length or number >= first_synthetic
+            removed = held_out if must_compare else None
             tags = tuple(spell_tag(tag) for tag in text.tags)
             augmenter = Augmenter(data.augmentation, f"{config.seed} {number}")
-            rules.append(TextRules(data.cleaning, data.languages, compared, tags, augmenter))
+            rules.append(TextRules(data.cleaning, data.languages, removed, tags, augmenter))
         return cls(splits.train, rules, held_out)
 
     @property
     def tags(self) -> list[str]:
-        """All tags of the texts, each once, as they are spelled."""
-        return list(dict.fromkeys(tag for each in self.rules for tag in each.tags))
+        """All tags of the texts, each once, spelled like `>>fr<<`."""
+        return list(dict.fromkeys(tag for text_rules in self.rules for tag in text_rules.tags))
 
 
 def read_counts(folder: Path) -> dict[str, Any]:
@@ -143,7 +151,7 @@ def read_counts(folder: Path) -> dict[str, Any]:
 
 
 def describe_dropped(counts: dict[str, Any]) -> str:
-    """Return a phrase from `Prepared.counts` on how many pairs each rule left out: "3 empty"."""
+    """Return how many pairs each rule left out, from `Prepared.counts`: "3 empty, 1 duplicate"."""
     dropped = counts["dropped"]
     phrases = [
         f"{dropped[reason]:,} {text}" for reason, text in RULES.items() if dropped.get(reason)
@@ -152,7 +160,7 @@ def describe_dropped(counts: dict[str, Any]) -> str:
 
 
 def describe_augmented(counts: dict[str, Any]) -> str:
-    """Return a phrase from `Prepared.counts` on the changed pairs: "3 upper"; empty if none is."""
+    """Return how many pairs augmentation changed, from `Prepared.counts`: "3 upper, 1 typos"."""
     return ", ".join(f"{number:,} {kind}" for kind, number in counts.get("augmented", {}).items())
 
 
@@ -167,14 +175,15 @@ def _read_manifest(folder: Path) -> dict[str, Any] | None:
         check_format(
             manifest, FORMAT, folder, "set data.directory to another folder and prepare again"
         )
-        sizes = manifest["sizes"].items()
-        complete = all((folder / name).stat().st_size == size for name, size in sizes)
+        sizes = manifest["sizes"]
+        complete = all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return None
     return manifest if complete else None
 
 
 def _open(directory: Path, config: Config, texts: Sequence[TextPair]) -> Prepared:
+    """Open a complete folder of prepared data; `texts` are the training texts it was made from."""
     counts = read_counts(directory)
     return Prepared(
         directory=directory,
@@ -187,7 +196,14 @@ def _open(directory: Path, config: Config, texts: Sequence[TextPair]) -> Prepare
 
 
 def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log) -> None:
-    """Write the folder of prepared data; reads the texts to count, to learn and to encode."""
+    """Write the folder of prepared data, which then appears at once (see `new_folder`).
+
+    Reads the texts up to three times: to count the pairs, to learn the vocabulary, and to encode.
+
+    Raises:
+        ConfigError: an adopted vocabulary is of another kind, or lacks a tag.
+        DataError: a text cannot be read, or no pair is left.
+    """
     texts = [ParallelText(text, config.data.languages) for text in job.texts]
     with new_folder(directory) as folder:
         total = sum(len(block) for text in texts for block in text.blocks())
@@ -196,15 +212,16 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
             check_tags(tokenizer, job.tags, "data")
         else:
             log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
-            sample = _VocabularySample(texts, -(-total // _TOKENIZER_PAIRS), job.rules)
+            stride = -(-total // _TOKENIZER_PAIRS)  # rounded up
+            sample = _VocabularySample(texts, stride, job.rules)
             tokenizer = learn_vocabulary(sample, config.tokenizer, job.tags)
         tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
         counts = _write_ids(texts, tokenizer, job.rules, folder, processes_for(total))
         if counts["kept"] == 0:
-            named = ", ".join(path for text in job.texts for path in text.paths)
+            names = ", ".join(path for text in job.texts for path in text.paths)
             raise DataError(
-                f"{named}: all {total:,} training pairs are left out "
+                f"{names}: all {total:,} training pairs are left out "
                 f"({describe_dropped(counts)}); check the text and data.cleaning"
             )
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
@@ -214,23 +231,28 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
 
 @dataclass(frozen=True)
 class _VocabularySample:
-    """Every `stride`-th pair of all texts, augmented, if the rules of its text keep it."""
+    """The pairs from which the vocabulary is learnt; each iteration reads the texts again.
+
+    These are every `stride`-th pair of all texts, without those that the rules leave out, and
+    augmented as they will be learnt.
+    """
 
     texts: list[ParallelText]
     stride: int
     rules: list[TextRules]
 
     def __iter__(self) -> Iterator[SentencePair]:
-        skip = 0
+        first = 0  # the index in the block of its first pair of the sample
         for text, rules in zip(self.texts, self.rules, strict=True):
             cleaner = Cleaner(rules)
             for block in text.blocks():
-                part = block[skip :: self.stride]
-                skip = (skip - len(block)) % self.stride
-                pairs = zip(part.pairs(cleaner.decoding_errors), part.numbers, strict=True)
-                for pair, line in pairs:
+                sampled = block[first :: self.stride]
+                first = (first - len(block)) % self.stride
+                pairs = sampled.pairs(cleaner.decoding_errors)
+                for pair, line in zip(pairs, sampled.numbers, strict=True):
                     if cleaner.reason(pair) is None:
-                        yield rules.augmenter(pair, line)[0]
+                        augmented, _ = rules.augmenter(pair, line)
+                        yield augmented
 
 
 def _write_ids(
@@ -240,7 +262,10 @@ def _write_ids(
     directory: Path,
     processes: int,
 ) -> dict[str, Any]:
-    """Write the token store of the pairs that the rules keep, and return `Prepared.counts`."""
+    """Write the token store of the pairs that the rules keep, and return `Prepared.counts`.
+
+    `directory` already holds the tokenizer, which each of `processes` loads.
+    """
     counts, kept_of_each_text, augmented = Counts(), list[int](), Counter[str]()
     finder = DuplicateFinder(rules[0].cleaning)
     with (
@@ -248,16 +273,16 @@ def _write_ids(
         side_writer(directory, "target", tokenizer.target.size) as target,
     ):
         for text, rules_of_text in zip(texts, rules, strict=True):
-            before = counts.kept
+            kept_before = counts.kept
             blocks = encode_blocks(text.blocks(), directory / "tokenizer", rules_of_text, processes)
             with contextlib.closing(blocks):  # ends the processes before the folder is removed
                 for block, encoded in blocks:
-                    new = encoded.without_duplicates(block, finder)
-                    source.add(new.source)
-                    target.add(new.target)
-                    counts.add(new.counts)
-                    augmented.update(kind for kind in new.changes if kind)
-            kept_of_each_text.append(counts.kept - before)
+                    unique = encoded.without_duplicates(block, finder)
+                    source.add(unique.source)
+                    target.add(unique.target)
+                    counts.add(unique.counts)
+                    augmented.update(kind for kind in unique.changes if kind)
+            kept_of_each_text.append(counts.kept - kept_before)
     return {
         "read": counts.read,
         "kept": counts.kept,

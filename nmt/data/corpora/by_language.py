@@ -24,13 +24,15 @@ def write(
     url: str,
     members: Mapping[str, str | None],
 ) -> None:
-    """Write the sets of a corpus that has them to {split}.{language} in `folder`.
+    """Write the splits that a corpus has for two languages to {split}.{language} in `folder`.
 
-    `column` of languages.tsv has the corpus's codes. `members` maps each split to the name of its
-    files in the archive at `url`; None: the URL is the file itself. In the URL and the names,
-    {code} stands for the corpus's code of the language, {pair} for both codes in alphabetical
-    order, and {side} for src or trg, the place of the language in the pair. A validation set has at
-    most `LARGEST` pairs. Missing held-out sets are split off the training text, if there is some.
+    `column` is the column of languages.tsv with the corpus's own codes of languages. `members` maps
+    each split to the name of its files in the archive at `url`; None: the URL is the file itself.
+    The URL and the names are templates: {code} is the corpus's code of the language, {pair} both
+    codes in alphabetical order, and {side} the place of the language in that pair, src or trg.
+
+    A validation set has at most `LARGEST` pairs. If there is training text, a missing validation or
+    test set is split off it.
 
     Raises:
         ConfigError: the corpus lacks one of the languages.
@@ -42,17 +44,17 @@ def write(
     for split, member in members.items():
         try:
             for language, code in codes.items():
-                names = {"code": code, "pair": f"{first}-{second}"}
-                names["side"] = "src" if code == first else "trg"
-                name = member and member.format(**names)
-                text = RemoteText(url.format(**names), member=name)
+                side = "src" if code == first else "trg"
+                fields = {"code": code, "pair": f"{first}-{second}", "side": side}
+                name = member and member.format(**fields)
+                text = RemoteText(url.format(**fields), member=name)
                 obtain(text, folder / f"{split}.{language}", origin)
             written.append(split)
-        except AbsentError:
+        except AbsentError:  # the corpus lacks this split: remove what one language had
             for language in languages:
                 (folder / f"{split}.{language}").unlink(missing_ok=True)
     if not written:
-        raise DataError(f"{url.format(**names)}: nothing of {first} and {second} is there")
+        raise DataError(f"{url.format(**fields)}: nothing of {first} and {second} is there")
     if "validation" in written:
         for language in languages:
             _shorten(folder / f"validation.{language}")
@@ -61,12 +63,12 @@ def write(
 
 
 def _code(column: str, language: str) -> str:
-    """Return the corpus's own code of a language."""
-    found = find_language(language)
-    code = found.codes.get(column)
+    """Return the corpus's own code of a language, from a column of languages.tsv."""
+    entry = find_language(language)
+    code = entry.codes.get(column)
     if not code:
         raise ConfigError(
-            f"the corpus has no text in {found.name} ('{language}'); see `nmt data find`"
+            f"the corpus has no text in {entry.name} ('{language}'); see `nmt data find`"
         )
     return code
 

@@ -1,7 +1,8 @@
 """What text there is for two languages: known corpora, OPUS, and data sets of the Hugging Face Hub.
 
 OPUS and the Hub are asked at the same time, `ANSWER_S` seconds at most. catalogue.yaml has the
-sizes of the known corpora, the licences of OPUS, and what OPUS has, for when it cannot be asked.
+sizes of the known corpora and the licences of OPUS. It also lists corpora of OPUS, for use when
+OPUS does not answer.
 """
 
 import threading
@@ -28,7 +29,7 @@ _TABLE, _ = strict_yaml.parse(_YAML.read_text("utf-8"), "catalogue.yaml")
 
 
 def known_corpora(pair: Pair) -> list[Listing]:
-    """Return the known corpora that have these languages."""
+    """Return the known corpora that have both languages, with their sizes."""
     listings = []
     for corpus in CORPORA.values():
         if _has(corpus, pair):
@@ -40,9 +41,9 @@ def known_corpora(pair: Pair) -> list[Listing]:
 
 
 def ask_sources(pair: Pair) -> tuple[list[Listing], dict[str, str]]:
-    """Return what OPUS and the Hub have, and why a source could not be asked, by its name.
+    """Return what OPUS and the Hub have, and the errors: {name of the source: reason}.
 
-    In the place of OPUS's answer comes what catalogue.yaml knows of OPUS.
+    If OPUS does not answer, the corpora of OPUS in catalogue.yaml take the place of its answer.
     """
     sources: dict[str, Callable[[], Iterable[Listing]]] = {
         "OPUS": lambda: _opus_corpora(pair),
@@ -78,29 +79,36 @@ def ask_sources(pair: Pair) -> tuple[list[Listing], dict[str, str]]:
 
 
 def _key(pair: Pair) -> str:
+    """Return the codes of both languages in alphabetical order, as in catalogue.yaml: "de-en"."""
     return "-".join(sorted(language.code for language in pair))
 
 
 def _has(corpus: Corpus, pair: Pair) -> bool:
+    """Return whether a corpus has both languages, in either direction."""
     if corpus.codes:
         return all(language.codes.get(corpus.codes) for language in pair)
-    return any(_key(pair) == "-".join(sorted(each)) for each in corpus.language_pairs)
+    return _key(pair) in ["-".join(sorted(languages)) for languages in corpus.language_pairs]
 
 
 def _opus_listing(name: str, pairs: int | None, size: str) -> Listing:
+    """Return the entry of a corpus of OPUS; its licence and use come from catalogue.yaml."""
     facts = _TABLE["opus"].get(name, {})
     use = facts.get("use", "training")
     return Listing(f"opus:{name}", "OPUS", pairs, size, facts.get("licence", ""), use)
 
 
 def _opus_table(pair: Pair) -> list[Listing]:
-    """Return the corpora that catalogue.yaml knows of OPUS."""
+    """Return the corpora of OPUS that catalogue.yaml lists for two languages.
+
+    There, `languages` can be paired with each other, and `with_english` only with English.
+    """
     listings, codes = [], {language.code for language in pair}
     for name, facts in _TABLE["opus"].items():
-        among = codes <= set(facts.get("languages", "").split())
-        beside = codes - {"en"} <= set(facts.get("with_english", "").split()) and "en" in codes
-        if among or beside:
-            listings.append(_opus_listing(name, facts.get("pairs", {}).get(_key(pair)), ""))
+        has_both = codes <= set(facts.get("languages", "").split())
+        beside_english = set(facts.get("with_english", "").split())
+        if has_both or ("en" in codes and codes - {"en"} <= beside_english):
+            pair_count = facts.get("pairs", {}).get(_key(pair))
+            listings.append(_opus_listing(name, pair_count, size=""))
     return listings
 
 
@@ -110,7 +118,7 @@ def _opus_corpora(pair: Pair) -> Iterator[Listing]:
     query = {"source": source, "target": target, "preprocessing": "moses", "version": "latest"}
     answer = fetch_json(f"{opus.API}?{urlencode(query)}", ANSWER_S)
     for entry in answer["corpora"]:
-        # others are parts of it, such as bg-en.strict.txt.zip
+        # other files are parts of this one, such as bg-en.strict.txt.zip
         if entry["url"].endswith(f"/{source}-{target}.txt.zip"):
             pairs, kibibytes = (int(entry[key] or 0) for key in ("alignment_pairs", "size"))
             size = tqdm.format_sizeof(kibibytes * 1024, "B") if kibibytes else ""

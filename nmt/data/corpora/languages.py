@@ -32,14 +32,14 @@ class Language:
 
 
 def _read_table() -> dict[str, Language]:
-    """Return the languages by each of their codes, in lower case."""
+    """Return languages.tsv as {code in lower case: language}; a language has several codes."""
     lines = (files("nmt.data.corpora") / "languages.tsv").read_text("utf-8").splitlines()
     _, _, _, *columns = lines[0].split("\t")
     table = {}
     for line in lines[1:]:
-        code, others, name, *codes = line.split("\t")
-        language = Language(code, name, dict(zip(columns, codes, strict=True)))
-        table.update({each.lower(): language for each in (code, *others.split())})
+        code, other_codes, name, *corpus_codes = line.split("\t")
+        language = Language(code, name, dict(zip(columns, corpus_codes, strict=True)))
+        table.update({key.lower(): language for key in (code, *other_codes.split())})
     return table
 
 
@@ -50,11 +50,11 @@ LANGUAGES = _read_table()
 def find_language(code: str) -> Language:
     """Return the language of a code such as it, ita or pt_BR.
 
-    A country or script stays a part of the code, spelled as it is given. Any three letters are a
-    code, as there are thousands of languages.
+    A country or script stays a part of the code, spelled as it is given. Any three letters are
+    accepted as a code, because there are thousands of languages.
 
     Raises:
-        ConfigError: this is no code; the message has the nearest one.
+        ConfigError: `code` is not the code of a language; the message suggests the nearest one.
     """
     match = re.fullmatch(r"([a-z]{2,3})((?:[_-][a-z0-9]+)*)", code, re.ASCII | re.IGNORECASE)
     base, rest = match.groups() if match else ("", "")
@@ -62,7 +62,7 @@ def find_language(code: str) -> Language:
     language = LANGUAGES.get(base.lower())
     if language:
         language = replace(language, code=language.code + rest)
-        variant = LANGUAGES.get(f"{base}{rest}".lower())
+        variant = LANGUAGES.get(f"{base}{rest}".lower())  # has a row of its own
         return replace(variant, code=language.code) if variant else language
     if len(base) == 3 and not rest:
         return Language(base.lower(), base.lower(), {})
@@ -74,5 +74,6 @@ def find_language(code: str) -> Language:
 def nearest(code: str) -> str:
     """Return the code and name of the language whose code or name is most like `code`."""
     names = {language.name.lower(): language for language in LANGUAGES.values()} | LANGUAGES
-    found = difflib.get_close_matches(code.lower(), names, n=1, cutoff=0)[0]
-    return f"{names[found].code} ({names[found].name})"
+    [nearest_name] = difflib.get_close_matches(code.lower(), names, n=1, cutoff=0)
+    language = names[nearest_name]
+    return f"{language.code} ({language.name})"

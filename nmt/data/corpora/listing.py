@@ -13,13 +13,14 @@ class Listing:
     """A corpus or a test set for two languages; what its source does not say is None or empty."""
 
     name: str
-    """for `data.corpus` and `nmt data download`; of a test set of sacreBLEU for --test-set"""
+    """the value for `data.corpus` and `nmt data download`; for a test set of sacreBLEU, that of the
+    option --test-set"""
     source: str
     """known, OPUS, Hub or sacreBLEU"""
     pairs: int | None = None
-    """of sentences: those to train on, else those of the test set"""
+    """the number of sentence pairs to train on; without training text, of the test set"""
     size: str = ""
-    """of the download, or the Hub's class of the number of rows in all languages; for people"""
+    """in words for people: of the download, or the Hub's class of the number of rows"""
     licence: str = ""
     use: str = ""
-    """what it is for: training, validation, test"""
+    """which sets it has: training, validation, test"""

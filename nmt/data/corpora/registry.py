@@ -63,7 +63,7 @@ class Corpus:
     copy: str = ""
     """the name of its folder in NMT_TEST_DATA, if it is not `folder`"""
     use: str = "training, validation, test"
-    """the sets that it has"""
+    """the splits that it has"""
     codes: str = ""
     """the column of languages.tsv that has a code for each of its languages, if they are many"""
 
@@ -73,7 +73,7 @@ class Corpus:
         return self.name.replace("/", "--").replace(":", "--")
 
     def pair_of(self, source: str | None, target: str | None) -> Languages:
-        """Return (source, target) of the first pair that fits; None stands for any language.
+        """Return the first (source, target) of the corpus that fits; None stands for any language.
 
         Raises:
             ConfigError: the corpus has no such pair, or its languages must be named by their codes.
@@ -128,7 +128,7 @@ def _write_demo(folder: Path, languages: Languages, origin: Origin) -> None:
 def _write_files(
     folder: Path, languages: Languages, origin: Origin, texts: Mapping[str, Any]
 ) -> None:
-    """Write a corpus of one text a split and language; `texts` maps SPLIT.LANGUAGE to them."""
+    """Write a corpus of files to download; `texts` maps SPLIT.LANGUAGE to fields of RemoteText."""
     for split in SPLITS:
         for language in languages:
             name = f"{split}.{language}"
@@ -142,7 +142,7 @@ def _write_table(
     table: Mapping[str, Any],
     columns: Languages,
 ) -> None:
-    """Write a corpus that is one tab-separated text; `columns` are the languages of its columns."""
+    """Write a corpus that is one TSV file, `table`; `columns` are the languages of its columns."""
     path = folder / "table.tsv"
     obtain(RemoteText(**table), path, origin)
     write_split(folder, "train", columns, ParallelText(TextPair(file=str(path))))
@@ -161,7 +161,8 @@ def _write_hub(
 ) -> None:
     """Write a data set of the Hub; its configuration is named by the languages, as in "de-en"."""
     pair = "-".join(sorted(languages))
-    data = HubData(repository, configurations.get(pair, pair), revision, tuple(splits))
+    configuration = configurations.get(pair, pair)  # some pairs have another name
+    data = HubData(repository, configuration, revision, tuple(splits))
     write_hub_text(folder, languages, origin, data=data)
 
 
@@ -206,9 +207,8 @@ def find_corpus(name: str) -> Corpus:
         return Corpus(name, pairs, partial(write_hub_text, data=data))
     if name.startswith("opus:"):
         match = _match(_OPUS, name, "opus:CORPUS or opus:CORPUS:VERSION, such as opus:Books:v1")
-        return Corpus(
-            name, (), partial(write_moses, corpus=match["corpus"], version=match["version"])
-        )
+        write = partial(write_moses, corpus=match["corpus"], version=match["version"])
+        return Corpus(name, (), write)
     if name in CORPORA:
         return CORPORA[name]
     near = difflib.get_close_matches(name, CORPORA, n=1)
@@ -242,7 +242,7 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
         train = train or of_corpus.get("train", [])
         validation = validation or of_corpus.get("validation", [])
         test = test or of_corpus.get("test", [])
-    train = [*train, *(synthetic_text(each, config.languages) for each in config.synthetic)]
+    train = [*train, *(synthetic_text(entry, config.languages) for entry in config.synthetic)]
     if not train or not validation:
         missing = "data.validation" if train else "data.train"
         lacking = f", and corpus '{config.corpus}' has none" if config.corpus else ""
@@ -281,7 +281,7 @@ def obtain_corpus(
     home = folder.parent
     if not folder.is_dir():
         with locked(home, folder.name, log):
-            if not folder.is_dir():
+            if not folder.is_dir():  # no other process has made it meanwhile
                 downloads = home / f"{folder.name}.downloads"
                 record = home / f"{folder.name}.source.json"
                 root = os.environ.get("NMT_TEST_DATA")

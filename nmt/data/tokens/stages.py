@@ -1,4 +1,4 @@
-"""Stages of a training: in each, other texts are learnt, in an order that starts afresh.
+"""Stages of a training: each learns its own mixture of the texts, in an order of its own.
 
 OpusTrainer (Bogoychev et al., 2023, arXiv 2311.14838) has such stages, too.
 """
@@ -16,7 +16,7 @@ class Stage:
     """Steps in which the mixture of the training texts stays the same."""
 
     start: int = 0
-    """the steps before it"""
+    """the index of its first step: how many steps come before it"""
     corpus_weights: Sequence[CorpusWeight] = ()
     """one for each training text, weight 0 if it is not learnt; empty: each pair once an epoch"""
 
@@ -35,7 +35,10 @@ class StagedPlan:
         seed: int,
         stages: Sequence[Stage] = (),
     ) -> None:
-        """Lay out all stages once; `stages` are in order, the first starts at 0. None: one stage.
+        """Lay out all stages once, to know the steps of their epochs.
+
+        `stages` are in order, and the first starts at 0; empty: one stage with each pair once an
+        epoch. The lengths, in tokens, are those of all pairs of the token store.
 
         Raises:
             DataError: a stage has epochs without any pair.
@@ -46,7 +49,7 @@ class StagedPlan:
         self._starts = [stage.start for stage in self._stages]
         self.steps_per_epoch = [0] * len(self._stages)
         """the number of optimiser steps in each epoch of each stage"""
-        for number in reversed(range(len(self._stages))):
+        for number in reversed(range(len(self._stages))):  # so that the first plan is kept at last
             self._number, self._plan = number, self._lay_out(number)
             self.steps_per_epoch[number] = self._plan.steps_per_epoch
 
@@ -67,6 +70,7 @@ class StagedPlan:
         )
 
     def _lay_out(self, number: int) -> BatchPlan:
+        """Return the plan of a stage, counted from 0."""
         # another seed, so that a text of two stages comes in another order
         seed = self._seed + number
         weights = self._stages[number].corpus_weights

@@ -110,7 +110,7 @@ def _die(block: object) -> None:
 def test_a_process_that_dies_is_reported(
     text: ParallelText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "_encode_in_worker", _die)
+    monkeypatch.setattr(encoding, "_call_in_worker", _die)
     with pytest.raises(DataError, match="a process that encodes text died, most likely because"):
         encoded(text, tmp_path, 2)
 
@@ -196,7 +196,7 @@ def test_an_unknown_space_is_unknown_together_with_its_neighbours(kind: int) -> 
 
 
 def test_more_words_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "_WORDS", 3)
+    monkeypatch.setattr(encoding, "_CACHED_WORDS", 3)
     monkeypatch.setattr(encoding, "_LONGEST_WORD", 5)
     model = TOKENIZERS["nmt_nfkc"].source
     encode = bulk_encoder(model, 1)
