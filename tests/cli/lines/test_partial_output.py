@@ -168,7 +168,10 @@ def test_compressed_json_lines_are_gone_on_with_and_those_to_come_may_be_mended(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: write_lines(c.input, ["other", *LINES[1:]]), "for 6 lines, with which this inpu"),
+        (
+            lambda c: write_lines(c.input, ["other", *LINES[1:]]),
+            "for 6 lines, with which this inpu",
+        ),
         (lambda c: write_lines(c.input, LINES[:5]), "does not begin; give the input that it"),
         (lambda c: c.part.write_bytes(b"x" + c.part.read_bytes()[1:]), "changed since it was writ"),
         (lambda c: c.part.write_bytes(c.part.read_bytes()[:-1]), "changed since it was written"),

@@ -28,7 +28,7 @@ LINES = ["ein Hund", "", "a\u2028b \U0001f600", "zu Ende"]
 CONTENT = "".join(f"{line}\n" for line in LINES).encode()
 
 
-class DeniedFiles(MemoryFileSystem):
+class DeniedFiles(MemoryFileSystem):  # type: ignore[misc]
     """A service that allows nothing."""
 
     protocol = "denied"
@@ -40,7 +40,7 @@ class DeniedFiles(MemoryFileSystem):
         raise PermissionError("Forbidden")
 
 
-class BrokenFiles(MemoryFileSystem):
+class BrokenFiles(MemoryFileSystem):  # type: ignore[misc]
     """A service whose connection breaks while a file is read."""
 
     protocol = "broken"
