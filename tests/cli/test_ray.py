@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,12 @@ from nmt.data.text.pair_folder import PairFolder
 from nmt.errors import ConfigError
 from nmt.search import windows
 from tests.cli.commands import fail, succeed, write_lines
+from tests.ray_machines import RayMachines
 
-ray = pytest.importorskip("ray", reason="needs the extra nmt[ray]")
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not find_spec("ray"), reason="needs the extra nmt[ray]"),
+]
 
 LINES = [f"{'the small dog ' * (n % 7)}{n}" if n % 11 else "" for n in range(200)]
 
@@ -26,18 +29,6 @@ LINES = [f"{'the small dog ' * (n % 7)}{n}" if n % 11 else "" for n in range(200
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "WINDOW_LINES", 20)
-
-
-@pytest.fixture
-def cluster(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A machine without cores, where the command runs, and two machines of one core."""
-    from ray.cluster_utils import Cluster
-
-    monkeypatch.setenv("PYTHONPATH", str(project))
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    cluster.machines = [cluster.add_node(num_cpus=1) for _ in range(2)]
-    yield cluster
-    cluster.shutdown()
 
 
 @pytest.fixture
@@ -78,42 +69,43 @@ def commands_of(run: Path, text: Path, folder: Path) -> dict[str, list[object]]:
 
 
 def test_all_commands_give_the_bytes_of_one_machine(
-    tiny_run: Path, text: Path, tmp_path: Path, cluster: Any
+    tiny_run: Path, text: Path, tmp_path: Path, machines: RayMachines
 ) -> None:
     for name, command in commands_of(tiny_run, text, tmp_path).items():
         one, many = tmp_path / name, tmp_path / f"{name}.ray"
         succeed(*command, "-o", one)
-        succeed(*command, "-o", many, "--ray", cluster.address)
+        succeed(*command, "-o", many, "--ray", machines.address)
         assert files_of(many) == files_of(one), name
 
 
+@pytest.mark.parametrize("name", ["translate", "score", "synthesize"])
 def test_a_machine_that_is_killed_changes_nothing(
-    tiny_run: Path, text: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+    tiny_run: Path,
+    text: Path,
+    tmp_path: Path,
+    machines: RayMachines,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
 ) -> None:
-    """One dies when the first window is written, and another one joins for the next command."""
+    """It dies when the first window is written."""
     commands = commands_of(tiny_run, text, tmp_path)
-    killed = []
+    one, many = tmp_path / name, tmp_path / f"{name}.ray"
+    succeed(*commands[name], "-o", one)
+    killed: list[bool] = []
 
     def killing(write: Any) -> Any:
-        def then(*given: object, **named: object) -> None:
+        def write_and_kill(*given: object, **named: object) -> None:
             write(*given, **named)
-            if cluster.machines:
-                cluster.remove_node(cluster.machines.pop(), allow_graceful=False)
-                killed.append(1)
+            if not killed:
+                machines.have(1)
+                killed.append(True)
 
-        return then
+        return write_and_kill
 
-    for name in ("translate", "score", "synthesize"):
-        one, many = tmp_path / name, tmp_path / f"{name}.ray"
-        succeed(*commands[name], "-o", one)
-        with monkeypatch.context() as patch:
-            patch.setattr(PartialOutput, "write", killing(PartialOutput.write))
-            patch.setattr(PairFolder, "add", killing(PairFolder.add))
-            cluster.machines = cluster.machines[:1]
-            succeed(*commands[name], "-o", many, "--ray", cluster.address)
-        assert files_of(many) == files_of(one), name
-        cluster.machines = [cluster.add_node(num_cpus=1)]
-    assert len(killed) == 3
+    monkeypatch.setattr(PartialOutput, "write", killing(PartialOutput.write))
+    monkeypatch.setattr(PairFolder, "add", killing(PairFolder.add))
+    succeed(*commands[name], "-o", many, "--ray", machines.address)
+    assert killed and files_of(many) == files_of(one)
 
 
 @pytest.mark.parametrize("name", ["translate", "score", "synthesize"])
@@ -140,7 +132,7 @@ def test_a_killed_command_is_continued_and_leaves_no_process(
     words = [*map(str, command), "-o", str(many), "--ray", "local"]
     state = many / "job.json" if name == "synthesize" else Path(f"{many}.part.json")
     process = subprocess.Popen([sys.executable, "-c", slow, *words], env=environment)
-    while not (state.is_file() and b'"inputs": 20' in state.read_bytes() + b'"inputs": 20'):
+    while not state.is_file():
         assert process.poll() is None
         time.sleep(0.01)
     children = descendants(process.pid)
@@ -150,7 +142,7 @@ def test_a_killed_command_is_continued_and_leaves_no_process(
     resume = [] if name == "synthesize" else ["--resume"]
     succeed(*command, "-o", many, "--ray", "local", *resume)
     assert files_of(many) == files_of(one)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while running := [child for child in children if Path(f"/proc/{child}/exe").exists()]:
         assert time.monotonic() < deadline, running
         time.sleep(0.2)

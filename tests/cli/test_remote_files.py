@@ -1,8 +1,13 @@
 """Commands read from URLs and write to them: what is incomplete stays here and is not uploaded."""
 
+import gzip
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -114,3 +119,59 @@ def test_bad_urls(tiny_run: Path, tmp_path: Path) -> None:
     ):
         assert "no service is known for s4://" in fail(ConfigError, *command)
     assert names_here() == set()
+
+
+DENIED = {"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": "arn:aws:s3:::closed/*"}
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A client of an S3 server on this machine, with the buckets `texts` and `closed`."""
+    boto3 = pytest.importorskip("boto3", reason="needs the packages moto[server] and s3fs")
+    server = pytest.importorskip("moto.server", reason="needs the packages moto[server] and s3fs")
+    thread = server.ThreadedMotoServer("127.0.0.1", 0)
+    thread.start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*thread.get_host_and_port()))
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(f"AWS_{name}", "a")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    client = boto3.client("s3")
+    for bucket in ("texts", "closed"):
+        client.create_bucket(Bucket=bucket)
+    client.put_bucket_policy(Bucket="closed", Policy=json.dumps({"Statement": [DENIED]}))
+    yield client
+    thread.stop()
+
+
+@pytest.mark.slow
+def test_a_compressed_text_in_s3_is_translated_into_s3(
+    tiny_run: Path, tmp_path: Path, s3: Any, project: Path
+) -> None:
+    content = "".join(f"{line} {number}\n" for number in range(2000) for line in LINES).encode()
+    s3.put_object(Bucket="texts", Key="d/in.txt.gz", Body=gzip.compress(content))
+    (tmp_path / "in.txt").write_bytes(content)
+    expected = succeed("translate", "-m", tiny_run, tmp_path / "in.txt").encode()
+
+    def translate(source: str, target: str, *options: str) -> str:
+        """Run the command as users do, in a process of its own; return its stderr."""
+        done = subprocess.run(
+            [
+                *(sys.executable, "-W", "error", "-m", "nmt", "translate", "-m", str(tiny_run)),
+                *("--workers", "2", source, "-o", target, *options),
+            ],
+            env=os.environ | {"PYTHONPATH": str(project)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == (0 if not done.stderr else 1) and done.stdout == ""
+        return done.stderr
+
+    assert translate("s3://texts/d/in.txt.gz", "s3://texts/e/out.txt") == ""
+    assert s3.get_object(Bucket="texts", Key="e/out.txt")["Body"].read() == expected
+    assert "s3://texts/none: no such file or bucket" in translate("s3://texts/none", "out.txt")
+    denied = translate("s3://texts/d/in.txt.gz", "s3://closed/out.txt")
+    assert "nmt: s3://closed/out.txt: cannot be written: access is denied; check" in denied
+    assert names_here() == {"out.txt.part", "out.txt.part.json"}
+    s3.delete_bucket_policy(Bucket="closed")
+    assert translate("s3://texts/d/in.txt.gz", "s3://closed/out.txt", "--resume") == ""
+    assert s3.get_object(Bucket="closed", Key="out.txt")["Body"].read() == expected

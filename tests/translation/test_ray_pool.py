@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,9 @@ import pytest
 from nmt.errors import CheckpointError, ConfigError, MissingExtraError, NmtError
 from nmt.translation import ray_pool
 from nmt.translation.ray_pool import RayCluster, RayPool
+from tests.ray_machines import RayMachines
 
-try:
-    import ray
-    from ray.cluster_utils import Cluster
-except ImportError:
-    ray = None
-
-needs_ray = pytest.mark.skipif(ray is None, reason="needs the extra nmt[ray]")
+needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="needs the extra nmt[ray]")
 
 
 def squared(number: int) -> int:
@@ -33,16 +29,6 @@ def squared(number: int) -> int:
 
 def pool_of(compute: Callable[[Any], Any], address: str) -> "closing[RayPool[Any, Any]]":
     return closing(RayPool(compute, RayCluster(address)))
-
-
-@pytest.fixture
-def cluster(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A machine without cores, where the command runs, and two machines of one core."""
-    monkeypatch.setenv("PYTHONPATH", str(project))
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    cluster.machines = [cluster.add_node(num_cpus=1) for _ in range(2)]
-    yield cluster
-    cluster.shutdown()
 
 
 def test_a_missing_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +62,9 @@ def test_no_cluster_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_ray
 @pytest.mark.slow
-def test_results_come_in_the_order_of_the_tasks_and_errors_in_their_place(cluster: Any) -> None:
+def test_results_come_in_the_order_of_the_tasks_and_errors_in_their_place(
+    machines: RayMachines,
+) -> None:
     handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     read: list[int] = []
 
@@ -87,7 +75,7 @@ def test_results_come_in_the_order_of_the_tasks_and_errors_in_their_place(cluste
         raise CheckpointError("of the tasks")
 
     found = []
-    with pool_of(squared, cluster.address) as pool:
+    with pool_of(squared, machines.address) as pool:
         with pytest.raises(CheckpointError, match="of the tasks"):
             for yielded, result in enumerate(pool.map(tasks())):
                 assert len(read) <= yielded + 2 * 2 * 2 + 1
@@ -103,14 +91,14 @@ def test_results_come_in_the_order_of_the_tasks_and_errors_in_their_place(cluste
             raise ZeroDivisionError("seven")
         return number
 
-    with pool_of(fail_at_five, cluster.address) as pool:
+    with pool_of(fail_at_five, machines.address) as pool:
         found = []
         with pytest.raises(CheckpointError, match="^five$"):
             found += pool.map(range(9))
         with pytest.raises(NmtError, match="a machine failed: .*ZeroDivisionError: seven; every"):
             list(pool.map([7]))
     with (
-        pool_of(squared, cluster.address) as pool,
+        pool_of(squared, machines.address) as pool,
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(NmtError, match=r"has nmt \S+, expected 9\.9 as on the machine of the comm"),
     ):
@@ -121,7 +109,7 @@ def test_results_come_in_the_order_of_the_tasks_and_errors_in_their_place(cluste
 @needs_ray
 @pytest.mark.slow
 def test_a_batch_whose_process_dies_is_computed_again_and_not_forever(
-    cluster: Any, tmp_path: Path
+    machines: RayMachines, tmp_path: Path
 ) -> None:
     def die(number: int) -> int:
         mark = tmp_path / f"{number}"
@@ -130,7 +118,7 @@ def test_a_batch_whose_process_dies_is_computed_again_and_not_forever(
             os.kill(os.getpid(), signal.SIGKILL)
         return number
 
-    with pool_of(die, cluster.address) as pool:
+    with pool_of(die, machines.address) as pool:
         assert list(pool.map(range(1, 9))) == list(range(1, 9))
         with pytest.raises(NmtError, match=r"a batch was lost 4 times with its process or machine"):
             list(pool.map([0]))
@@ -139,24 +127,26 @@ def test_a_batch_whose_process_dies_is_computed_again_and_not_forever(
 @needs_ray
 @pytest.mark.slow
 def test_a_machine_that_dies_is_replaced_until_none_is_left(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
+    machines: RayMachines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_pool, "STALL_SECONDS", 1)
 
     def slowly(number: int) -> tuple[int, str]:
+        import ray
+
         time.sleep(0.05)
         return number, ray.get_runtime_context().get_node_id()
 
-    with pool_of(slowly, cluster.address) as pool:
+    with pool_of(slowly, machines.address) as pool:
         results = pool.map(range(120))
         found = [next(results) for _ in range(20)]
         assert len({machine for _, machine in found}) == 2
-        threading.Timer(0.02, cluster.remove_node, (cluster.machines[0], False)).start()
+        threading.Timer(0.02, machines.have, (1,)).start()
         found += results
         assert [number for number, _ in found] == list(range(120))
         assert len({machine for _, machine in found[60:]}) == 1
-        cluster.remove_node(cluster.machines[1], False)
+        machines.have(0)
         with pytest.raises(NmtError, match="no machine of the cluster that runs has a CPU; start"):
             list(pool.map(range(5)))
     with pytest.raises(NmtError, match="no machine of the cluster that runs has a CPU; start"):
-        RayPool(squared, RayCluster(cluster.address))
+        RayPool(squared, RayCluster(machines.address))

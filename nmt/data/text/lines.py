@@ -77,7 +77,7 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
         raise DataError(f"{path}: damaged or cut short ({error}); fetch the file again") from error
 
 
-def _decompressed(file: io.BufferedIOBase, suffix: str) -> io.BufferedIOBase:
+def _decompressed(file: io.BufferedReader, suffix: str) -> io.BufferedIOBase:
     if suffix == ".gz":
         import gzip
 

@@ -29,7 +29,7 @@ def with_urls(path: Path) -> Path:
     return RemotePath(path) if _URL.match(str(path)) else path
 
 
-def open_file(path: Path) -> io.BufferedIOBase:
+def open_file(path: Path) -> io.BufferedReader:
     """Open a file to read its bytes: a local one, or one by URL.
 
     Raises:
@@ -133,4 +133,5 @@ def _explained(path: Path, action: str) -> Iterator[None]:
             "allow"
         ) from error
     except Exception as error:  # the packages for the services have classes of their own
-        raise DataError(f"{path}: cannot be {action}: {error}") from error
+        reason = " ".join(str(error).split())  # on one line
+        raise DataError(f"{path}: cannot be {action}: {reason}") from error
