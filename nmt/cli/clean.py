@@ -61,7 +61,8 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
     from nmt.data.corpora.registry import resolve
     from nmt.data.text.clean_corpus import CleanedCorpus
     from nmt.data.text.clean_corpus import clean as clean_corpus
-    from nmt.data.text.pair_folder import PairFolder, folder_text, read_manifest
+    from nmt.data.text.finished_pairs import folder_text, read_manifest
+    from nmt.data.text.pair_folder import PairFolder
     from nmt.report.tables import render_cleaning
 
     config = recipe.load()

@@ -56,7 +56,7 @@ def distill(
     It ends with a table of size, BLEU and speed.
     """
     from nmt.config_file import replace_settings
-    from nmt.data.text.pair_folder import folder_text
+    from nmt.data.text.finished_pairs import folder_text
     from nmt.training.train import train
 
     run_dir = options.run_dir or Path("runs") / recipe.name

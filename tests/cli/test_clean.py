@@ -12,7 +12,7 @@ from nmt import files
 from nmt.config_file import load_config
 from nmt.data import prepared
 from nmt.data.text import clean_corpus, pair_folder
-from nmt.data.text.pair_folder import read_manifest
+from nmt.data.text.finished_pairs import read_manifest
 from nmt.data.tokens import encoding
 from nmt.errors import ConfigError, DataError
 from tests.cli.commands import fail, invoke, succeed, write_lines

@@ -26,7 +26,7 @@ from nmt.data.corpora.hub import HubData, write_hub_text
 from nmt.data.corpora.opus import write_moses
 from nmt.data.corpora.origin import Origin, RemoteText, obtain
 from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, split_files, write_split
-from nmt.data.text.pair_folder import synthetic_text
+from nmt.data.text.finished_pairs import synthetic_text
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError
 
