@@ -1,17 +1,26 @@
 """Pages keep all but their text, whatever the translator does; tags are there once and nested."""
 
+import os
+import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from html import escape
+from itertools import count
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config import DecodingConfig
+from nmt.data.text.lines import read_lines
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.errors import DataError
+from nmt.evaluation.metrics import bleu
+from nmt.load_run import load_run
 from nmt.run_directory import LoadedModel
 from nmt.translation.line import Line, Translation
 from nmt.translation.markup import TranslateTexts, texts_translator, translate_html
@@ -186,3 +195,65 @@ def test_a_model_translates_a_page(copying_run: LoadedModel) -> None:
     page = "<p>A dog. https://x.org <b>sleeps</b>!</p><p>One <code>f( x )</code>.</p><img alt='a'>"
     request = TranslationRequest(protected=ProtectedText(USUAL_PATTERNS))
     assert translate_html(page, texts_translator(translator, request)) == page
+
+
+def marked_up(
+    words: Sequence[str], chance: random.Random, ids: Iterator[int], depth: int = 0
+) -> str:
+    """Words with elements around some of them and tags between some; all ids differ."""
+    parts: list[str] = []
+    i = 0
+    while i < len(words):
+        size = chance.randint(1, min(5, len(words) - i))
+        if depth < 3 and chance.random() < 0.25:
+            inside = marked_up(words[i : i + size], chance, ids, depth + 1)
+            name = chance.choice(["a", "b", "em", "span"])
+            parts.append(f"<{name} id='{next(ids)}'>{inside}</{name}>")
+            i += size
+        else:
+            parts.append(escape(words[i], quote=False))
+            i += 1
+        if chance.random() < 0.08:
+            parts.append(chance.choice(["<br id='{}'/>", "<img id='{}'/>"]).format(next(ids)))
+    return " ".join(parts)
+
+
+@pytest.mark.slow
+def test_2000_lines_of_markup_keep_their_tags_and_their_bleu(
+    test_data: Path, random_run: LoadedModel
+) -> None:
+    """By an untrained model; NMT_TEST_RUN names a run of multi30k.yaml, whose BLEU is compared."""
+    sources, references = (
+        [
+            line
+            for part in ("test_2016_flickr", "val")
+            for line in read_lines(test_data / "multi30k" / f"{part}.{language}.xz")
+        ][:2000]
+        for language in ("en", "de")
+    )
+    path = os.environ.get("NMT_TEST_RUN")
+    translator = Translator(load_run(path, torch.device("cpu")) if path else random_run)
+    chance, ids = random.Random(1), count(1)
+    blocks, spans = [], []
+    for source in sources:
+        has_span = chance.random() < 0.3
+        spans.append(f"https://x.org/{next(ids)}?a&b" if has_span else "")
+        block = marked_up(source.split(), chance, ids)
+        block += f" (<code>{escape(spans[-1])}</code>)" if has_span else ""
+        blocks.append(f"<p>{block}</p>")
+    page = f"<div>{''.join(blocks)}</div>"
+    found = translate_html(page, texts_translator(translator))
+    assert tags_of(found) == tags_of(page)
+    assert ancestors(found) == ancestors(page)
+    texts = ["".join(block.itertext()) for block in ElementTree.fromstring(found)]
+    assert all(text.count(span) == 1 for text, span in zip(texts, spans, strict=True) if span)
+    if path:
+        plain = [translation.text for translation in translator.translate(sources)]
+        without = [
+            re.sub(rf" ?\(?{re.escape(span)}\)?", "", text) if span else text
+            for text, span in zip(texts, spans, strict=True)
+        ]
+        texts = [" ".join(text.split()) for text in without]
+        scores = [bleu(each, references, confidence=False).value for each in (plain, texts)]
+        print(f"BLEU of plain text {scores[0]:.2f}, of the text of the page {scores[1]:.2f}")
+        assert scores[1] > scores[0] - 0.5

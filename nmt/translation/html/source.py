@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Literal
 
+UNWRITABLE = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127, 0xFFFE, 0xFFFF])
+"""for `str.translate`: deletes characters that no HTML page may have"""
 TokenKind = Literal["start", "end", "text", "other"]
 # a tag or a comment that the parser has ignored, or has passed on as text
 _BROKEN_TAG = re.compile("(<[a-zA-Z/!?][^>]*>?)")

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from nmt.translation.html.blocks import Block
-from nmt.translation.html.source import Token
+from nmt.translation.html.source import UNWRITABLE, Token
 from nmt.translation.html.tag_places import InlineTag
 from nmt.translation.spans import Span
 
@@ -51,7 +51,8 @@ class BlockText:
     def escape(self, text: str) -> str:
         """Return text as HTML, with the entities that the block uses."""
         written = _ALWAYS_ESCAPED | self.entities
-        return text.translate({ord(character): entity for character, entity in written.items()})
+        codes = {ord(character): entity for character, entity in written.items()}
+        return text.translate(UNWRITABLE | codes)
 
 
 def read_block(tokens: Sequence[Token], partners: dict[int, int], block: Block) -> BlockText:

@@ -95,4 +95,5 @@ def test_text_is_written_with_the_entities_of_its_block() -> None:
     assert read("&copy; &quot;a&quot; &eacute;").escape('© "é" & <b>') == (
         "&copy; &quot;&eacute;&quot; &amp; &lt;b&gt;"
     )
+    assert read("a").escape("a\x00b\x1b\tc\x7f") == "ab\tc"  # no page may have the others
     assert read("a &#39; b").escape("it's ©") == "it&#39;s ©"
