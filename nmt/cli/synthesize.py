@@ -68,6 +68,16 @@ class MonolingualOptions:
                 "leave one of them out"
             )
 
+    def facts(self) -> dict[str, object]:
+        """Return what the pairs depend on; an interrupted folder is continued with the same."""
+        return {
+            "translations": "target" if self.forward else "source",
+            "to": self.to,
+            "noise": self.noise,
+            "reverse": self.reverse,
+            "keep": self.keep,
+        }
+
 
 @with_option_groups
 def synthesize(
@@ -101,12 +111,8 @@ def synthesize(
     languages = (read, written) if text.forward else (written, read)
     facts = {
         "languages": list(languages),
-        "translations": "target" if text.forward else "source",
+        **text.facts(),
         **translator_facts(translator, sampling),
-        "to": text.to,
-        "noise": text.noise,
-        "reverse": text.reverse,
-        "keep": text.keep,
         "held_out": lines.held_out.digest,
         "inputs": inputs,
     }

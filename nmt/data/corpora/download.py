@@ -88,7 +88,7 @@ def _size(part: Path) -> int:
 def _receive(url: str, part: Path) -> bool:
     """Append the missing bytes to the file `part`, and return whether it is then complete.
 
-    If the server sends the whole file instead, `part` is written anew.
+    If the server sends the whole file instead, `part` is written from its start.
     """
     have = _size(part)  # bytes
     headers = {"User-Agent": "nmt", "Accept-Encoding": "identity"}

@@ -2,7 +2,7 @@
 
 People write headlines in capitals and make typing errors, and most training text has neither. A
 model that has never seen them translates them badly (Belinkov and Bisk, 2018, arXiv 1711.02173).
-OpusTrainer (Bogoychev et al., 2023, arXiv 2311.14838) changes pairs anew each time they are read,
+OpusTrainer (Bogoychev et al., 2023, arXiv 2311.14838) changes pairs again each time they are read,
 each kind of change with a probability of its own. Here the ids of a text are prepared once, so the
 change of a pair is drawn once, by a seed and the number of its line, and is the same in every
 epoch.
