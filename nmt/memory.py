@@ -40,6 +40,12 @@ def tune_memory() -> None:
         libc.mallopt(M_TRIM_THRESHOLD, 2 * GIB - 1)  # the largest value: almost never returned
 
 
+def return_freed_memory() -> None:
+    """Give the kernel what was freed and glibc has kept, such as the memory of a dropped model."""
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error means that the memory of the CPU or another device ran out."""
     # The name is compared because PyTorch, whose error it is, need not be imported.

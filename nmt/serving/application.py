@@ -7,7 +7,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 from nmt import __version__
@@ -15,7 +15,7 @@ from nmt.errors import NmtError
 from nmt.serving.answers import RequestError, busy, error_answer
 from nmt.serving.files import files_router
 from nmt.serving.guard import Guard
-from nmt.serving.libretranslate import libretranslate_router
+from nmt.serving.libretranslate import ErrorBody, libretranslate_router
 from nmt.serving.page import page_router
 from nmt.serving.parsing import explain
 from nmt.serving.server import Server
@@ -43,6 +43,10 @@ def build_application(server: Server) -> ASGIApp:
     for router in (libretranslate_router, files_router, v1_router, _operations_router):
         app.include_router(router(server))
     app.include_router(page_router())
+
+    for path in app.openapi()["paths"].values():  # built once, and kept
+        for operation in path.values():
+            operation["responses"].pop("422", None)  # an error of FastAPI, which here is a 400
 
     async def answer_error(request: Request, error: Exception) -> Response:
         return error_answer(_refusal(server, error))
@@ -73,14 +77,14 @@ def _operations_router(server: Server) -> APIRouter:
         """Say that the server runs."""
         return {"status": "ok"}
 
-    @router.get("/readyz")
+    @router.get("/readyz", responses={503: {"model": ErrorBody}})
     async def readyz() -> JSONResponse:
         """Say whether the server takes requests; 503 while it starts and while it drains."""
         if not server.is_ready:
             raise busy("the server is starting or stopping")
         return JSONResponse({"status": "ready"})
 
-    @router.get("/metrics")
+    @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Return the metrics in the text format of Prometheus."""
         return Response(server.operations.metrics(), media_type=METRICS_TYPE)

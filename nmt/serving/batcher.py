@@ -143,7 +143,7 @@ class Batcher:
     def _begin(self) -> None:
         """Begin as many batches as slots are free."""
         self._timer = None
-        while self._free and self._queues:
+        while self._free and self._waiting:
             lane, queue = self._queues.popitem(last=False)
             for batch in self._draw(lane, queue):
                 self._free -= 1
@@ -153,6 +153,8 @@ class Batcher:
                 task.add_done_callback(self._tasks.discard)
             if queue.clients:
                 self._queues[lane] = queue
+        if not self._waiting:
+            self._queues.clear()  # of cancelled segments
 
     def _draw(self, lane: Lane, queue: _Queue) -> list[list[QueuedSegment]]:
         """Take the next segments of a lane, for its share of the free slots, as batches."""

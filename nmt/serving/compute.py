@@ -61,10 +61,12 @@ class ThreadCompute:
         """
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._loading, self._engine.load, version)
+        self._loading.submit(self._engine.load_pytorch, version)  # nobody waits for it
 
     async def unload(self, version: ModelVersion) -> None:
         """Drop a model; a batch that uses it ends normally."""
-        self._engine.unload(version)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._loading, self._engine.unload, version)
 
     async def translate(
         self, version: ModelVersion, kind: SearchKind, lines: Sequence[Line]

@@ -1,5 +1,6 @@
 """Loads models and translates batches with them, in whatever thread or process computes."""
 
+import gc
 import hashlib
 import threading
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from nmt.checkpoint_files import MANIFEST, WEIGHTS
 from nmt.errors import CheckpointError
+from nmt.memory import return_freed_memory
 from nmt.run_directory import find_run, weights_folder
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Line, Translation
@@ -87,11 +89,23 @@ class Engine:
             translator.searcher.prepare()
             self._translators[version.digest] = translator
 
+    def load_pytorch(self, version: ModelVersion) -> None:
+        """Load a model for PyTorch as well, before a request needs it, which takes seconds.
+
+        Raises:
+            NmtError: the weights are damaged or gone.
+        """
+        translator = self._translators.get(version.digest)
+        if self._settings.preload_pytorch and translator:
+            _ = translator.searcher.loaded
+
     def unload(self, version: ModelVersion) -> None:
         """Drop a model; a batch that uses it ends normally."""
         self._translators.pop(version.digest, None)
         for key in [key for key in self._pipelines if key[0] == version.digest]:
             self._pipelines.pop(key, None)
+        gc.collect()  # PyTorch's modules refer to each other in circles
+        return_freed_memory()
 
     def translate(
         self, version: ModelVersion, kind: SearchKind, lines: Sequence[Line]

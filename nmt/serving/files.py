@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel
@@ -16,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from nmt.serving.answers import RequestError
+from nmt.serving.libretranslate import ERRORS, ErrorBody
 from nmt.serving.parsing import validate
 from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked
@@ -46,6 +48,10 @@ FORM = {
     }
 }
 """the description of an upload for OpenAPI"""
+FOUND: dict[int | str, dict[str, Any]] = {
+    200: {"content": {kind.partition(";")[0]: {} for kind in TYPES.values()}},
+    404: {"model": ErrorBody},
+}
 _NAME = re.compile(r"[0-9a-f]{32}\.[\w-]{1,80}\.(txt|srt|html)")
 _CUE_TIME = re.compile(r"\s*\d{1,3}:\d\d:\d\d[,.]\d{1,3}\s*-->\s*\d{1,3}:\d\d:\d\d[,.]\d{1,3}.*")
 
@@ -60,7 +66,7 @@ class FileBody(BaseModel):
 
 def files_router(server: Server) -> APIRouter:
     """Return the routes for files."""
-    router = APIRouter(tags=["LibreTranslate"])
+    router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
     store = FileStore(server.settings.files)
 
     @router.post("/translate_file", openapi_extra=FORM)
@@ -87,7 +93,7 @@ def files_router(server: Server) -> APIRouter:
         stored = store.write(name, body.target, found)
         return {"translatedFileUrl": f"{request.base_url}download_file/{stored}"}
 
-    @router.get("/download_file/{name}", response_class=Response)
+    @router.get("/download_file/{name}", response_class=Response, responses=FOUND)
     async def download_file(name: str) -> Response:
         """Return a translated file."""
         headers = {"Content-Disposition": f'attachment; filename="{name.partition(".")[2]}"'}

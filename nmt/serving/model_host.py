@@ -74,6 +74,7 @@ def _carry_out(order: HostOrder, engine: Engine) -> Exception | None:
     try:
         for version in order.load:
             engine.load(version)
+            engine.load_pytorch(version)
         for version in order.unload:
             engine.unload(version)
     except (NmtError, OSError) as error:

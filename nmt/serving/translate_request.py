@@ -119,7 +119,8 @@ class TranslationService:
         self, texts: Sequence[str], asked: Asked, client: str, finished: Finished | None
     ) -> list[TranslatedText]:
         """Translate through one model, or two with a pivot."""
-        if known_code(asked.source) == known_code(asked.target):
+        source, target = known_code(asked.source), known_code(asked.target)
+        if source == target and source in self.models.languages:
             return [TranslatedText(text, 0.0) for text in texts]
         route = self.models.route(asked.source, asked.target)
         *pivots, last = route

@@ -28,6 +28,8 @@ Word = Annotated[str, Field(min_length=1, max_length=200)]
 class TermBody(BaseModel):
     """A term of the source, and the translation that it must have."""
 
+    model_config = ConfigDict(strict=True, extra="forbid")
+
     source: Word
     target: Word
 
@@ -35,7 +37,7 @@ class TermBody(BaseModel):
 class TranslationBody(BaseModel):
     """The body of /v1/translate."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, extra="forbid", use_attribute_docstrings=True)
 
     text: str | list[str]
     """a text, or a list of texts"""
@@ -136,11 +138,14 @@ class ModelBody(BaseModel):
     loaded: bool
 
 
+STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
+
+
 def v1_router(server: Server) -> APIRouter:
     """Return the routes of our own API."""
     router = APIRouter(prefix="/v1", responses=ERRORS, tags=["nmt"])
 
-    @router.post("/translate", response_model=AnswerBody)
+    @router.post("/translate", response_model=AnswerBody, responses=STREAM)
     async def translate(request: Request, body: TranslationBody) -> Response:
         """Translate a text or a list of texts, in all ways that `nmt translate` knows."""
         server.check_texts(body.texts, "text")

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ ATTEMPTS = 2
 """how often a batch is begun before its requests are refused"""
 START_HOST = "from nmt.serving.model_host import main; main()"
 LONGEST_START = 60.0
-"""seconds until a worker must be there"""
+"""seconds until a process must be there"""
+PAUSE = 0.2
+"""seconds before a host that has ended is started again"""
 
 
 class ProcessLost(Exception):  # noqa: N818 - what happened to a process, not to a request
@@ -96,14 +98,22 @@ class ProcessCompute:
         self._ordering = asyncio.Lock()
 
     async def start(self) -> None:
-        """Start the host of the models, which forks the workers."""
+        """Start the host of the models, which forks the workers.
+
+        Raises:
+            NmtError: it does not start.
+        """
         self._folder = Path(tempfile.mkdtemp(prefix="nmt-serve-"))  # only this user may read it
         self._path = str(self._folder / "socket")
         self._sockets = await asyncio.start_unix_server(self._connected, self._path)
-        await self._start_host()
+        self._host: asyncio.Future[_Process] = asyncio.get_running_loop().create_future()
+        self._tasks = {asyncio.create_task(self._keep_host())}
+        await self._present_host()
 
     async def close(self) -> None:
         """End all processes: each of them ends when its socket is closed."""
+        for task in self._tasks:
+            task.cancel()
         self._sockets.close()
         for process in list(self._processes):
             process.close()
@@ -162,40 +172,54 @@ class ProcessCompute:
         except TimeoutError as error:
             raise busy() from error
 
+    async def _keep_host(self) -> None:
+        """Start the host, and again whenever it has ended."""
+        command = [sys.executable, "-c", START_HOST, self._path]
+        while True:
+            self._host_process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True
+            )
+            await asyncio.to_thread(self._host_process.wait)
+            await asyncio.sleep(PAUSE)
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve the socket of a process, until the process ends."""
         hello: Hello = await frames.receive_async(reader)
         process = _Process(writer, hello.generation)
         self._processes.add(process)
-        if hello.generation is None:
+        is_host = hello.generation is None
+        if is_host:
+            await process.tell(self._settings)
             self._host.set_result(process)
+            for version in self._loaded:  # it takes the place of one that has ended
+                self._begin(self._order(load=(version,)))
         else:
             self._idle.put_nowait(process)
         await process.read(reader)
         self._processes.discard(process)
         process.close()
-        if not self._sockets.is_serving():
-            return
-        if hello.generation is None:
-            await self._start_host()
-        elif hello.generation == self._generation:
-            with contextlib.suppress(ProcessLost):  # a new host forks new workers
-                await self._order(replace=False)
+        if is_host:
+            self._host = asyncio.get_running_loop().create_future()
+        elif hello.generation == self._generation and self._sockets.is_serving():
+            self._begin(self._order(replace=False))
 
-    async def _start_host(self) -> None:
-        """Start the host, and let it load what is loaded."""
-        self._host: asyncio.Future[_Process] = asyncio.get_running_loop().create_future()
-        command = [sys.executable, "-c", START_HOST, self._path]
-        self._host_process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True
-        )
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let a coroutine run by itself; an error in it has been seen elsewhere too."""
+
+        async def run() -> None:
+            with contextlib.suppress(NmtError, OSError):
+                await work
+
+        task = asyncio.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _present_host(self) -> _Process:
         try:
-            host = await asyncio.wait_for(asyncio.shield(self._host), LONGEST_START)
+            async with asyncio.timeout(LONGEST_START):
+                return await asyncio.shield(self._host)
         except TimeoutError as error:
-            raise NmtError("the process that holds the models did not start") from error
-        await host.tell(self._settings)
-        if self._loaded:
-            await self._order(load=tuple(self._loaded))
+            raise NmtError("the process that holds the models does not start") from error
 
     async def _order(
         self,
@@ -206,9 +230,15 @@ class ProcessCompute:
         """Let the host change its models and replace all workers, or (not `replace`) add one."""
         async with self._ordering:
             generation = self._generation + replace
-            workers = self.slots if replace else 1
-            host = await asyncio.shield(self._host)
-            answer = await host.order(HostOrder(load, unload, workers, generation))
-            if isinstance(answer, Exception):
-                raise answer
-            self._generation = generation
+            order = HostOrder(load, unload, self.slots if replace else 1, generation)
+            for _ in range(ATTEMPTS):
+                host = await self._present_host()
+                try:
+                    answer = await host.order(order)
+                except ProcessLost:
+                    continue
+                if isinstance(answer, Exception):
+                    raise answer
+                self._generation = generation
+                return
+        raise NmtError("the process that holds the models ended; is the memory too small?")

@@ -188,6 +188,24 @@ def test_cancelled_segments_leave_the_queue() -> None:
     run(test)
 
 
+def test_a_queue_of_cancelled_segments_alone_is_an_empty_one() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        batcher.submit(LANE, "a", lines("begun"))
+        await asyncio.sleep(0.01)
+        for name in "bcd":
+            batcher.cancel(batcher.submit(LANE, name, lines("gone", "gone")))
+        await asyncio.wait_for(compute.end(0), 5)
+        batcher.cancel(batcher.submit(LANE, "b", lines("gone")))  # before it has begun
+        await asyncio.wait_for(asyncio.sleep(0.01), 5)
+        later = batcher.submit(LANE, "b", lines("later"))
+        await asyncio.sleep(0.02)
+        assert compute.batches[1:] == [["later"]]
+        await compute.end_all()
+        assert await results(later) == ["LATER"]
+
+    run(test)
+
+
 def test_a_full_queue_refuses_and_then_takes_again() -> None:
     async def test(batcher: Batcher, compute: ComputeByHand) -> None:
         batcher.submit(LANE, "a", lines("1", "2", "3"))

@@ -78,6 +78,7 @@ def test_the_languages_are_those_of_the_runs(client: TestClient) -> None:
         ({"q": {}, "source": [], "target": {}}, "Invalid request"),
         ({"q": "a", "source": "xx", "target": "de"}, "xx is not supported; served are en"),
         ({"q": "a", "source": "en", "target": "xx"}, "xx is not supported as target of en"),
+        ({"q": "a", "source": "xx", "target": "xx"}, "xx is not supported"),
         ({"q": "a", "source": "auto", "target": "xx"}, "xx is not supported"),
         ({"q": "a", "source": "en", "target": "de", "format": "pdf"}, "format"),
         ({"q": "a", "source": "en", "target": "de", "alternatives": -1}, "alternatives"),
