@@ -160,8 +160,7 @@ class Batcher:
         """Take the next segments of a lane, for its share of the free slots, as batches."""
         slots = max(1, self._free // (1 + len(self._queues)))
         # no slot takes so many segments that another one has nothing to do
-        of_slot = math.ceil((self._waiting + self._running) / self._compute.slots)
-        most = slots * max(1, of_slot)  # 0 would leave cancelled segments in the queue for ever
+        most = slots * math.ceil((self._waiting + self._running) / self._compute.slots)
         of_batch = max(FEWEST_TOKENS, self._rate(lane) * self._settings.batch_seconds)
         drawn: list[QueuedSegment] = []
         tokens = 0

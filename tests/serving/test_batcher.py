@@ -97,20 +97,6 @@ def test_a_lone_segment_begins_at_once_and_later_ones_are_joined() -> None:
     run(test, wait_milliseconds=1000.0)
 
 
-def test_clients_that_all_leave_before_the_batch_begins_leave_nothing_behind() -> None:
-    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
-        for name in "abc":
-            batcher.cancel(batcher.submit(LANE, name, lines(name)))
-        await asyncio.sleep(0.02)
-        assert compute.batches == []
-        last = batcher.submit(LANE, "d", lines("d"))
-        await asyncio.sleep(0.02)
-        await compute.end_all()
-        assert await results(last) == ["D"]
-
-    run(test)
-
-
 def test_a_short_request_is_in_the_batch_after_the_one_that_a_book_has_begun() -> None:
     async def test(batcher: Batcher, compute: ComputeByHand) -> None:
         book = batcher.submit(LANE, "book", lines(*[f"sentence {i}" for i in range(3000)]))
