@@ -34,25 +34,33 @@ class StoredModel:
         """
         arrays = read_arrays(folder)
         if not all(np.isfinite(array.sum()) for array in arrays.values()):
-            return None  # `load_run` explains it
+            return None  # `load_run` then loads the model, and its error names the weight
         return cls(config, tokenizer, arrays, folder)
 
     @cached_property
     def loaded(self) -> LoadedModel:
-        """The same with PyTorch's model, which is loaded on the CPU when it is first asked for.
+        """The same with PyTorch's model, which is built on the CPU when it is first asked for.
 
         Raises:
             CheckpointError: the weights are those of another model than the configuration's.
         """
         import torch
 
-        from nmt.load_run import load_run
+        from nmt.checkpoint import load_into
+        from nmt.load_run import build_model
 
-        return load_run(self.path, torch.device("cpu"))
+        model = build_model(self.config, self.tokenizer)
+        weights = {name: torch.tensor(array) for name, array in self.arrays.items()}
+        load_into(model, weights, self.path)
+        return LoadedModel(self.config, self.tokenizer, model.eval(), self.path)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the arrays alone, not what was made of them."""
+        return StoredModel, (self.config, self.tokenizer, self.arrays, self.path)
 
 
 def arrays_of_run(run: LoadedModel | StoredModel) -> Mapping[str, Array]:
-    """Return all weights of a run by name."""
+    """Return all weights of a run, {name in the model: array}, in whichever form it is loaded."""
     if isinstance(run, StoredModel):
         return run.arrays
     from nmt.checkpoint import arrays_of

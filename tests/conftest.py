@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-pytest_plugins = ["tests.marian_models", "tests.stand_in_models", "tests.data.corpora.site"]
+pytest_plugins = [
+    *("tests.marian_models", "tests.stand_in_models", "tests.data.corpora.site"),
+    *("tests.serving.page_in_chromium", "tests.ray_machines"),
+]
 PROJECT = Path(__file__).resolve().parent.parent
 
 

@@ -47,6 +47,8 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "yaml": "strict_yaml.py",
     "pydantic": ("config", "serving/"),
     "pyarrow": "data/text/",
+    "fsspec": "data/text/remote_files.py",
+    "ray": "translation/ray_pool.py",
     "regex": "data/",
     "py3langid": "data/text/language_identification.py",
     "ftfy": "data/text/rules.py",

@@ -77,8 +77,8 @@ def attention(options: AttentionOptions) -> None:
     from nmt.run_directory import find_run
 
     run = load_run(options.model, torch.device("cpu"))
-    recorded = record_attention(run, options.sentence)
-    weights = attention_map(recorded, options.kind, options.layer, options.head)
+    record = record_attention(run, options.sentence)
+    weights = attention_map(record, options.kind, options.layer, options.head)
     if options.words:
         weights = merge_words(weights)
     stem = options.output or find_run(Path(options.model)).plots / f"attention-{options.kind}"

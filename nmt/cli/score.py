@@ -1,9 +1,9 @@
 """`nmt score`: how probable a model holds given translations to be."""
 
-import collections
 import contextlib
 import json
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,23 +11,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nmt.cli.lines.partial_output import (
+    WindowOutput,
+    check_inputs_remain,
+    is_complete,
+    open_window_output,
+)
 from nmt.cli.lines.streams import (
-    check_output_is_no_input,
     input_name,
+    is_regular,
     is_typed,
     log,
     open_lines,
-    open_output,
     progress_bar,
 )
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, ModelsOption, make_translator
-from nmt.errors import ConfigError, DataError
+from nmt.cli.options.workers import RayOptions
+from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
     from nmt.config import DecodingConfig
+    from nmt.data.tokens.batch import Batch
     from nmt.data.tokens.tokenizer import Tokenizer
-    from nmt.translation.scoring import TargetScore
+    from nmt.translation.line import Progress
+    from nmt.translation.ray_pool import RayPool
+    from nmt.translation.scoring import Scorer, TargetScore
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,8 @@ class PairOptions:
     """alpha of the length penalty that divides; 0: none."""
     batch_tokens: Annotated[int | None, typer.Option(min=1)] = None
     """Padded tokens of the longer side at once.  [default: the run's]"""
+    resume: Annotated[bool, typer.Option("--resume")] = False
+    """Continue an output that was interrupted."""
 
     def __post_init__(self) -> None:
         if (self.source is None) != (self.reference is None):
@@ -65,9 +76,9 @@ class PairOptions:
         if self.source and self.reference:
             from nmt.data.text.parallel_text import read_pairs
 
-            if self.source.is_file() and self.reference.is_file():  # a pipe can be read only once
+            if is_regular(self.source) and is_regular(self.reference):  # a pipe is read once
                 # reads all pairs: unequal numbers of lines must be an error before the first score
-                collections.deque(read_pairs(self.source, self.reference), maxlen=0)
+                deque(read_pairs(self.source, self.reference), maxlen=0)
             yield read_pairs(self.source, self.reference)
             return
         with open_lines(self.file) as lines:
@@ -75,51 +86,113 @@ class PairOptions:
 
 
 @with_option_groups
-def score(model: ModelsOption, options: PairOptions, compute: ComputeOptions = EXACT) -> None:
+def score(
+    model: ModelsOption,
+    options: PairOptions,
+    machines: RayOptions,
+    compute: ComputeOptions = EXACT,
+) -> None:
     """Print log P of each translation given its source, in nats, a line for a pair, in order.
 
     It is divided by the length penalty if one is given. The end of the sentence counts as a token;
     an empty translation is that token alone. The perplexity of all translations together goes to
     stderr.
     """
-    source_file = options.source or options.file
-    check_output_is_no_input(options.output, [source_file or Path("-"), options.reference])
-    with options.open_pairs() as pairs, open_output(options.output) as sink:
-        from nmt.config import DecodingConfig
-        from nmt.device import pick_device, pick_precision
-        from nmt.search.windows import WINDOW_LINES
-        from nmt.translation.scoring import Scorer, perplexity
-
-        interactive = is_typed(source_file)
-        window_size = 1 if interactive else WINDOW_LINES
-        if compute.precision == "int8":
-            raise ConfigError(
-                "--precision int8 is for translating; score in fp32 or bf16, or leave it out"
-            )
-        precision = pick_precision(compute.precision, pick_device(compute.device))
-        search = BeamOptions(batch_tokens=options.batch_tokens)
-        translator = make_translator(model, replace(compute, precision=precision), search)
-        batch_tokens = translator.settings.batch_tokens
-        scorer = Scorer(translator.searcher.loaded, batch_tokens, precision)
-        settings = DecodingConfig(length_penalty=options.length_penalty)
-        count, tokens, log_probability = 0, 0, 0.0
-        with progress_bar(source_file, " pairs") as bar:
-            for scored in scorer.score(pairs, window_size, progress=bar.update):
-                count += 1
-                tokens += len(scored.tokens)
-                log_probability += scored.log_probability
-                line = f"{scored.penalised(settings):.6f}"
-                if options.as_json:
-                    tokenizer = scorer.run.tokenizer if options.per_token else None
-                    line = json.dumps(_as_json(scored, settings, tokenizer), ensure_ascii=False)
-                sink.write(line.encode("utf-8") + b"\n")
-                if interactive:
-                    sink.flush()
-    if count == 0:
+    file, output = options.source or options.file, options.output
+    check_inputs_remain(output, [file or Path("-"), options.reference])
+    if options.resume and is_complete(file, output):
+        log(f"{output} is complete, so nothing is left to do; leave out --resume to score it again")
+        return
+    with options.open_pairs() as pairs, open_window_output(file, output, options.resume) as sink:
+        scorer = _make_scorer(model, options, compute)
+        pool = machines.pool(scorer.score_batch, scorer.device.type)
+        with contextlib.closing(pool) if pool else contextlib.nullcontext():
+            done = sink.begin(map("\t".join, pairs), lambda: _settings(scorer, options))
+            with progress_bar(file, " pairs", done) as bar:
+                _score_rest(scorer, pool, pairs, options, done, sink, bar.update)
+        totals = sink.totals
+    if not totals:
         log("no pairs, so no perplexity")
-    else:
-        value = perplexity(log_probability, tokens)
-        log(f"perplexity per token {value:.4f} (pairs: {count}, tokens: {tokens})")
+        return
+    from nmt.translation.scoring import perplexity
+
+    value = perplexity(totals["log_probability"], int(totals["tokens"]))
+    counts = f"pairs: {totals['pairs']}, tokens: {totals['tokens']}"
+    log(f"perplexity per token {value:.4f} ({counts})")
+
+
+def _make_scorer(models: list[str], options: PairOptions, compute: ComputeOptions) -> "Scorer":
+    """Load the models; raise a ConfigError if they are to compute in int8."""
+    from nmt.device import pick_device, pick_precision
+    from nmt.translation.scoring import Scorer
+
+    if compute.precision == "int8":
+        raise ConfigError(
+            "--precision int8 is for translating; score in fp32 or bf16, or leave it out"
+        )
+    precision = pick_precision(compute.precision, pick_device(compute.device))
+    search = BeamOptions(batch_tokens=options.batch_tokens)
+    translator = make_translator(models, replace(compute, precision=precision), search)
+    return Scorer(translator.searcher.loaded, translator.settings.batch_tokens, precision)
+
+
+def _score_rest(
+    scorer: "Scorer",
+    pool: "RayPool[Batch, list[list[float]]] | None",
+    pairs: Iterator[tuple[str, str]],
+    options: PairOptions,
+    done: int,
+    output: WindowOutput,
+    progress: "Progress",
+) -> None:
+    """Score the pairs after the first `done` ones and write them to `output`, in windows.
+
+    A pair that somebody types is scored before the next one is read.
+    """
+    from nmt.config import DecodingConfig
+    from nmt.search.windows import WINDOW_LINES, windows
+
+    size = 1 if is_typed(options.source or options.file) else WINDOW_LINES
+    settings = DecodingConfig(length_penalty=options.length_penalty)
+    tokenizer = scorer.run.tokenizer if options.per_token else None
+    unfinished: deque[list[tuple[str, str]]] = deque()  # windows that are read, but not scored yet
+
+    def read_windows() -> Iterator[list[tuple[str, str]]]:
+        for window in windows(pairs, size, lambda pair: sum(map(len, pair))):
+            unfinished.append(window)
+            yield window
+
+    for scores in scorer.score_windows(read_windows(), print_warning, progress, done + 1, pool):
+        rows = []
+        for scored in scores:
+            _add(output.totals, scored)
+            row = f"{scored.penalised(settings):.6f}"
+            if options.as_json:
+                row = json.dumps(_as_json(scored, settings, tokenizer), ensure_ascii=False)
+            rows.append(row + "\n")
+        output.write(["\t".join(pair) for pair in unfinished.popleft()], "".join(rows).encode())
+
+
+def _add(totals: dict[str, float], scored: "TargetScore") -> None:
+    """Add a pair to the totals, of which the perplexity is computed."""
+    values = {"pairs": 1, "tokens": len(scored.tokens), "log_probability": scored.log_probability}
+    for name, value in values.items():
+        totals[name] = totals.get(name, 0) + value
+
+
+def _settings(scorer: "Scorer", options: PairOptions) -> dict[str, object]:
+    """Return all that the score of a pair depends on, so that --resume can compare it."""
+    from nmt.checkpoint_files import arrays_digest
+    from nmt.stored_model import arrays_of_run
+
+    return {
+        "weights": arrays_digest(arrays_of_run(scorer.run))[:16],
+        "precision": scorer.precision,
+        "batch_tokens": scorer.batch_tokens,
+        "length_penalty": options.length_penalty,
+        "as_json": options.as_json,
+        "per_token": options.per_token,
+    }
 
 
 def _tab_separated(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:

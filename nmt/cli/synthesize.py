@@ -15,12 +15,16 @@ from nmt.cli.options.model import (
     SamplingOptions,
     SearchOptions,
     WeightsOptions,
-    WorkerOptions,
     make_translator,
+    target_tag,
 )
+from nmt.cli.options.workers import WorkerOptions
+from nmt.data.text.remote_files import RemotePath, before_upload, check_service, upload
 from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
+    from nmt.data.text.monolingual import MonolingualText
+    from nmt.data.text.pair_folder import PairFolder
     from nmt.translation.synthesis import DualScores
     from nmt.translation.translator import Translator
 
@@ -33,9 +37,13 @@ class MonolingualOptions:
         list[Path], typer.Option("--input", "-i", metavar="FILE", help="The text; may be repeated.")
     ]
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")]
-    """The folder for the pairs; an interrupted one is continued."""
+    """The folder for the pairs; an interrupted one is continued. If it is a URL, the folder is made
+    in the current one and uploaded at the end."""
     forward: Annotated[bool, typer.Option("--forward")] = False
     """The text is the source of the pairs. By default it is their target (back-translation)."""
+    to: Annotated[str | None, typer.Option(metavar="LANGUAGE")] = None
+    """The language to translate into, for a model of several: --to fr puts the tag >>fr<< before
+    each line."""
     noise: Annotated[bool, typer.Option("--noise")] = False
     """Leave out, replace and move some words of the translations (Edunov et al., 2018)."""
     held_out: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
@@ -49,11 +57,26 @@ class MonolingualOptions:
     def __post_init__(self) -> None:
         if self.keep < 1 and not self.reverse:
             raise ConfigError("--keep chooses by the scores of --reverse RUN; add it")
+        if self.to and self.reverse:
+            raise ConfigError(
+                "--reverse compares models of one pair of languages, and --to is for a model of "
+                "several; leave one of them out"
+            )
         if self.noise and self.forward:
             raise ConfigError(
                 "--noise is for sources that a model wrote; with --forward it writes targets, so "
                 "leave one of them out"
             )
+
+    def facts(self) -> dict[str, object]:
+        """Return what the pairs depend on; an interrupted folder is continued with the same."""
+        return {
+            "translations": "target" if self.forward else "source",
+            "to": self.to,
+            "noise": self.noise,
+            "reverse": self.reverse,
+            "keep": self.keep,
+        }
 
 
 @with_option_groups
@@ -75,40 +98,53 @@ def synthesize(
     from nmt.data.text.pair_folder import PairFolder
     from nmt.translation.synthesis import PairMaker
     from nmt.translation.synthesis import synthesize as make_pairs
+    from nmt.translation.translator import TranslationRequest
 
+    check_service(text.output)
     lines = MonolingualText(text.text)
     inputs = lines.facts()
     translator = make_translator(model, compute, search, sampling.sampling())
     lines.held_out = HeldOutText(_held_out_sentences(translator, text.held_out or []))
-    first, second = translator.run.config.data.languages
-    languages = (first, second) if text.forward else (second, first)
+    tag = target_tag(text.to, translator.run.tokenizer)
+    read, written = translator.run.config.data.languages
+    written = text.to or written
+    languages = (read, written) if text.forward else (written, read)
     facts = {
         "languages": list(languages),
-        "translations": "target" if text.forward else "source",
+        **text.facts(),
         **translator_facts(translator, sampling),
-        "noise": text.noise,
-        "reverse": text.reverse,
-        "keep": text.keep,
         "held_out": lines.held_out.digest,
         "inputs": inputs,
     }
-    with PairFolder(text.output, languages, facts) as folder:
+    with PairFolder(before_upload(text.output), languages, facts) as folder:
         if folder.is_complete:
-            log(f"{text.output} is complete; nothing to do")
-            return
-        compare = dual_scores(translator, text.reverse, compute) if text.reverse else None
-        maker = PairMaker(not text.forward, text.noise, sampling.seed, compare=compare)
-        processes = workers.choose_processes(translator.searcher.device_type)
-        with (
-            translator.pipeline(processes=processes) as pipeline,
-            progress_bar(text.text, " lines") as bar,
-        ):
-            translator.searcher.prepare()
-            make_pairs(pipeline, lines, maker, folder, bar.update)
-        left_out = lines.left_out
-        kept = folder.finish(text.keep, {"lines_held_out": left_out})
-    said = f"; {left_out:,} lines of a validation or test set are left out" if left_out else ""
-    log(f"{text.output}: {kept:,} pairs, {'-'.join(languages)}{said}")
+            log(f"{folder.folder} is complete; nothing to do")
+        else:
+            both = dual_scores(translator, text.reverse, compute) if text.reverse else None
+            request = TranslationRequest(dual_scores=both)
+            maker = PairMaker(not text.forward, text.noise, sampling.seed)
+            with (
+                workers.pipeline(translator, request) as pipeline,
+                progress_bar(text.text, " lines") as bar,
+            ):
+                translator.searcher.prepare()
+                make_pairs(pipeline, lines, maker, folder, bar.update, tag)
+            kept = folder.finish(text.keep, {"lines_held_out": lines.left_out})
+            log(f"{folder.folder}: {kept:,} pairs, {'-'.join(languages)}{_left_out(lines)}")
+        _upload(folder, text.output)
+
+
+def _left_out(lines: "MonolingualText") -> str:
+    count = lines.left_out
+    return f"; {count:,} lines of a validation or test set are left out" if count else ""
+
+
+def _upload(folder: "PairFolder", output: Path) -> None:
+    """Upload the files of a complete folder if `output` is a URL."""
+    if isinstance(output, RemotePath):
+        for name in folder.names:
+            upload(folder.folder / name, output / name)
+        log(f"{output}: uploaded from {folder.folder}")
 
 
 def translator_facts(translator: "Translator", sampling: SamplingOptions) -> dict[str, Any]:
@@ -139,8 +175,8 @@ def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator
         splits = find_splits(data)
     except NmtError:  # an imported model has no text, and that of a run may be elsewhere
         return
-    for text in (splits.validation, splits.test) if splits else ():
-        if text and all(Path(path).is_file() for path in text.paths):
+    for text in splits.held_out if splits else ():
+        if all(Path(path).is_file() for path in text.paths):
             yield from (pair.source for pair in ParallelText(text, data.languages))
 
 

@@ -17,9 +17,9 @@ from nmt.cli.options.model import (
     ComputeOptions,
     ModelsOption,
     SamplingOptions,
-    WorkerOptions,
     make_translator,
 )
+from nmt.cli.options.workers import WorkerOptions
 
 if TYPE_CHECKING:
     from nmt.data.text.protected_text import ProtectedText
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # options that --resume need not compare: they change no translation, or a digest stands for them
 NOT_COMPARED = {
-    *("model", "checkpoint", "adapter", "file", "output", "resume", "device", "workers"),
+    *("model", "checkpoint", "adapter", "file", "output", "resume", "device", "workers", "ray"),
     *("glossary", "forbid", "forbid_file"),
 }
 
@@ -133,13 +133,12 @@ def translate(
         page = HtmlPage.read(file)
         translator, request = load()
         processes = workers.choose_processes(translator.searcher.device_type)
-        with open_output(output) as sink:
-            sink.write(translate_page(page, translator, request, processes, options.to))
+        with open_output(output) as file_out:
+            file_out.write(translate_page(page, translator, request, processes, options.to))
         return
     with open_lines(file) as lines, open_window_output(file, output, job.resume) as sink:
         translator, request = load()
-        processes = workers.choose_processes(translator.searcher.device_type, is_typed(file))
-        with translator.pipeline(request, processes) as pipeline:
+        with workers.pipeline(translator, request, is_typed(file)) as pipeline:
             translator.searcher.prepare()  # an error must come before `begin` empties the output
             done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
             translate_lines(pipeline, file, lines, options, done, sink)

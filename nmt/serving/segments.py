@@ -8,7 +8,7 @@ from nmt.data.text.protected_text import ProtectedText
 from nmt.serving.models import LoadedVersion
 from nmt.translation.document import ENDS_WITHOUT_SPACE, split_lines
 from nmt.translation.line import Line, Translation, tagged
-from nmt.translation.placeholders import hidden_parts
+from nmt.translation.placeholders import has_other_words, hidden_parts
 from nmt.translation.protected import hide_protected
 from nmt.translation.spans import Edit, Link, Span, edited, linked_words, shifted
 
@@ -109,7 +109,7 @@ def _segments(
     with_tag = tagged(row.text, tag)
     moved = tuple(shifted(span, len(with_tag) - len(row.text)) for span in row.protected)
     hidden = hide_protected(replace(row, text=with_tag, protected=moved), protected, source)
-    if not hidden.text:
+    if not has_other_words(hidden):
         return
     at = 0
     [sentences] = split_lines(loaded, [hidden], warn=lambda _: None)

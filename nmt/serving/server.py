@@ -110,7 +110,7 @@ class Server:
         """Check the texts of a request; `name` is what the request calls them.
 
         Raises:
-            RequestError: they are too many or too long, or hold what is no text.
+            RequestError: they are too many or too long, or hold characters that no text has.
         """
         settings = self.settings
         characters = sum(map(len, texts))

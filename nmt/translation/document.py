@@ -20,7 +20,7 @@ from nmt.translation.line import (
     Warn,
     has_words,
 )
-from nmt.translation.placeholders import hidden_parts
+from nmt.translation.placeholders import has_other_words, hidden_parts
 from nmt.translation.spans import Link, linked_words, moved, shifted
 
 # most lines of a window: each has many sentences, and all are translated before it is written
@@ -65,7 +65,10 @@ def _sentences(run: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
         _, text = run.tokenizer.source.divide_tags(line.text)
         tags = line.text[: len(line.text) - len(text)]  # they hold for each sentence
         sentences = split_sentences(text, run.config.data.source_language)
-        sentences = [tags + sentence for sentence in sentences]
+        sentences = [
+            tags + sentence if has_other_words(replace(line, text=sentence)) else sentence
+            for sentence in sentences
+        ]
     terminology, at = line.terminology, 0
     edits = [part.edit for part in hidden_parts(line)]
     numbers = count(line.number * NUMBERS_PER_LINE)

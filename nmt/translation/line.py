@@ -151,6 +151,8 @@ class Translation:
     """whether it ended at the length limit, without EOS"""
     utility: float | None = None
     """mean similarity to the other candidates of minimum Bayes risk decoding; else None"""
+    disagreement: float | None = None
+    """how much two models of opposite directions disagree on it: see `DualScores`; else None"""
     alignment: Alignment | None = None
     """None unless word alignments were requested"""
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from nmt.data.text.lines import check_text
 from nmt.errors import print_warning
-from nmt.translation.aligned_words import AlignedText
 from nmt.translation.document import WINDOW_PARAGRAPHS
-from nmt.translation.html_attributes import replace_attribute, spoken_attributes
-from nmt.translation.html_blocks import Elements, find_blocks
-from nmt.translation.html_source import Token, read_tokens, source_of
-from nmt.translation.html_text import BlockText, read_block
-from nmt.translation.inline_tags import place_tags
+from nmt.translation.html.aligned_words import AlignedText
+from nmt.translation.html.attributes import replace_attribute, spoken_attributes
+from nmt.translation.html.blocks import Elements, find_blocks
+from nmt.translation.html.inline_tags import place_tags
+from nmt.translation.html.source import Token, read_tokens, source_of
+from nmt.translation.html.text import BlockText, read_block
 from nmt.translation.line import Line, Translation, Warn, has_words
 from nmt.translation.spans import Edit, Link, edited, shifted
 from nmt.translation.translator import TranslationRequest, Translator

@@ -6,8 +6,8 @@
 
 `constrain` also decides which lines are copied: they go to the finishing stages without a search.
 Lines are read in windows, and searched in batches of similar length. A task is one batch, from the
-search to the last finishing stage. This process computes it, or one of several others. The batches
-are the same for any number of processes, and so are the translations.
+search to the last finishing stage. This process computes it, or one of several others, here or on
+other machines. The batches are the same for any number of processes, and so are the translations.
 """
 
 from collections import deque
@@ -31,11 +31,13 @@ from nmt.translation.line import (
     Warn,
     one_line,
 )
-from nmt.translation.process_pool import ProcessPool
+from nmt.translation.process_pool import Pool, ProcessPool
 from nmt.translation.protected import ProtectionStage
 from nmt.translation.terminology import TerminologyStage
 
-FinishingStage = Callable[[Sequence[EncodedLine], list[list[Translation]]], list[list[Translation]]]
+Rows = list[list[Translation]]
+"""the translations of several lines, a list for each line"""
+FinishingStage = Callable[[Sequence[EncodedLine], Rows], Rows]
 """takes lines and the translations of each line; returns translations, changed or fewer"""
 
 
@@ -47,7 +49,7 @@ class _Window:
     sentence_counts: list[int]
     """how many encoded lines each line has become"""
     encoded: list[EncodedLine]
-    translations: list[list[Translation]]
+    translations: Rows
     """the translations of each encoded line; empty until its batch is searched"""
     batches: deque[list[int]]
     """the batches that are still to be searched, as indices of encoded lines"""
@@ -68,9 +70,11 @@ class Pipeline:
     """whether lines are split into sentences"""
     processes: int
     """1: this process translates; n > 1: n other processes do, each with one thread"""
+    pool: Pool[list[EncodedLine], Rows] | None = None
+    """what computes `translate_batch` elsewhere; None: these processes"""
 
     def __post_init__(self) -> None:
-        self._pool = ProcessPool(self.translate_batch, self.processes)
+        self._pool = self.pool or ProcessPool(self.translate_batch, self.processes)
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +103,7 @@ class Pipeline:
         windows_of_lines: Iterable[Sequence[Line]],
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
-    ) -> Iterator[list[list[Translation]]]:
+    ) -> Iterator[Rows]:
         """Yield for each window the translations of its lines, best first (`document`: one joined).
 
         With one process, a window is yielded before the next one is read; with several, some
@@ -140,7 +144,7 @@ class Pipeline:
                     progress(sum(not line.ids for line in window.encoded))  # the copied lines
                     yield window.translations
 
-    def translate_batch(self, lines: Sequence[EncodedLine]) -> list[list[Translation]]:
+    def translate_batch(self, lines: Sequence[EncodedLine]) -> Rows:
         """Return the translations of each line: search all in one batch, then apply the stages."""
         batch = SearchBatch(
             ids=[line.ids for line in lines],
@@ -159,7 +163,7 @@ class Pipeline:
         groups = split_lines(run, hidden, warn) if self.document else [[line] for line in hidden]
         sentences = [line for group in groups for line in group]
         encoded = self.terminology.constrain(encode(run.tokenizer, sentences, warn))
-        translations: list[list[Translation]] = [[] for _ in encoded]
+        translations: Rows = [[] for _ in encoded]
         to_copy = [i for i, line in enumerate(encoded) if not line.ids]
         copied = [encoded[i] for i in to_copy]
         finished = self._finish(copied, [[copy_of(line)] for line in copied])
@@ -180,9 +184,7 @@ class Pipeline:
             to_search = [i for i in group if encoded[i].ids]
             yield from self.searcher.batches(to_search, lengths, constraints)
 
-    def _finish(
-        self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
-    ) -> list[list[Translation]]:
+    def _finish(self, lines: Sequence[EncodedLine], translations: Rows) -> Rows:
         for stage in self.finishing_stages:
             translations = stage(lines, translations)
         return translations

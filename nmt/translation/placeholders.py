@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import count, islice
 from typing import NamedTuple
 
-from nmt.translation.line import Line
+from nmt.translation.line import Line, has_words
 from nmt.translation.spans import Edit, Span, edited
 
 _NUMBER = re.compile(r"(?<!\w)\d+(?!\w)")
@@ -52,6 +52,15 @@ def hidden_parts(line: Line) -> list[HiddenPart]:
             end += word.endswith(" ") and line.text[end : end + 1] == " "
             parts.append(HiddenPart(number, Edit((start, end), part)))
     return parts
+
+
+def has_other_words(line: Line) -> bool:
+    """Return whether a line has any letter or digit outside of its hidden parts."""
+    numbers = {word.strip() for word, _ in line.hidden}
+    text = line.text
+    if numbers:
+        text = _NUMBER.sub(lambda found: "" if found[0] in numbers else found[0], text)
+    return has_words(text)
 
 
 def find_numbers(text: str) -> dict[str, list[Span]]:

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from multiprocessing.connection import Connection
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from nmt.errors import NmtError, StoppedBySignal
 from nmt.processor import use_one_thread
@@ -27,6 +27,19 @@ TASKS_AHEAD = 4
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Handle = TypeVar("Handle")
+_Task = TypeVar("_Task", contravariant=True)
+_Result = TypeVar("_Result", covariant=True)
+
+
+class Pool(Protocol[_Task, _Result]):
+    """Computes tasks elsewhere: in other processes, or on other machines."""
+
+    def map(self, tasks: Iterable[_Task]) -> Iterator[_Result]:
+        """Yield the result of each task, in order."""
+
+    def close(self) -> None:
+        """End what the pool has started."""
 
 
 class ProcessPool(Generic[Task, Result]):
@@ -66,7 +79,7 @@ class ProcessPool(Generic[Task, Result]):
             yield from map(self._compute, tasks)
             return
         errors: list[Exception] = []
-        remaining = _until_error(tasks, errors)  # puts an error of `tasks` into `errors`
+        remaining = until_error(tasks, errors)  # puts an error of `tasks` into `errors`
         first_tasks = list(islice(remaining, self._processes))  # no more processes than tasks
         if len(first_tasks) == 1 and not self._executor:
             yield self._compute(first_tasks[0])
@@ -77,15 +90,12 @@ class ProcessPool(Generic[Task, Result]):
             raise errors[0]
 
     def _results(self, executor: ProcessPoolExecutor, tasks: Iterable[Task]) -> Iterator[Result]:
-        futures: deque[Future[Result]] = deque()
+        def submit(task: Task) -> Future[Result]:
+            return executor.submit(_compute_task, task)
+
         limit = TASKS_AHEAD * self._processes
         try:
-            for task in tasks:
-                futures.append(executor.submit(_compute_task, task))
-                while futures and (len(futures) >= limit or futures[0].done()):
-                    yield futures.popleft().result()
-            while futures:
-                yield futures.popleft().result()
+            yield from in_order(tasks, submit, Future.done, Future.result, limit)
         except BrokenProcessPool as error:
             raise NmtError(
                 f"one of {self._running} processes that translate died, most likely for want of "
@@ -121,7 +131,28 @@ class ProcessPool(Generic[Task, Result]):
         return executor
 
 
-def _until_error(tasks: Iterable[Task], errors: list[Exception]) -> Iterator[Task]:
+def in_order(
+    tasks: Iterable[Task],
+    submit: Callable[[Task], Handle],
+    is_done: Callable[[Handle], bool],
+    wait_for: Callable[[Handle], Result],
+    limit: int,
+) -> Iterator[Result]:
+    """Submit the tasks, and yield their results in the same order.
+
+    At most `limit` tasks are submitted before their results are yielded. `submit` returns a handle
+    of a task; `wait_for` waits for its result and returns it.
+    """
+    handles: deque[Handle] = deque()
+    for task in tasks:
+        handles.append(submit(task))
+        while handles and (len(handles) >= limit or is_done(handles[0])):
+            yield wait_for(handles.popleft())
+    while handles:
+        yield wait_for(handles.popleft())
+
+
+def until_error(tasks: Iterable[Task], errors: list[Exception]) -> Iterator[Task]:
     """Yield the tasks; an error that they raise ends them and is appended to `errors`."""
     try:
         yield from tasks

@@ -13,8 +13,14 @@ from dataclasses import dataclass, replace
 from nmt.data.text.protected_text import ProtectedText
 from nmt.data.tokens.tokenizer import SubwordModel
 from nmt.search.searcher import Searcher
-from nmt.translation.line import Alignment, EncodedLine, Line, Translation, has_words
-from nmt.translation.placeholders import HiddenPart, find_numbers, hidden_parts, hide
+from nmt.translation.line import Alignment, EncodedLine, Line, Translation
+from nmt.translation.placeholders import (
+    HiddenPart,
+    find_numbers,
+    has_other_words,
+    hidden_parts,
+    hide,
+)
 from nmt.translation.spans import Edit, Link, Span, edited, linked_words, moved, overlap
 
 
@@ -29,7 +35,7 @@ class ProtectionStage:
     def hide(self, lines: Sequence[Line]) -> list[Line]:
         """Return the lines with a number in place of each protected part.
 
-        A line without any other word gets a blank text, so that it is not translated.
+        A line without any other word, which is copied, loses the tags that it begins with.
 
         Raises:
             DataError: a pattern takes too long.
@@ -44,14 +50,11 @@ class ProtectionStage:
         restored = list(translations)
         unclear: list[int] = []  # lines with a translation whose numbers do not tell the places
         for i, line in enumerate(lines):
-            if line.line.hidden and line.line.text:
+            if line.line.hidden:
                 if not all(t.alignment or _is_clear(line.line, t.text) for t in translations[i]):
                     unclear.append(i)
                     continue
                 restored[i] = [_restored(line.line, t, t.alignment) for t in translations[i]]
-            elif line.line.hidden:  # it has no other words
-                ((_, text),) = line.line.hidden
-                restored[i] = [replace(t, text=text) for t in translations[i]]
         if unclear:
             from nmt.translation.aligner import align  # it imports PyTorch
 
@@ -79,12 +82,10 @@ def hide_protected(line: Line, patterns: ProtectedText, source: SubwordModel) ->
     ]
     if not spans:
         return line
-    spans.sort()
-    _, untagged = source.divide_tags(text)
-    rest = edited(text, [Edit(span, " ") for span in spans])
-    if not has_words(rest[len(text) - len(untagged) :]):
-        return replace(line, text="", hidden=(("", untagged),), protected=())
-    return hide(replace(line, protected=()), spans)
+    hidden = hide(replace(line, protected=()), sorted(spans))
+    _, untagged = source.divide_tags(hidden.text)
+    without_tags = replace(hidden, text=untagged)
+    return hidden if has_other_words(without_tags) else without_tags
 
 
 def _is_clear(line: Line, text: str) -> bool:
@@ -166,15 +167,17 @@ class _Placing:
         source = self._parts[i].edit.span
         pieces: list[Span] = []
         for link in self._links:
-            if overlap(link.source, source) and not self._is_taken(link.target):
+            written = self._text[slice(*link.target)]
+            is_word = any(map(str.isalnum, written))  # punctuation marks are aligned with anything
+            if is_word and overlap(link.source, source) and not self._is_taken(link.target):
                 start, end = link.target
                 if pieces and pieces[-1][1] == start:
                     start = pieces.pop()[0]
                 pieces.append((start, end))
-        start, end = max(pieces, key=lambda piece: piece[1] - piece[0], default=(0, 0))
-        start = end - len(self._text[start:end].lstrip())
-        if start == end:
+        if not pieces:
             return None
+        start, end = max(pieces, key=lambda piece: piece[1] - piece[0])
+        start = end - len(self._text[start:end].lstrip())
         span = self._word_start(start), self._word_end(end)
         self._taken.append(span)
         return Edit(span, self._parts[i].edit.text)
@@ -196,7 +199,7 @@ class _Placing:
         return any(overlap(span, taken) for taken in self._taken)
 
     def _word_start(self, at: int) -> int:
-        while at and self._text[at - 1].isalnum() and not self._is_taken((at - 1, at)):
+        while self._text[max(at - 1, 0) : at].isalnum() and not self._is_taken((at - 1, at)):
             at -= 1
         return at
 

@@ -4,6 +4,7 @@ The target is fed to the decoder (teacher forcing), so all its positions are com
 """
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from nmt.run_directory import LoadedModel
 from nmt.search.hypothesis import length_penalty
 from nmt.search.windows import WINDOW_LINES, cut_into_batches, truncate, windows
 from nmt.translation.line import MAX_SOURCE_TOKENS, Progress, Warn
+from nmt.translation.process_pool import Pool
 
 # longer than any translation of a source of MAX_SOURCE_TOKENS
 MAX_TARGET_TOKENS = 4096
@@ -98,6 +100,25 @@ def pair_batches(
         yield indices, collate(store, np.array(indices))
 
 
+@dataclass(frozen=True)
+class _ScoredWindow:
+    """Pairs that are read together, and the scores of those already computed."""
+
+    targets: list[list[int]]
+    """the ids of each pair's target"""
+    batches: deque[list[int]]
+    """the batches without scores, as indices of pairs"""
+    scores: dict[int, TargetScore]
+
+    def add_batch(self, rows: Sequence[Sequence[float]]) -> int:
+        """Add the scores (B, T) of the next batch, padding included; return the batch's size."""
+        batch = self.batches.popleft()
+        for i, row in zip(batch, rows, strict=True):
+            target = tuple(self.targets[i])
+            self.scores[i] = TargetScore(target, tuple(row[: len(target)]))
+        return len(batch)
+
+
 class Scorer:
     """Scores translations with a model and its tokenizer.
 
@@ -129,20 +150,54 @@ class Scorer:
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
-        first_number = 1
-        for window in windows(pairs, window_lines, lambda pair: sum(map(len, pair))):
-            sources, targets = self._encode(window, first_number, warn)
-            scores: dict[int, TargetScore] = {}
-            for indices, batch in pair_batches(sources, targets, self.batch_tokens):
-                with autocast(self.device, self.precision):
-                    rows = token_log_probabilities(self.run.model, batch.to(self.device))
-                if not rows.isfinite().all():
-                    raise NonFiniteScoresError()
-                for i, row in zip(indices, rows.tolist(), strict=True):
-                    scores[i] = TargetScore(tuple(targets[i]), tuple(row[: len(targets[i])]))
-                progress(len(indices))
-            yield from (scores[i] for i in range(len(window)))  # in the order of the pairs
-            first_number += len(window)
+        groups = windows(pairs, window_lines, lambda pair: sum(map(len, pair)))
+        for scores in self.score_windows(groups, warn, progress):
+            yield from scores
+
+    def score_windows(
+        self,
+        windows_of_pairs: Iterable[Sequence[tuple[str, str]]],
+        warn: Warn = print_warning,
+        progress: Progress = lambda pairs: None,
+        first_number: int = 1,
+        pool: Pool[Batch, list[list[float]]] | None = None,
+    ) -> Iterator[list[TargetScore]]:
+        """Yield for each window the scores of its pairs, in order; see `score`.
+
+        `first_number` is the number of the first pair. A `pool` computes `score_batch` elsewhere,
+        and some windows are read ahead; without one, a window is yielded before the next is read.
+        """
+        unfinished: deque[_ScoredWindow] = deque()
+
+        def tasks() -> Iterator[Batch]:
+            number = first_number
+            for window in windows_of_pairs:
+                sources, targets = self._encode(window, number, warn)
+                batches = list(pair_batches(sources, targets, self.batch_tokens))
+                unfinished.append(
+                    _ScoredWindow(targets, deque(indices for indices, _ in batches), {})
+                )
+                number += len(window)
+                yield from (batch for _, batch in batches)
+
+        for rows in pool.map(tasks()) if pool else map(self.score_batch, tasks()):
+            window = unfinished[0]
+            progress(window.add_batch(rows))
+            if not window.batches:
+                unfinished.popleft()
+                yield [score for _, score in sorted(window.scores.items())]  # in the pairs' order
+
+    def score_batch(self, batch: Batch) -> list[list[float]]:
+        """Return log p (B, T) of the target ids of a batch, 0 at padding.
+
+        Raises:
+            NonFiniteScoresError: the model's scores are NaN or infinite.
+        """
+        with autocast(self.device, self.precision):
+            rows = token_log_probabilities(self.run.model, batch.to(self.device))
+        if not rows.isfinite().all():
+            raise NonFiniteScoresError()
+        return rows.tolist()
 
     def _encode(
         self, pairs: Sequence[tuple[str, str]], first_number: int, warn: Warn

@@ -6,7 +6,7 @@ sources: by a better model, that is distillation (Kim and Rush, 2016).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -15,20 +15,20 @@ from nmt.data.text.monolingual import MonolingualLine
 from nmt.data.text.pair_folder import MadePair, PairFolder
 from nmt.search.windows import WINDOW_LINES, windows
 from nmt.stored_model import arrays_of_run
-from nmt.translation.line import Line, Progress, Translation
+from nmt.translation.line import EncodedLine, Line, Progress, Translation, tagged
 from nmt.translation.noise import add_noise
-from nmt.translation.pipeline import Pipeline
+from nmt.translation.pipeline import Pipeline, Rows
 
 if TYPE_CHECKING:  # it imports PyTorch
     from nmt.translation.scoring import Scorer, TargetScore
 
-Choose = Callable[[Sequence[Translation], MonolingualLine], str]
-"""takes the translations of a line, best first, and returns the text of one"""
+Choose = Callable[[Sequence[Translation], MonolingualLine], Translation]
+"""takes the translations of a line, best first, and returns one"""
 
 
-def choose_first(translations: Sequence[Translation], line: MonolingualLine) -> str:
-    """Return the text of the best translation by the search."""
-    return translations[0].text
+def choose_first(translations: Sequence[Translation], line: MonolingualLine) -> Translation:
+    """Return the best translation by the search."""
+    return translations[0]
 
 
 def choose_closest(similarity: Callable[[str, str], float]) -> Choose:
@@ -38,9 +38,9 @@ def choose_closest(similarity: Callable[[str, str], float]) -> Choose:
     hypotheses of the beam, since the likeliest one may be far from what people wrote.
     """
 
-    def choose(translations: Sequence[Translation], line: MonolingualLine) -> str:
-        closest = max(translations, key=lambda each: similarity(each.text, line.reference))
-        return closest.text  # the first, which the search prefers, if several are as similar
+    def choose(translations: Sequence[Translation], line: MonolingualLine) -> Translation:
+        # the first, which the search prefers, if several are as similar
+        return max(translations, key=lambda each: similarity(each.text, line.reference))
 
     return choose
 
@@ -57,8 +57,6 @@ class PairMaker:
     """seed of the noise"""
     choose: Choose = choose_first
     """which translation of a line is used"""
-    compare: "DualScores | None" = None
-    """computes the score of each pair; None: pairs have none"""
 
     def pairs(
         self, lines: Sequence[MonolingualLine], translations: Sequence[Sequence[Translation]]
@@ -68,20 +66,14 @@ class PairMaker:
             (line, self.choose(candidates, line))
             for line, candidates in zip(lines, translations, strict=True)
         ]
-        chosen = [(line, text) for line, text in chosen if text.strip()]
-        scores: Sequence[float | None] = [None] * len(chosen)
-        if self.compare:
-            scores = self.compare.scores([(line.text, text) for line, text in chosen])
-        return [
-            self._pair(line, text, score)
-            for (line, text), score in zip(chosen, scores, strict=True)
-        ]
+        return [self._pair(line, one) for line, one in chosen if one.text.strip()]
 
-    def _pair(self, line: MonolingualLine, text: str, score: float | None) -> MadePair:
+    def _pair(self, line: MonolingualLine, translation: Translation) -> MadePair:
+        text = translation.text
         if self.noise:
             text = add_noise(text, seed=f"{self.seed} {line.file} {line.line}")
         sides = (text, line.text) if self.backward else (line.text, text)
-        return MadePair(*sides, line.file, line.line, score)
+        return MadePair(*sides, line.file, line.line, translation.disagreement)
 
 
 def synthesize(
@@ -90,8 +82,12 @@ def synthesize(
     maker: PairMaker,
     folder: PairFolder,
     progress: Progress = lambda lines: None,
+    tag: str = "",
 ) -> None:
-    """Translate the lines that `folder` has not done yet, and add their pairs to it."""
+    """Translate the lines that `folder` has not done yet, and add their pairs to it.
+
+    `tag` asks a model of several languages for one, such as `>>fr<<`; no pair has it.
+    """
     done = folder.inputs
     progress(done)
     unfinished: list[list[MonolingualLine]] = []
@@ -101,7 +97,7 @@ def synthesize(
         number = done + 1  # seeds sampling, so it must not depend on interruptions
         for window in windows(rest, WINDOW_LINES, lambda line: len(line.text)):
             unfinished.append(window)
-            yield [Line(i, line.text) for i, line in enumerate(window, number)]
+            yield [Line(i, tagged(line.text, tag)) for i, line in enumerate(window, number)]
             number += len(window)
 
     for translations in pipeline.translate_windows(windows_of_lines(), progress=progress):
@@ -125,6 +121,13 @@ class DualScores:
         first = map(_cross_entropy, self._model.score(pairs))
         second = map(_cross_entropy, self._reverse.score([(b, a) for a, b in pairs]))
         return [abs(h1 - h2) + (h1 + h2) / 2 for h1, h2 in zip(first, second, strict=True)]
+
+    def compare(self, lines: Sequence[EncodedLine], translations: Rows) -> Rows:
+        """Return the translations of each line with their `disagreement`; a finishing stage."""
+        rows = list(zip(lines, translations, strict=True))
+        pairs = [(line.line.text, each.text) for line, row in rows for each in row]
+        scores = iter(self.scores(pairs))
+        return [[replace(each, disagreement=next(scores)) for each in row] for row in translations]
 
     def weights_digests(self) -> list[str]:
         """Return a hash of the weights of each model, 16 hex digits."""

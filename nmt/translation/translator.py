@@ -1,21 +1,31 @@
 """A model that is ready to translate, and the pipelines around it."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
+import platform
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 from nmt.config import DecodingConfig, Sampling
 from nmt.data.text.protected_text import ProtectedText
-from nmt.errors import ConfigError, print_warning
+from nmt.errors import ConfigError, NmtError, print_warning
 from nmt.run_directory import LoadedModel
 from nmt.search.searcher import Searcher
 from nmt.search.shortlist import Shortlist
 from nmt.search.windows import WINDOW_LINES
 from nmt.stored_model import StoredModel
-from nmt.translation.line import Progress, Terminology, Translation, Warn, numbered
+from nmt.translation.line import (
+    EncodedLine,
+    Progress,
+    Terminology,
+    Translation,
+    Warn,
+    numbered,
+)
 from nmt.translation.minimum_bayes_risk import Utilities, most_useful
-from nmt.translation.pipeline import FinishingStage, Pipeline
+from nmt.translation.pipeline import FinishingStage, Pipeline, Rows
 from nmt.translation.protected import ProtectionStage
+from nmt.translation.ray_pool import RayCluster, RayPool
+from nmt.translation.synthesis import DualScores
 from nmt.translation.terminology import NEED_A_SEARCH, TerminologyStage
 
 
@@ -37,6 +47,8 @@ class TranslationRequest:
     """number of candidates that `utilities` compares for each line; not used if that is None"""
     alignments: bool = False
     """whether word alignments are added to the translations"""
+    dual_scores: DualScores | None = None
+    """computes the disagreement of two models on each translation; None: it is not computed"""
 
 
 class Translator:
@@ -61,11 +73,24 @@ class Translator:
         self.shortlist = shortlist
         self.searcher = Searcher(run, self.settings, precision, sampling, shortlist)
 
-    def pipeline(self, request: TranslationRequest | None = None, processes: int = 1) -> Pipeline:
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle what the translator was made of, not what it has prepared."""
+        parts = (self.run, self.settings, self.precision, self.searcher.sampling, self.shortlist)
+        return Translator, parts
+
+    def pipeline(
+        self,
+        request: TranslationRequest | None = None,
+        processes: int = 1,
+        cluster: RayCluster | None = None,
+    ) -> Pipeline:
         """Build the pipeline for a request; None: one that returns each line's best translation.
+
+        With a `cluster` its machines translate instead of `processes`.
 
         Raises:
             ConfigError: the request contradicts itself, or the beam is too small or too wide.
+            NmtError: the cluster cannot be used.
         """
         request = request or TranslationRequest()
         searcher = self.searcher
@@ -87,8 +112,15 @@ class Translator:
 
             stages.append(partial(align, searcher=searcher))
         stages.append(protection.restore)
+        if request.dual_scores:
+            stages.append(request.dual_scores.compare)
         around = (protection, terminology)
-        return Pipeline(searcher, *around, stages, result_count, request.document, processes)
+        pipeline = Pipeline(searcher, *around, stages, result_count, request.document, processes)
+        if not cluster:
+            return pipeline
+        is_native = searcher.native is not None
+        compute = BatchTranslation(self, request, is_native)
+        return replace(pipeline, pool=RayPool(compute, cluster, searcher.device_type))
 
     def translate(
         self,
@@ -105,6 +137,32 @@ class Translator:
         """
         rows = self.pipeline().translate(numbered(texts), window_lines, warn, progress)
         return (best for best, *_ in rows)
+
+
+@dataclass(frozen=True)
+class BatchTranslation:
+    """The work on one batch as a function that can be sent to another machine."""
+
+    translator: Translator
+    request: TranslationRequest
+    is_native: bool
+    """whether the C library searches on the machine that sends it"""
+
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        searcher = self.translator.searcher
+        if (searcher.native is not None) != self.is_native:
+            kinds = ("PyTorch", "the C library")
+            raise NmtError(
+                f"{kinds[not self.is_native]} searches on {platform.node()}, expected "
+                f"{kinds[self.is_native]} as on the machine of the command, or translations may "
+                "differ; `nmt doctor` says why"
+            )
+        return self.translator.pipeline(self.request)
+
+    def __call__(self, lines: Sequence[EncodedLine]) -> Rows:
+        """Search all lines in one batch, and apply the finishing stages."""
+        return self._pipeline.translate_batch(lines)
 
 
 def _check_request(request: TranslationRequest, searcher: Searcher) -> None:

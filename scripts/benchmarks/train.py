@@ -61,7 +61,7 @@ def recipe(arguments: argparse.Namespace, folder: str) -> Config:
     """What all engines train."""
     text = TextPair(source=str(arguments.source), target=str(arguments.target))
     return Config(
-        data=DataConfig(train=[text], validation=text, directory=f"{folder}/data"),
+        data=DataConfig(train=[text], validation=[text], directory=f"{folder}/data"),
         tokenizer=TokenizerConfig(vocabulary_size=arguments.vocabulary),
         model=SIZES[arguments.size],
         training=TrainingConfig(

@@ -1,13 +1,18 @@
+import itertools
 import math
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
 
 from nmt.config import DecodingConfig
+from nmt.data.tokens.batch import Batch
+from nmt.errors import DataError, StoppedBySignal
 from nmt.load_run import load_run
+from nmt.search import windows
 from nmt.translation.scoring import Scorer, TargetScore
-from tests.cli.commands import invoke, lines_of, records_of, succeed, write_lines
+from tests.cli.commands import fail, invoke, lines_of, records_of, succeed, write_lines
 
 PENALTY = DecodingConfig(length_penalty=0.6)
 PAIRS = [("a small dog", "ein Hund"), ("b", ""), ("", "c 😀"), ("a\u2028b\x0c", "ein \x85 Hund")]
@@ -86,6 +91,30 @@ def test_the_length_penalty_divides(tiny_run: Path, scores: list[TargetScore]) -
         assert found["score"] == known.penalised(PENALTY)
 
 
+def test_an_interrupted_output_is_continued_with_the_same_sums(
+    tiny_run: Path, files: list[str | Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "WINDOW_LINES", 2)
+    whole, output = tmp_path / "whole", tmp_path / "out"
+    command = ("score", "-m", tiny_run, *files, "--json", "-o")
+    said = invoke(*command, whole).stderr
+    calls = itertools.count(1)
+    score_batch = Scorer.score_batch
+
+    def stopped(scorer: Scorer, batch: Batch) -> list[list[float]]:
+        if next(calls) > 1:
+            raise StoppedBySignal("stopped by SIGTERM")
+        return score_batch(scorer, batch)
+
+    with patch.object(Scorer, "score_batch", stopped):
+        assert "keeps the output for lines 1 to 2; to continue" in invoke(*command, output).stderr
+    other = fail(DataError, *command, output, "--resume", "--length-penalty", 1)
+    assert "begun with length_penalty 0.0, and now it is 1.0" in other
+    assert invoke(*command, output, "--resume").stderr == said
+    assert output.read_bytes() == whole.read_bytes()
+    assert "is complete, so nothing is left to do" in invoke(*command, output, "--resume").stderr
+
+
 def test_settings_reach_the_scorer(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, object] = {}
 
@@ -93,6 +122,6 @@ def test_settings_reach_the_scorer(tiny_run: Path, monkeypatch: pytest.MonkeyPat
         seen.update(batch_tokens=self.batch_tokens, precision=self.precision)
         return []
 
-    monkeypatch.setattr(Scorer, "score", record)
+    monkeypatch.setattr(Scorer, "score_windows", record)
     succeed("score", "-m", tiny_run, "--batch-tokens", "99", "--precision", "bf16", text=b"")
     assert seen == {"batch_tokens": 99, "precision": "bf16"}

@@ -12,7 +12,7 @@ import torch
 
 import nmt
 from nmt import processor
-from nmt.cli.options.model import WorkerOptions
+from nmt.cli.options.workers import WorkerOptions
 from nmt.device import pick_precision
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.load_run import load_run

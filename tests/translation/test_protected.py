@@ -10,7 +10,7 @@ from nmt.config import DecodingConfig
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.run_directory import LoadedModel
 from nmt.translation.line import Alignment, EncodedLine, Line, Translation, numbered
-from nmt.translation.placeholders import hidden_parts
+from nmt.translation.placeholders import has_other_words, hidden_parts
 from nmt.translation.protected import ProtectionStage
 from nmt.translation.spans import Link
 from nmt.translation.translator import TranslationRequest, Translator
@@ -43,7 +43,7 @@ def restored(
 ) -> Translation:
     """A translation of a hidden line after its parts are restored."""
     alignment = None if links is None else Alignment(links=tuple(links))
-    encoded = EncodedLine(line, [5, 3] if line.text else [])
+    encoded = EncodedLine(line, [5, 3])
     [[found]] = stage.restore([encoded], [[Translation(text, 0.0, alignment=alignment)]])
     return found
 
@@ -69,8 +69,8 @@ def test_a_number_takes_the_place_of_each_part(
 @pytest.mark.parametrize("text", ["{a}", " {a}, https://x.org!", "%s: %d"])
 def test_a_line_without_other_words_is_copied(stage: ProtectionStage, text: str) -> None:
     [line] = stage.hide([Line(1, text)])
-    assert line.text == ""
-    assert restored(stage, line, "").text == text
+    assert not has_other_words(line)
+    assert restored(stage, line, line.text).text == text
 
 
 def test_a_line_names_parts_of_its_own(stage: ProtectionStage) -> None:

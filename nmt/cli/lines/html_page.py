@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from nmt.cli.lines.line_translation import OutputOptions
     from nmt.translation.translator import TranslationRequest, Translator
 
-# browsers look for the encoding in so many bytes
 _SEARCHED_BYTES = 1024
-_DECLARED = re.compile(rb"""<meta[^>]*?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
-_TAG = re.compile("<[a-zA-Z/!]")
-_MARKS = {
+"""size of the start of a page in which browsers look for its encoding"""
+_DECLARED_ENCODING = re.compile(rb"""<meta[^>]*?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+_TAG = re.compile("<[a-zA-Z/!]")  # the start of one, or of a comment
+_BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -33,22 +33,18 @@ class HtmlPage:
     """what messages call it: its path, or stdin"""
     html: str
     encoding: str
+    """Python's name of it, such as utf-8"""
 
     @classmethod
     def read(cls, path: Path | None) -> "HtmlPage":
         """Read a page from a file, or from stdin for None and "-".
 
-        The encoding is that of the byte order mark, else that which the page declares, else UTF-8.
-
         Raises:
-            DataError: the file cannot be read, or is no text of its encoding.
+            ConfigError: stdin is closed.
+            DataError: The file cannot be read, or is no text of its encoding.
         """
         name, content = input_name(path), _read_bytes(path)
-        declared = _DECLARED.search(content[:_SEARCHED_BYTES])
-        encoding = next(
-            (encoding for mark, encoding in _MARKS.items() if content.startswith(mark)),
-            declared[1].decode("ascii") if declared else "utf-8",
-        )
+        encoding = _encoding_of(content)
         try:
             html = content.decode(encoding)
         except LookupError as error:
@@ -75,7 +71,17 @@ class HtmlPage:
         return html.encode(self.encoding, "xmlcharrefreplace")
 
 
+def _encoding_of(page: bytes) -> str:
+    """Return the encoding of the byte order mark, else that which the page declares, else UTF-8."""
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if page.startswith(mark):
+            return encoding
+    declared = _DECLARED_ENCODING.search(page[:_SEARCHED_BYTES])
+    return declared[1].decode("ascii") if declared else "utf-8"
+
+
 def _read_bytes(path: Path | None) -> bytes:
+    """Return the content of a file, or of stdin for None and "-"; raises what `read` raises."""
     if path is None or is_stdin(path):
         if sys.stdin is None:
             raise ConfigError("stdin is closed; give a FILE or pipe a page in")
@@ -87,10 +93,10 @@ def _read_bytes(path: Path | None) -> bytes:
 
 
 def check_options(options: "OutputOptions", resume: bool) -> None:
-    """Check that no option asks for lines of output, where --html gives a page.
+    """Check that the options fit --html, which gives a page and not lines; `resume` is --resume.
 
     Raises:
-        ConfigError: one of them does; `resume` is --resume.
+        ConfigError: An option asks for lines of input or output.
     """
     if options.json_input or options.as_json or options.alignments or options.n_best > 1 or resume:
         raise ConfigError(
@@ -106,9 +112,10 @@ def translate_page(
     processes: int,
     language: str | None,
 ) -> bytes:
-    """Return the translation of a page; one without any tag is one text, with a warning.
+    """Return the translation of a page, in the encoding of the page.
 
-    `language` is that of --to, for a model of several languages.
+    A page without any HTML tag is translated as one text, with a warning. `processes` translate.
+    `language` is that of --to, for a model of several languages; None: the model has one.
     """
     from nmt.config import spell_tag
     from nmt.translation.markup import texts_translator, translate_html

@@ -80,7 +80,7 @@ class OutputOptions:
         """Return the request for `translator.pipeline`, with what holds for every line."""
         from nmt.translation.translator import TranslationRequest
 
-        target_tag(self.to, translator)  # checks it
+        target_tag(self.to, translator.run.tokenizer)  # checks it
         request = TranslationRequest(
             self.n_best, self.document, terminology, protected, alignments=self.alignments
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from nmt.data.text.lines import SUFFIXES, decode_or_warn, read_lines
+from nmt.data.text.remote_files import RemotePath, open_file
 from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
@@ -60,7 +61,12 @@ def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None])
 
 
 def _identity(path: Path | None, standard: Sequence[str], descriptor: int) -> object | None:
-    """Return device and inode of a regular file, else None; `standard` names the `descriptor`."""
+    """Return device and inode of a regular file, the text of a URL, or else None.
+
+    `standard` are the names of the `descriptor`.
+    """
+    if isinstance(path, RemotePath):
+        return str(path)
     is_standard = path is None or str(path) in standard
     try:
         status = os.fstat(descriptor) if is_standard else os.stat(str(path))
@@ -88,7 +94,7 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
         yield read_lines(path)
     else:
         try:
-            file = path.open("rb")
+            file = open_file(path)
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from error
         with file:
@@ -96,7 +102,7 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
 
 
 def is_regular(path: Path | None) -> bool:
-    """Whether the input (None is stdin) is a regular file: one that is read without waiting."""
+    """Whether the input (None is stdin) is a file or a URL: one that is read without waiting."""
     return _identity(path, STDIN, descriptor=0) is not None
 
 

@@ -1,9 +1,7 @@
 """The options of commands that read a recipe or use a model: which weights, where, which search."""
 
-import re
-import sys
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,6 +11,7 @@ from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.config import Config, Sampling
+    from nmt.data.tokens.tokenizer import Tokenizer
     from nmt.translation.translator import Translator
 
 SettingsOption = Annotated[
@@ -42,13 +41,14 @@ class RecipeOptions:
     """Exchange source and target of the recipe: its model translates back, as `nmt synthesize`
     needs it."""
 
-    def load(self, *more: str) -> "Config":
-        """Read the recipe, with what it inherits from `training.initialize_from`.
+    def load(self) -> "Config":
+        """Read the recipe, with the settings it takes from the model `training.initialize_from`.
 
         Raises:
-            NmtError: as in `read`; or the model to begin with is missing.
+            ConfigError: There is no such recipe, or it holds a mistake.
+            NmtError: The model of `training.initialize_from` is missing or cannot be used.
         """
-        config = self.read(*more)
+        config = self.read()
         if not config.training.initialize_from:
             return config
         from nmt.training.inheritance import inherit
@@ -56,7 +56,9 @@ class RecipeOptions:
         return inherit(config)
 
     def read(self, *more: str) -> "Config":
-        """Read the recipe alone; `more` are KEY=VALUE settings that replace those of --set.
+        """Read the recipe alone, without the settings of `training.initialize_from`.
+
+        `more` are KEY=VALUE settings that replace those of --set.
 
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.
@@ -142,11 +144,11 @@ class AllSearchOptions(SearchOptions):
     """Stop as soon as as many hypotheses have ended as the beam is wide, which is faster."""
 
     def __post_init__(self) -> None:
-        given = self.length_normalization
-        if self.length_penalty is not None and given not in (None, "gnmt"):
+        normalization = self.length_normalization
+        if self.length_penalty is not None and normalization not in (None, "gnmt"):
             raise ConfigError(
-                f"--length-penalty is the alpha of gnmt, and --length-normalization {given} has "
-                "none; leave one of them out"
+                f"--length-penalty is the alpha of gnmt, and --length-normalization {normalization}"
+                " has none; leave one of them out"
             )
 
 
@@ -166,7 +168,8 @@ class SamplingOptions:
     """Seed of --sample."""
 
     def __post_init__(self) -> None:
-        if not self.sample and astuple(self) != (False, 1.0, None, None, 1):  # the defaults
+        defaults = tuple(field.default for field in fields(self))
+        if not self.sample and astuple(self) != defaults:
             raise ConfigError(
                 "--temperature, --top-k, --top-p and --seed say how --sample draws; "
                 "add --sample, or leave them out"
@@ -183,50 +186,11 @@ class SamplingOptions:
         )
 
 
-def _check_workers(text: str) -> str:
-    if text != "auto" and not re.fullmatch("[1-9][0-9]{0,2}", text):
-        raise typer.BadParameter(f"'{text[:20]}': expected auto or a number from 1 to 999")
-    return text
-
-
-@dataclass(frozen=True)
-class WorkerOptions:
-    """How many processes share the work."""
-
-    workers: Annotated[str, typer.Option(callback=_check_workers, metavar="auto|N")] = "auto"
-    """Number of processes that translate, with one thread each. auto is one per core, but one in
-    all on a GPU, for typed input and for a few lines."""
-
-    def choose_processes(self, device: str, is_typed: bool = False) -> int:
-        """Return how many processes are to translate on a type of device, such as cpu or cuda.
-
-        With --workers auto, that is one per core of a CPU, but one for typed input and outside of
-        Linux. With a number, on a CPU, this process is limited to one PyTorch thread too.
-
-        Raises:
-            ConfigError: --workers is more than 1 on a GPU.
-        """
-        from nmt.processor import available_cores, use_one_thread
-
-        if self.workers == "auto":
-            one_process = device != "cpu" or is_typed or sys.platform != "linux"
-            return 1 if one_process else available_cores()
-        processes = int(self.workers)
-        if device == "cpu":
-            use_one_thread()
-        elif processes > 1:
-            raise ConfigError(
-                f"--workers {processes} divides the cores of a CPU, and this is a GPU, which one "
-                "process fills; leave out --workers, or give a larger --batch-tokens"
-            )
-        return processes
-
-
-def target_tag(language: str | None, translator: "Translator") -> str:
-    """Return the tag that asks a model for a target language, such as `>>fr<<`; None: no tag.
+def target_tag(language: str | None, tokenizer: "Tokenizer") -> str:
+    """Return the tag that asks a model for a target language, such as `>>fr<<`; "" for None.
 
     Raises:
-        ConfigError: the model has learnt no such tag.
+        ConfigError: The model has learnt no such tag.
     """
     if language is None:
         return ""
@@ -234,7 +198,7 @@ def target_tag(language: str | None, translator: "Translator") -> str:
     from nmt.data.tokens.vocabulary import check_tags
 
     tag = spell_tag(language)
-    check_tags(translator.run.tokenizer, [tag], f"--to {language}")
+    check_tags(tokenizer, [tag], f"--to {language}")
     return tag
 
 

@@ -12,7 +12,9 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import IO, cast
 
+from nmt.data.text.remote_files import open_file
 from nmt.errors import DataError
 
 SUFFIXES = (".gz", ".xz", ".zst")
@@ -63,28 +65,30 @@ def read_errors(path: Path, setting: str = "the path in the configuration") -> I
 def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file to read its bytes; files that end in .gz, .xz or .zst are decompressed.
 
+    A `RemotePath` is opened by its URL.
+
     Raises:
         DataError: the file is missing, unreadable, damaged or cut short (also in the block).
     """
     try:
-        with read_errors(path), _decompressed(path) as file:
+        with read_errors(path), open_file(path) as raw, _decompressed(raw, path.suffix) as file:
             yield file
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DataError(f"{path}: damaged or cut short ({error}); fetch the file again") from error
 
 
-def _decompressed(path: Path) -> io.BufferedIOBase:
-    if path.suffix == ".gz":
+def _decompressed(file: io.BufferedReader, suffix: str) -> io.BufferedIOBase:
+    if suffix == ".gz":
         import gzip
 
-        return gzip.open(path, "rb")
-    if path.suffix == ".xz":
-        return lzma.open(path, "rb")
-    if path.suffix == ".zst":
+        return gzip.open(file, "rb")
+    if suffix == ".xz":
+        return lzma.LZMAFile(cast(IO[bytes], file))  # typeshed knows no other open file
+    if suffix == ".zst":
         import pyarrow
 
-        return io.BufferedReader(pyarrow.CompressedInputStream(open(path, "rb"), "zstd"), 1 << 17)
-    return open(path, "rb")
+        return io.BufferedReader(pyarrow.CompressedInputStream(file, "zstd"), 1 << 17)
+    return file
 
 
 def decode_line(line: bytes, path: Path, number: int, errors: str = "strict") -> str:

@@ -19,7 +19,7 @@ USUAL_PATTERNS = (
     r"&(?:[A-Za-z][A-Za-z0-9]+|\#[0-9]+|\#[xX][0-9A-Fa-f]+);",
 )
 SECONDS_PER_TEXT = 2.0
-"""a pattern that needs more time for a text is refused; some take exponential time"""
+"""the longest that a pattern may search in one text; some patterns take exponential time"""
 
 
 class ProtectedText:
@@ -45,23 +45,26 @@ class ProtectedText:
         matches: list[tuple[int, int]] = []
         for pattern in self._compiled:
             try:
-                found = pattern.finditer(text, timeout=SECONDS_PER_TEXT)
-                matches += [match.span() for match in found if match.end() > match.start()]
+                spans = [match.span() for match in pattern.finditer(text, timeout=SECONDS_PER_TEXT)]
+                matches += [(start, end) for start, end in spans if end > start]
             except TimeoutError as error:
                 raise DataError(
                     f"the protected pattern {pattern.pattern!r} takes over {SECONDS_PER_TEXT:g} "
                     f"seconds for {text[:60]!r}; write it without repetitions inside repetitions"
                 ) from error
-        spans: list[tuple[int, int]] = []
+        parts: list[tuple[int, int]] = []
+        # at equal starts, the longest match first
         for start, end in sorted(matches, key=lambda span: (span[0], -span[1])):
-            if spans and start == spans[-1][1]:
-                spans[-1] = (spans[-1][0], end)
-            elif not spans or start > spans[-1][1]:
-                spans.append((start, end))
-        return spans
+            part_start, part_end = parts[-1] if parts else (-1, -1)
+            if start == part_end:
+                parts[-1] = (part_start, end)
+            elif start > part_end:
+                parts.append((start, end))
+        return parts
 
 
 def _compile(pattern: str) -> "regex.Pattern[str]":
+    """Return a compiled pattern of the user, or raise a ConfigError."""
     where = f"the protected pattern {pattern!r}"
     try:
         compiled = regex.compile(pattern)

@@ -118,7 +118,7 @@ def test_the_message_names_the_part_and_the_command_to_go_on(
     monkeypatch.setattr(sys, "argv", ["nmt", "translate", "-m", "my run", "in.txt", "-o", "out"])
     said = command.interrupt(2).stderr
     assert said == (
-        f"nmt: {command.part} keeps the translations of lines 1 to 6; to continue: "
+        f"nmt: {command.part} keeps the output for lines 1 to 6; to continue: "
         "nmt translate -m 'my run' in.txt -o out --resume\n"
     )
     monkeypatch.setattr(sys, "argv", [*sys.argv, "--resume"])
@@ -168,7 +168,10 @@ def test_compressed_json_lines_are_gone_on_with_and_those_to_come_may_be_mended(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: write_lines(c.input, ["other", *LINES[1:]]), "of 6 lines, with which this inpu"),
+        (
+            lambda c: write_lines(c.input, ["other", *LINES[1:]]),
+            "for 6 lines, with which this inpu",
+        ),
         (lambda c: write_lines(c.input, LINES[:5]), "does not begin; give the input that it"),
         (lambda c: c.part.write_bytes(b"x" + c.part.read_bytes()[1:]), "changed since it was writ"),
         (lambda c: c.part.write_bytes(c.part.read_bytes()[:-1]), "changed since it was written"),
@@ -197,7 +200,7 @@ def test_a_part_of_another_input_or_a_changed_one_is_refused(
 def test_other_settings_are_refused(command: Command, options: str, message: str) -> None:
     command.interrupt(1, "--precision", "fp32")
     refusal = command.refused("--precision", "fp32", *options.split(), "--resume")
-    assert message in refusal and "leave out --resume to translate from the beginning" in refusal
+    assert message in refusal and "leave out --resume to begin again" in refusal
 
 
 @pytest.mark.parametrize("options", ["--checkpoint step-9", "--n-best 9", "--sample --forbid a"])
@@ -282,7 +285,7 @@ def test_an_earlier_output_behind_a_link_is_replaced_and_not_taken_for_complete(
 def test_of_stdin_the_message_promises_nothing(command: Command) -> None:
     options = ("translate", "-m", command.run, "--json-input", "-o", command.output)
     result = invoke(*options, text='{"source": "a"}\n' * 4 + "[]")
-    assert result.stderr == f"nmt: {command.part} keeps the translations of lines 1 to 3\n"
+    assert result.stderr == f"nmt: {command.part} keeps the output for lines 1 to 3\n"
     assert command.part.read_bytes().count(b"\n") == 3
 
 
@@ -353,5 +356,5 @@ def test_a_signal_to_the_process_keeps_whole_windows_which_are_gone_on_with(
     assert kept.count(b"\n") % 3 == 0 and expected.startswith(kept)
     if workers == 1:
         assert kept.count(b"\n") == 6
-        assert "keeps the translations of lines 1 to 6; to continue: nmt" in result.stderr
+        assert "keeps the output for lines 1 to 6; to continue: nmt" in result.stderr
     assert command.resumed() == expected

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from nmt.translation.aligned_words import AlignedText, AlignedWords
-from nmt.translation.html_source import Token, source_of
+from nmt.translation.html.aligned_words import AlignedText, AlignedWords
+from nmt.translation.html.source import Token, source_of
+from nmt.translation.html.tag_places import InlineTag, PlacedTag, TagPlaces
 from nmt.translation.spans import Span
-from nmt.translation.tag_places import InlineTag, PlacedTag, TagPlaces
 
 
 def place_tags(

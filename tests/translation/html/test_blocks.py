@@ -1,7 +1,7 @@
 import pytest
 
-from nmt.translation.html_blocks import Elements, find_blocks
-from nmt.translation.html_source import read_tokens, source_of
+from nmt.translation.html.blocks import Elements, find_blocks
+from nmt.translation.html.source import read_tokens, source_of
 
 
 def blocks_of(html: str) -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.translation.html_source import Token, read_tokens, source_of
+from nmt.translation.html.source import Token, read_tokens, source_of
 
 PIECES = st.sampled_from(
     ["<", "</", "<!--", "-->", "<!", ">", "<b", "</b>", " a", "=", '"', "'", "&amp;", "\n", "\r\n"]
@@ -73,9 +73,11 @@ def test_what_never_ends_is_neither_tag_nor_text(html: str, kinds: list[str]) ->
 @pytest.mark.parametrize("end", ["", ">", '">', "-->"])
 def test_no_page_takes_quadratic_time(part: str, end: str) -> None:
     """In quadratic time the long page would take a hundred times as long as the short one."""
-    times = []
-    for length in (1_000, 10_000):
+
+    def seconds(length: int) -> float:
         start = time.process_time()
         read_tokens(part * length + end)
-        times.append(time.process_time() - start)
-    assert times[1] < 40 * times[0] + 0.2
+        return time.process_time() - start
+
+    # the better of two: the garbage collector may fall into one of them
+    assert min(seconds(10_000), seconds(10_000)) < 40 * seconds(1_000) + 0.2

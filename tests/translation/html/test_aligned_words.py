@@ -1,6 +1,6 @@
 import pytest
 
-from nmt.translation.aligned_words import AlignedText, AlignedWords
+from nmt.translation.html.aligned_words import AlignedText, AlignedWords
 from nmt.translation.spans import Link
 
 

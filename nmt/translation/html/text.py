@@ -11,10 +11,10 @@ from html import unescape
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from nmt.translation.html_blocks import Block
-from nmt.translation.html_source import Token
+from nmt.translation.html.blocks import Block
+from nmt.translation.html.source import UNWRITABLE, Token
+from nmt.translation.html.tag_places import InlineTag
 from nmt.translation.spans import Span
-from nmt.translation.tag_places import InlineTag
 
 _CHUNKS = re.compile(
     r"(?P<space>[ \t\n\r\f]+)|(?P<fixed>&(?:nbsp|#160|#[xX]0*[aA]0);)"
@@ -51,14 +51,15 @@ class BlockText:
     def escape(self, text: str) -> str:
         """Return text as HTML, with the entities that the block uses."""
         written = _ALWAYS_ESCAPED | self.entities
-        return text.translate({ord(character): entity for character, entity in written.items()})
+        codes = {ord(character): entity for character, entity in written.items()}
+        return text.translate(UNWRITABLE | codes)
 
 
 def read_block(tokens: Sequence[Token], partners: dict[int, int], block: Block) -> BlockText:
     """Read the text of a block; `partners` are those of `Elements`."""
     parts = list(_join_empty_elements(list(_parts(tokens, partners, block))))
     first, end = _inside(parts)
-    reader = _Reader()
+    reader = _BlockReader()
     for part in parts[first:end]:
         reader.read(part)
     before = [token for part in parts[:first] for token in part.tokens]
@@ -140,7 +141,7 @@ class _OpenElement:
     children: list[InlineTag] = field(default_factory=list)
 
 
-class _Reader:
+class _BlockReader:
     """Reads the parts of a block one after another."""
 
     def __init__(self) -> None:
@@ -164,8 +165,10 @@ class _Reader:
                 self._add_text(text_of(part.tokens[0].source))
             case "kept":
                 text = text_of(" ".join(t.source for t in part.tokens if t.kind == "text"))
-                span = self._add_text(" ".join(text.split()))
-                self.kept[span] = part.tokens
+                if words := text.split():
+                    self.kept[self._add_text(" ".join(words))] = part.tokens
+                else:
+                    self._add_point(part.tokens, is_space=False)
             case "space":
                 self._add_space(part.tokens[0])
             case "tag" | "fixed":
@@ -177,6 +180,8 @@ class _Reader:
                 self._close(part.tokens)
 
     def _add_text(self, text: str) -> Span:
+        if not text:  # of a soft hyphen
+            return self._length, self._length
         if self._gap and self._length:
             self.text.append(" ")
             self._length += 1

@@ -1,7 +1,7 @@
 import pytest
 
-from nmt.translation.html_attributes import replace_attribute, spoken_attributes
-from nmt.translation.html_source import read_tokens
+from nmt.translation.html.attributes import replace_attribute, spoken_attributes
+from nmt.translation.html.source import read_tokens
 
 
 @pytest.mark.parametrize(

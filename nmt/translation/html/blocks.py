@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-from nmt.translation.html_source import Token
+from nmt.translation.html.source import Token
 
 
 def _names(text: str) -> frozenset[str]:

@@ -3,7 +3,7 @@
 import re
 from html import escape
 
-from nmt.translation.html_source import Token
+from nmt.translation.html.source import UNWRITABLE, Token
 
 SPOKEN = ("alt", "aria-description", "aria-label", "label", "placeholder", "title")
 """attributes that hold text in every tag"""
@@ -33,7 +33,7 @@ def replace_attribute(token: Token, name: str, value: str) -> None:
         if found["name"].lower() == name and found["value"]:
             start, end = found.span("value")
             quote = "'" if found["value"].startswith("'") else '"'
-            escaped = escape(value, quote=False)
+            escaped = escape(value.translate(UNWRITABLE), quote=False)
             escaped = escaped.replace(quote, "&quot;" if quote == '"' else "&#39;")
             token.source = f"{token.source[:start]}{quote}{escaped}{quote}{token.source[end:]}"
             return

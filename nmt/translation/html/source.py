@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Literal
 
+UNWRITABLE = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127, 0xFFFE, 0xFFFF])
+"""for `str.translate`: deletes characters that no HTML page may have"""
 TokenKind = Literal["start", "end", "text", "other"]
 # a tag or a comment that the parser has ignored, or has passed on as text
 _BROKEN_TAG = re.compile("(<[a-zA-Z/!?][^>]*>?)")
@@ -44,7 +46,7 @@ def read_tokens(html: str) -> list[Token]:
     broken = _BROKEN_TAG.search(html, complete, end)
     text_end = broken.start() if broken else end
     rest = [Token("text", html[complete:text_end]), Token("other", html[text_end:])]
-    return [token for token in [*_Reader().read(html[:complete]), *rest] if token.source]
+    return [token for token in [*_TokenReader().read(html[:complete]), *rest] if token.source]
 
 
 def source_of(tokens: Iterable[Token]) -> str:
@@ -52,7 +54,7 @@ def source_of(tokens: Iterable[Token]) -> str:
     return "".join(token.source for token in tokens)
 
 
-class _Reader(HTMLParser):
+class _TokenReader(HTMLParser):
     """Notes where each tag, comment and text begins."""
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 import pytest
 
-from nmt.translation.html_blocks import Elements, find_blocks
-from nmt.translation.html_source import read_tokens, source_of
-from nmt.translation.html_text import BlockText, read_block
-from nmt.translation.tag_places import InlineTag
+from nmt.translation.html.blocks import Elements, find_blocks
+from nmt.translation.html.source import read_tokens, source_of
+from nmt.translation.html.tag_places import InlineTag
+from nmt.translation.html.text import BlockText, read_block
 
 
 def read(html: str) -> BlockText:
@@ -44,6 +44,8 @@ def drawn(text: str, tags: list[InlineTag]) -> str:
         ("a \n\t b&amp;&eacute;&#65;&shy;c <i>d</i> e", "a b&éAc [d] e"),
         ("a <code>f(x)</code>b", "a f(x)b"),
         ("H<sub>2</sub>O", "H[2]O"),
+        ("a &shy; b", "a b"),
+        ("a <code>&nbsp;</code> b", "a_ b"),
     ],
 )
 def test_a_block_is_a_text_with_tags(html: str, text: str) -> None:
@@ -93,4 +95,5 @@ def test_text_is_written_with_the_entities_of_its_block() -> None:
     assert read("&copy; &quot;a&quot; &eacute;").escape('© "é" & <b>') == (
         "&copy; &quot;&eacute;&quot; &amp; &lt;b&gt;"
     )
+    assert read("a").escape("a\x00b\x1b\tc\x7f") == "ab\tc"  # no page may have the others
     assert read("a &#39; b").escape("it's ©") == "it&#39;s ©"

@@ -8,13 +8,13 @@ Be Translated?) compare placing by alignments with models that learn to translat
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from nmt.translation.aligned_words import AlignedWords
-from nmt.translation.html_source import Token
+from nmt.translation.html.aligned_words import AlignedWords
+from nmt.translation.html.source import Token
 from nmt.translation.spans import Span
 
 MOST_COMPARISONS = 200_000
@@ -65,25 +65,28 @@ class TagPlaces:
 
     def inside(self, parent: PlacedTag, tags: Sequence[InlineTag]) -> list[PlacedTag]:
         """Return where the tags inside an element are, in the order of the translation."""
-        words = self._words
         size = parent.end - parent.first
-        sources = [words.source_words(tag.span) for tag in tags]
         points = sum(not tag.is_element for tag in tags)
-        self._comparisons += size + points * size // WORDS_AT_ONCE
-        if self._comparisons > MOST_COMPARISONS:
-            placed = self._in_proportion(parent, tags)
-        else:
-            elements = {i: sources[i] for i, tag in enumerate(tags) if tag.is_element}
-            places = dict(
-                zip(elements, _Runs(words, parent, list(elements.values())).find(), strict=True)
-            )
-            gaps = _Gaps(words, parent, list(places.values()))
-            for i, tag in enumerate(tags):
-                if i not in places:
-                    gap = gaps.find(len(words.source_words((0, tag.span[0]))))
-                    places[i] = gap, gap
-            placed = [PlacedTag(tag, *places[i]) for i, tag in enumerate(tags)]
-        return sorted(placed, key=lambda each: (each.first, each.end, each.tag.span))
+        self._comparisons += size + len(self._words.source_words(parent.tag.span))
+        self._comparisons += points * size // WORDS_AT_ONCE
+        too_many = self._comparisons > MOST_COMPARISONS
+        place = self._in_proportion if too_many else self._by_alignment
+        return sorted(place(parent, tags), key=lambda each: (each.first, each.end, each.tag.span))
+
+    def _by_alignment(self, parent: PlacedTag, tags: Sequence[InlineTag]) -> list[PlacedTag]:
+        words = self._words
+        elements = [words.source_words(tag.span) for tag in tags if tag.is_element]
+        runs = _Runs(words, parent, elements).find()
+        gaps = _Gaps(words, parent, runs)
+        next_run = iter(runs)
+        placed = []
+        for tag in tags:
+            if tag.is_element:
+                placed.append(PlacedTag(tag, *next(next_run)))
+            else:
+                gap = gaps.find(len(words.source_words((0, tag.span[0]))))
+                placed.append(PlacedTag(tag, gap, gap))
+        return placed
 
     def _in_proportion(self, parent: PlacedTag, tags: Sequence[InlineTag]) -> list[PlacedTag]:
         """Place tags where they are in the source, in proportion to its length."""
@@ -155,6 +158,7 @@ class _Runs:
         self._taken = [0] * (parent.end - parent.first)
         """for each word of the parent: the number of the run that it belongs to, from 1; 0: none"""
         self._count = 0  # of runs
+        self._taken_count = 0  # of words
 
     def find(self) -> list[tuple[int, int]]:
         """Return (first word, end) of the run of each element; an element may get no word.
@@ -176,6 +180,7 @@ class _Runs:
         self._count += 1
         for word in range(first, end):
             self._taken[word - self._parent.first] = self._count
+        self._taken_count += end - first
         return first, end
 
     def _is_free(self, word: int, element: int) -> bool:
@@ -227,20 +232,32 @@ class _Runs:
         scale = (end - first) / len(self._source)
         middle = (source.start + source.stop) / 2 - self._source.start
         target = first + int(middle * scale)
-        free = [word for word in range(first, end) if self._is_free(word, element)]
-        if not free:
+        if self._taken_count == end - first:
             return self._nearest_gap(target)
-        start = min(free, key=lambda word: abs(word - target))
-        stop = start + 1
-        while stop - start < round(len(source) * scale) and stop < end:
-            if not self._is_free(stop, element):
-                break
+        words = _outwards(target, first, end)
+        start = next((word for word in words if self._is_free(word, element)), end)
+        stop = start
+        while stop < end and self._is_free(stop, element):
             stop += 1
+            if stop - start >= round(len(source) * scale):
+                break
         return start, stop
 
     def _nearest_gap(self, target: int) -> tuple[int, int]:
         """Return a run without words between two other runs, or at an end of the parent."""
-        runs = [-1, *self._taken, -2]  # run i is between gaps i and i + 1
-        gaps = [self._parent.first + i for i in range(len(runs) - 1) if runs[i] != runs[i + 1]]
-        gap = min(gaps, key=lambda gap: abs(gap - target))
+        first, end = self._parent.first, self._parent.end
+
+        def is_between(gap: int) -> bool:
+            taken, i = self._taken, gap - first
+            return i in (0, len(taken)) or taken[i - 1] != taken[i] or not taken[i]
+
+        gap = next(gap for gap in _outwards(target, first, end + 1) if is_between(gap))
         return gap, gap
+
+
+def _outwards(middle: int, first: int, end: int) -> Iterator[int]:
+    """Yield the numbers from `first` to before `end`, those that are nearest to `middle` first."""
+    for distance in range(end - first + 1):
+        for number in {middle - distance, middle + distance}:
+            if first <= number < end:
+                yield number

@@ -4,11 +4,11 @@ from html import escape
 
 import pytest
 
-from nmt.translation.aligned_words import AlignedText
-from nmt.translation.html_blocks import Elements, find_blocks
-from nmt.translation.html_source import read_tokens
-from nmt.translation.html_text import read_block
-from nmt.translation.inline_tags import place_tags
+from nmt.translation.html.aligned_words import AlignedText
+from nmt.translation.html.blocks import Elements, find_blocks
+from nmt.translation.html.inline_tags import place_tags
+from nmt.translation.html.source import read_tokens
+from nmt.translation.html.text import read_block
 from nmt.translation.spans import Link, Span
 
 
