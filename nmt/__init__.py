@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["AttentionRecord", "Transformer", "load", "transformer_base", "transformer_big"]
 
-_FROM = {
+# the public names that are imported when they are first used: (module, name there)
+_LAZY_IMPORTS = {
     "AttentionRecord": ("nmt.model.attention", "AttentionRecord"),
     "Transformer": ("nmt.search.generating_transformer", "GeneratingTransformer"),
     "transformer_base": ("nmt.search.generating_transformer", "transformer_base"),
@@ -30,11 +31,11 @@ _FROM = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, as PyTorch takes seconds to load (PEP 562)."""
-    if name not in _FROM:
+    if name not in _LAZY_IMPORTS:
         raise AttributeError(f"module 'nmt' has no attribute '{name}'")
     import importlib
 
-    module, attribute = _FROM[name]
+    module, attribute = _LAZY_IMPORTS[name]
     return getattr(importlib.import_module(module), attribute)
 
 

@@ -35,10 +35,10 @@ class AdapterOrigin:
 
     @classmethod
     def read(cls, metadata: Mapping[str, str], path: Path) -> "AdapterOrigin":
-        """Return the origin that `metadata`, the reverse of `metadata()`, of the file `path` says.
+        """Return the origin in the metadata of an adapter's file; the inverse of `metadata()`.
 
         Raises:
-            CheckpointError: `path` is no adapter.
+            CheckpointError: They name no parent, so `path`, the file, is no adapter.
         """
         try:
             return cls(metadata[_PARENT], float(metadata[_SCALE]))
@@ -52,7 +52,7 @@ class AdapterOrigin:
         """Check that the adapter in `path` belongs to the model with the weights `digest`.
 
         Raises:
-            CheckpointError: it belongs to another model.
+            CheckpointError: The adapter belongs to another model.
         """
         if self.parent != digest:
             raise CheckpointError(
@@ -78,8 +78,9 @@ def merge_adapter(model: nn.Module, path: Path) -> None:
     origin = AdapterOrigin.read(metadata, path)
     origin.check_parent(weights_digest(model), path)
     check_finite(tensors, path)
-    parameters, updates = dict(model.named_parameters()), {}
-    modules = {name.rpartition(".")[0] for name in tensors}
+    parameters = dict(model.named_parameters())
+    updates = {}  # all of them are computed before the first weight changes
+    modules = {name.rpartition(".")[0] for name in tensors}  # without ".lora_a" and ".lora_b"
     for module in sorted(modules):
         weight = parameters.get(f"{module}.weight")
         a, b = tensors.get(f"{module}.{A}"), tensors.get(f"{module}.{B}")
@@ -92,4 +93,7 @@ def merge_adapter(model: nn.Module, path: Path) -> None:
 
 
 def _fit(weight: Tensor, a: Tensor, b: Tensor) -> bool:
-    return a.dim() == b.dim() == 2 and (len(b), *a.shape[1:], len(a)) == (*weight.shape, b.shape[1])
+    """Return whether the shapes are those of W (out, in), A (r, in) and B (out, r)."""
+    if a.dim() != 2 or b.dim() != 2:
+        return False
+    return b.shape[1] == a.shape[0] and weight.shape == (b.shape[0], a.shape[1])

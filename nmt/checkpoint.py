@@ -45,7 +45,10 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def arrays_of(model: nn.Module) -> dict[str, Array]:
-    """Return {name: array} of all parameters, in the model's order; a CPU's share their memory."""
+    """Return {name: array} of all parameters, in the model's order.
+
+    The arrays of a model on the CPU share its memory.
+    """
     return {name: p.detach().cpu().numpy() for name, p in model.named_parameters()}
 
 
@@ -67,10 +70,10 @@ def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> 
     parameters = trained_parameters(model)
     for name in [*parameters, *weights]:
         expected = tuple(parameters[name].shape) if name in parameters else None
-        found = tuple(weights[name].shape) if name in weights else None
-        if expected != found:
+        actual = tuple(weights[name].shape) if name in weights else None
+        if expected != actual:
             raise CheckpointError(
-                f"{origin}: weights of another model: {name} is {found or 'missing'}, "
+                f"{origin}: weights of another model: {name} is {actual or 'missing'}, "
                 f"the configuration expects {expected or 'no such tensor'}"
             )
     with torch.no_grad():
@@ -112,8 +115,8 @@ def save_checkpoint(
     Raises:
         CheckpointError: the folder cannot be written; the message has needed and free space.
     """
-    tensors = safetensors.torch.save(dict(weights), dict(metadata or {}) or None)
-    contents: dict[str, bytes | memoryview] = {WEIGHTS: tensors}
+    serialized = safetensors.torch.save(dict(weights), dict(metadata) if metadata else None)
+    contents: dict[str, bytes | memoryview] = {WEIGHTS: serialized}
     if state is not None:
         buffer = io.BytesIO()
         torch.save(dict(state), buffer)
@@ -126,8 +129,8 @@ def save_checkpoint(
     try:
         write_folder_atomically(path, contents)
     except OSError as error:
-        # in MiB: needed space is rounded up, free space down
-        needed = -(-sum(map(len, contents.values())) >> 20)
+        size = sum(map(len, contents.values()))  # bytes
+        needed = -(-size >> 20)  # MiB, rounded up; the free space is rounded down
         message = f"{path}: checkpoint not saved: {error.strerror}"
         with contextlib.suppress(OSError):
             free = shutil.disk_usage(path.parent).free >> 20
@@ -145,7 +148,9 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 
 
 def load_with_metadata(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return weights, on the CPU, and metadata of a checkpoint folder or of a safetensors file.
+    """Return weights {name: tensor}, on the CPU, and metadata {key: text}.
+
+    `path` is a checkpoint folder or a safetensors file.
 
     Raises:
         CheckpointError: `path` is missing, damaged or of a newer format.
@@ -156,7 +161,9 @@ def load_with_metadata(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     except (OSError, SafetensorError) as error:
         file = path if path.is_file() else path / WEIGHTS
         raise CheckpointError(f"{file}: not readable: {error}") from error
-    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    # a safetensors file begins with the size of its JSON header, in eight bytes
+    header_size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + header_size])
     return weights, header.get("__metadata__", {})
 
 
@@ -206,10 +213,10 @@ def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path
         except CheckpointError as error:
             damaged[path] = error
             continue
-        for bad, reason in damaged.items():
-            renamed = bad.with_name(f"damaged-{bad.name}")
+        for damaged_path, reason in damaged.items():
+            renamed = damaged_path.with_name(f"damaged-{damaged_path.name}")
             shutil.rmtree(renamed, ignore_errors=True)
-            bad.rename(renamed)
+            damaged_path.rename(renamed)
             log(f"{reason}; set aside as {renamed.name}")
         return path
     raise CheckpointError(
@@ -229,12 +236,14 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
     total: dict[str, Tensor] = {}
     for path in paths:
         weights = load_weights(path)
-        if total and {n: w.shape for n, w in weights.items()} != {
-            n: w.shape for n, w in total.items()
-        }:
+        if total and _shapes(weights) != _shapes(total):
             raise CheckpointError(
                 f"{path}: its model is not that of {paths[0]}; cannot average them"
             )
-        for name, weight in weights.items():
+        for name, weight in weights.items():  # summed in float64
             total[name] = total[name] + weight.double() if name in total else weight.double()
     return {name: (weight / len(paths)).float() for name, weight in total.items()}
+
+
+def _shapes(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: weight.shape for name, weight in weights.items()}

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 def read_verified(path: Path, name: str) -> bytes:
-    """Return the bytes of file `name` of a checkpoint, after their SHA-256 is checked.
+    """Return the bytes of file `name` in the checkpoint folder `path`; check their SHA-256.
 
     Raises:
         CheckpointError: the file is missing, damaged or of a newer format.
@@ -52,7 +52,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 
 def digest_of(weights: Iterable[tuple[str, Array]]) -> str:
-    """Return the SHA-256 of descriptions of weights and of their bytes (uint8), in hex."""
+    """Return the SHA-256 of weights, in hex; each is a description and an array of its bytes."""
     digest = hashlib.sha256()
     for description, content in weights:
         digest.update(description.encode())
@@ -61,7 +61,7 @@ def digest_of(weights: Iterable[tuple[str, Array]]) -> str:
 
 
 def arrays_digest(arrays: Mapping[str, Array]) -> str:
-    """Return the `digest_of` arrays, in the order of their names."""
+    """Return the SHA-256, in hex, of names, types, shapes and bytes of arrays, ordered by name."""
     return digest_of(
         (f"{name} {array.dtype} {array.shape}", np.ascontiguousarray(array).view(np.uint8))
         for name, array in sorted(arrays.items())

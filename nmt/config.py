@@ -3,6 +3,7 @@
 A default lives in its field below and nowhere else.
 """
 
+import math
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -33,7 +34,27 @@ def spell_tag(word: str) -> str:
     return f">>{word}<<"
 
 
-class TextPair(Section):
+class MixedText(Section):
+    """What a recipe may say about any text that a model learns from."""
+
+    tags: list[Tag] = []
+    """words that say something about this text; each source begins with them, as `>>word<<`"""
+    after_step: int = Field(0, ge=0)
+    """the text is learnt after this optimiser step; 0: from the start"""
+    until_step: int | None = Field(None, ge=1)
+    """the text is learnt until this optimiser step, which is the last one; null: to the end"""
+
+    @model_validator(mode="after")
+    def _steps_are_in_order(self) -> Self:
+        if self.until_step is not None and self.until_step <= self.after_step:
+            raise ValueError(
+                f"a text is learnt after after_step and until until_step, got after_step: "
+                f"{self.after_step}, until_step: {self.until_step}; raise until_step"
+            )
+        return self
+
+
+class TextPair(MixedText):
     """The paths of a parallel text: two line-aligned files, or one file with both sides."""
 
     source: FilePath | None = None
@@ -49,18 +70,19 @@ class TextPair(Section):
     code, at the top or inside `translation`"""
     target_field: str | Annotated[int, Field(ge=1)] | None = None
     """the same for the target text; null: column 2, or the key named like the language code"""
+    name: Tag | None = None
+    """a name for a text of several in data.validation or data.test, which has a score of its own;
+    null: its path"""
     weight: float = Field(1.0, gt=0, le=1000)
     """how often each pair of a training text is used in an epoch; 0.25: in every fourth epoch"""
-    tags: list[Tag] = []
-    """words that say something about this text; each source begins with them, as `>>word<<`"""
 
     @model_validator(mode="after")
     def _either_two_files_or_one(self) -> Self:
-        given = self.model_dump(include={"source", "target", "file"}, exclude_none=True)
-        if given.keys() not in ({"source", "target"}, {"file"}):
+        files = self.model_dump(include={"source", "target", "file"}, exclude_none=True)
+        if files.keys() not in ({"source", "target"}, {"file"}):
+            named = ", ".join(f"{key}: {path}" for key, path in files.items()) or "neither"
             raise ValueError(
-                "name two files (source, target) or one that holds both sides (file), got "
-                + (", ".join(f"{name}: {path}" for name, path in given.items()) or "neither")
+                "name two files (source, target) or one that holds both sides (file), got " + named
             )
         if self.file is None and (self.source_field or self.target_field):
             raise ValueError("source_field and target_field are for a file that holds both sides")
@@ -71,22 +93,33 @@ class TextPair(Section):
         """The given paths: source and target, or the one file."""
         return [path for path in (self.source, self.target, self.file) if path is not None]
 
+    @property
+    def label(self) -> str:
+        """The name in figures: `name`, or else the path of the source."""
+        return self.name or self.paths[0]
 
-class SyntheticText(Section):
-    """A folder that `nmt synthesize` wrote: training text of which a model made one side."""
+
+class SyntheticText(MixedText):
+    """A folder that `nmt synthesize` wrote: training text of which a model made one side.
+
+    Its tags, as in a text of data.train: [bt] tells the model what was translated back (Caswell et
+    al., 2019).
+    """
 
     folder: FilePath
     """the folder, relative to the current directory"""
     ratio: float | None = Field(None, gt=0, le=1000)
     """how many of its pairs an epoch has for each pair of data.train; null: each of them once"""
-    tags: list[Tag] = []
-    """as in a text of data.train; [bt] tells the model what was translated back (Caswell et al.,
-    2019)"""
 
 
-def _one_or_several(value: object) -> object:
-    """Return a list; a recipe may give a single text without a list around it."""
+def _as_list(value: object) -> object:
+    """Return a list of texts; a recipe may also give a single text, or null for none."""
+    if value is None:
+        return []
     return [value] if isinstance(value, dict | TextPair) else value
+
+
+TextPairs = Annotated[list[TextPair], BeforeValidator(_as_list)]
 
 
 class CleaningConfig(Section):
@@ -128,6 +161,38 @@ class CleaningConfig(Section):
     """drop a pair with bytes that are not UTF-8; if false, they are an error with file and line"""
 
 
+class AugmentationConfig(Section):
+    """Shares of the training pairs that are changed, so that a model learns such text as well.
+
+    A pair has one change at most.
+    """
+
+    upper: float = Field(0.0, ge=0, le=1)
+    """both sides in capitals"""
+    title: float = Field(0.0, ge=0, le=1)
+    """each word of both sides with a capital, the rest of it in small letters"""
+    lower: float = Field(0.0, ge=0, le=1)
+    """both sides in small letters"""
+    typos: float = Field(0.0, ge=0, le=1)
+    """typing errors in the source: in a tenth of its words, and in one at least"""
+    no_final_punctuation: float = Field(0.0, ge=0, le=1)
+    """both sides without the full stop, or similar, at their ends"""
+
+    @property
+    def total(self) -> float:
+        """The share of the pairs that are drawn for any change."""
+        return math.fsum(self.model_dump().values())
+
+    @model_validator(mode="after")
+    def _one_change_at_most(self) -> Self:
+        if self.total > 1:
+            raise ValueError(
+                f"the rates of data.augmentation add up to {self.total:g}, and a pair has one "
+                "change at most; lower them to 1 together"
+            )
+        return self
+
+
 class DataConfig(Section):
     """The text for training, validation and test."""
 
@@ -137,7 +202,7 @@ class DataConfig(Section):
     """language code of the translations"""
     corpus: str | None = None
     """the name of a corpus (see `nmt data list`), for the splits that are not given below"""
-    train: Annotated[list[TextPair], BeforeValidator(_one_or_several)] = []
+    train: TextPairs = []
     """your own training text: one text, or a list of several with weights"""
     temperature: float = Field(1.0, ge=1, le=100)
     """T in n^(1/T): a training text of n pairs is used as if it had so many, scaled so that all
@@ -145,15 +210,17 @@ class DataConfig(Section):
     (Arivazhagan et al., 2019, use 5)"""
     synthetic: list[SyntheticText] = []
     """more training text, of which a model made one side"""
-    validation: TextPair | None = None
-    """your own validation text: scored during training, never trained on"""
-    test: TextPair | None = None
-    """your own test text: scored when training ends, and by `nmt eval-bleu`"""
+    validation: TextPairs = []
+    """your own validation text: scored during training, never trained on. One text, or a list of
+    several: all lines together choose the best weights, and each text has a score of its own"""
+    test: TextPairs = []
+    """your own test text, or several: scored when training ends, and by `nmt eval-bleu`"""
     directory: str = "data"
     """the folder for downloaded corpora and prepared data"""
     tokenized: bool = False
     """whether the text is already tokenised; if so, BLEU does not tokenise it again"""
     cleaning: CleaningConfig = CleaningConfig()
+    augmentation: AugmentationConfig = AugmentationConfig()
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -161,11 +228,41 @@ class DataConfig(Section):
         return self.source_language, self.target_language
 
     @model_validator(mode="after")
-    def _only_training_text_has_weights(self) -> Self:
-        for name, text in (("validation", self.validation), ("test", self.test)):
-            if text is not None and text.weight != 1:
-                raise ValueError(f"data.{name}: a weight says how often to learn; leave it out")
+    def _texts_have_keys_of_their_kind(self) -> Self:
+        """Check that only training texts have weights and steps, and only held-out texts names."""
+        for text in self.train:
+            if text.name is not None:
+                raise ValueError(
+                    "data.train: a name is for a text of data.validation or data.test, got "
+                    f"{text.name}; leave it out"
+                )
+        for key, texts in (("validation", self.validation), ("test", self.test)):
+            # --test-set of the commands takes the names of the sets and those of their texts
+            labels = ["validation", "test", *(text.label for text in texts)]
+            if taken := [label for label in labels if labels.count(label) > 1]:
+                raise ValueError(f"data.{key}: the name {taken[0]} is taken; give the text another")
+            if any(text.weight != 1 for text in texts):
+                raise ValueError(f"data.{key}: a weight says how often to learn; leave it out")
+            if any(text.after_step or text.until_step for text in texts):
+                raise ValueError(
+                    f"data.{key}: after_step and until_step say when to learn; leave them out"
+                )
         return self
+
+    def first_step_without_text(self) -> float:
+        """Return the first optimiser step, from 1, in which no text is learnt; infinity: none.
+
+        It is infinity without data.train too: a corpus or another run may then give the text.
+        """
+        if not self.train:
+            return math.inf
+        texts: list[MixedText] = [*self.train, *self.synthetic]
+        last_step: float = 0  # up to here, each step has text
+        for text in sorted(texts, key=lambda text: text.after_step):
+            if text.after_step > last_step:  # a gap
+                break
+            last_step = max(last_step, text.until_step or math.inf)
+        return last_step + 1
 
 
 class TokenizerConfig(Section):
@@ -201,9 +298,9 @@ class TokenizerConfig(Section):
     @model_validator(mode="after")
     def _models_fit(self) -> Self:
         expected = "model alone" if self.shared else "both model and target_model"
-        if len(self.models) not in (0, 1 if self.shared else 2) or (
-            self.target_model and not self.model
-        ):
+        count = 1 if self.shared else 2
+        is_target_alone = self.target_model and not self.model
+        if len(self.models) not in (0, count) or is_target_alone:
             raise ValueError(
                 f"with tokenizer.shared: {str(self.shared).lower()} name {expected}, or neither, "
                 f"got model: {self.model}, target_model: {self.target_model}"
@@ -432,7 +529,7 @@ class DecodingConfig(Section):
     """the most source tokens translated at once, padding included"""
 
     def longest(self, source_tokens: int) -> int:
-        """Return the most tokens of a translation, given the tokens of its source."""
+        """Return the largest number of tokens of a translation whose source has `source_tokens`."""
         return int(source_tokens * self.max_length_factor) + self.max_length_offset
 
 
@@ -466,10 +563,21 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Self:
-        named = self.tokenizer.model  # two models may still have the same pieces
-        if self.model.embeddings == "shared" and not self.tokenizer.shared and not named:
+        # two given SentencePiece models may have the same pieces, which is checked later
+        is_learnt = not self.tokenizer.model
+        if self.model.embeddings == "shared" and not self.tokenizer.shared and is_learnt:
             raise ValueError(
                 "model.embeddings: shared needs tokenizer.shared: true; "
                 "with one vocabulary for each language write embeddings: target"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _each_step_has_text(self) -> Self:
+        step, last = self.data.first_step_without_text(), self.training.max_steps
+        if step <= last:
+            raise ValueError(
+                f"no text of data.train or data.synthetic is learnt in step {step:,} of {last:,} "
+                "(training.max_steps); raise an until_step, or lower an after_step"
             )
         return self

@@ -1,4 +1,4 @@
-"""Reads a recipe from YAML, applies `--set`, and writes it back.
+"""Reads a recipe from YAML, applies `--set`, exchanges its two sides, and writes it back.
 
 `nmt train --config C` reads a file of five sections and a seed into one `Config`. A mistake is an
 error with file, line and key; for an unknown key it also names the nearest known one.
@@ -12,35 +12,141 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from nmt import strict_yaml
-from nmt.config import Config
+from nmt.config import Config, TextPair
 from nmt.errors import ConfigError
 
 MAX_CONFIG_BYTES = 1 << 20  # 1 MiB
 SomeSection = TypeVar("SomeSection", bound=BaseModel)
+KeyPath = tuple[str, ...]
+"""the keys that lead to a value, from the outermost; the items of a list count as 0, 1, …"""
+
+
+def load_config(name: str, settings: Iterable[str] = ()) -> Config:
+    """Read the file or bundled recipe `name`; `settings` (`section.key=value`) override it.
+
+    Raises:
+        ConfigError: the file cannot be read, or has mistakes; the message has line and key of each.
+    """
+    path = find_config(name)
+    return parse_config(read_yaml_file(path), str(path), settings)
+
+
+def find_config(name: str) -> Path:
+    """Return the path of the file `name`; without such a file, of the bundled recipe `name`.
+
+    The name of a bundled recipe may have the ending .yaml, but no folder.
+
+    Raises:
+        ConfigError: neither exists; the message lists the bundled recipes.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    bundled = Path(__file__).parent / "configs"  # in an installed package
+    folder = bundled if bundled.is_dir() else bundled.parent.parent / "configs"  # source tree
+    stem = name.removesuffix(".yaml")
+    if (folder / f"{stem}.yaml").is_file() and "/" not in stem:
+        return folder / f"{stem}.yaml"
+    recipes = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
+    raise ConfigError(f"{name}: no such file and no bundled recipe of that name ({recipes})")
+
+
+def read_yaml_file(path: Path) -> str:
+    """Return the text of a configuration file.
+
+    Raises:
+        ConfigError: the file cannot be read, is larger than 1 MiB, or is not UTF-8.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > MAX_CONFIG_BYTES:
+        raise ConfigError(f"{path}: {len(data)} bytes is no configuration; the limit is 1 MiB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}:{line}: not valid UTF-8; save the file as UTF-8") from error
+
+
+def parse_config(text: str, where: str = "configuration", settings: Iterable[str] = ()) -> Config:
+    """Build a `Config` from YAML text and overriding `section.key=value` settings.
+
+    Raises:
+        ConfigError: there are mistakes; the message has `where`, line and key of each.
+    """
+    values, locations = _parse_keys(text, where, "sections such as 'model:'")
+    for assignment in settings:
+        _apply_setting(values, assignment)
+        key = assignment.partition("=")[0]
+        locations[tuple(key.split("."))] = f"--set {key}"
+    return _validate(Config, values, where, locations)
+
+
+def _parse_keys(text: str, where: str, expected: str) -> tuple[dict[str, Any], dict[KeyPath, str]]:
+    """Return the values of a YAML mapping, and {key path: file:line}.
+
+    Raises:
+        ConfigError: The text is not YAML or no mapping; `expected` says what should be there.
+    """
+    values, lines = strict_yaml.parse(text, where)
+    if not isinstance(values, dict):
+        raise ConfigError(f"{where}: expected {expected}, got {type(values).__name__}")
+    return values, {path: f"{where}:{line}" for path, line in lines.items()}
+
+
+def _apply_setting(values: dict[str, Any], assignment: str) -> None:
+    """Change `values`, the nested keys of a recipe, by one `section.key=value` of --set."""
+    path, separator, text = assignment.partition("=")
+    if not separator or not path:
+        raise ConfigError(f"--set {assignment}: write it as section.key=value")
+    *parents, key = path.split(".")
+    for parent in parents:
+        child = values.setdefault(parent, {})
+        if not isinstance(child, dict):  # such as null in the file
+            child = values[parent] = {}
+        values = child
+    values[key], _ = strict_yaml.parse(text, f"--set {path}")
+    if values[key] == {} and not text.strip():
+        values[key] = None  # an empty value is null
+
+
+def _validate(
+    section: type[SomeSection],
+    values: Mapping[str, object],
+    where: str,
+    locations: Mapping[KeyPath, str],
+) -> SomeSection:
+    """Return the section with these values.
+
+    Raises:
+        ConfigError: There are mistakes; the message has a line for each, with its location.
+    """
+    try:
+        return section.model_validate(values)
+    except ValidationError as error:
+        messages = [_explain(mistake, where, locations, section) for mistake in error.errors()]
+        raise ConfigError("\n".join(dict.fromkeys(messages))) from error  # each once
 
 
 def _explain(
-    error: Any,
-    where: str,
-    locations: dict[tuple[str, ...], str],
-    section: type[BaseModel] = Config,
+    error: Any, where: str, locations: Mapping[KeyPath, str], section: type[BaseModel]
 ) -> str:
-    """Return an error of pydantic as a sentence; `locations` maps key paths to file:line."""
+    """Return an error that pydantic found in the keys of `section` as a sentence with its place.
+
+    `locations` maps key paths to file:line; `where` stands in for a path without a location.
+    """
     path = tuple(str(part) for part in error["loc"])
     if path not in locations and path[:-1] not in locations:
         # a single text may be written without a list; inside it is a list of one
         path = tuple(str(part) for part in error["loc"] if not isinstance(part, int))
-    key_path = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in locations), path)
+    # the key itself, or the innermost key around it that the file has
+    beginnings = (path[:length] for length in range(len(path), 0, -1))
+    key_path = next((beginning for beginning in beginnings if beginning in locations), path)
     location = locations.get(key_path, where)
     if error["type"] == "extra_forbidden":
-        for name in (name for name in path[:-1] if not name.isdigit()):  # digits: a list's item
-            annotation = section.model_fields[name].annotation
-            options = [annotation, *getattr(annotation, "__args__", ())]
-            section = next(o for o in options if isinstance(o, type) and issubclass(o, BaseModel))
-        known = list(section.model_fields)
-        near = difflib.get_close_matches(path[-1], known, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
-        return f"{location}: unknown key '{'.'.join(path)}'; {hint}"
+        return f"{location}: unknown key '{'.'.join(path)}'; {_suggest_keys(path, section)}"
     message = error["msg"].removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
     if not path or error["type"] == "value_error":
@@ -50,43 +156,31 @@ def _explain(
     return f"{location}: '{'.'.join(key_path)}': {message}, got {error['input']!r}"
 
 
-def _apply_setting(settings: dict[str, Any], assignment: str) -> None:
-    """Set one `section.key=value` of the command line in `settings`, which is changed."""
-    path, separator, value = assignment.partition("=")
-    if not separator or not path:
-        raise ConfigError(f"--set {assignment}: write it as section.key=value")
-    *parents, key = path.split(".")
-    for parent in parents:
-        child = settings.setdefault(parent, {})
-        if not isinstance(child, dict):
-            child = settings[parent] = {}
-        settings = child
-    settings[key], _ = strict_yaml.parse(value, f"--set {path}")
-    if settings[key] == {} and not value.strip():
-        settings[key] = None  # an empty value is null
+def _suggest_keys(path: KeyPath, section: type[BaseModel]) -> str:
+    """Return what to write instead of the unknown key at the end of `path`, a path in `section`."""
+    for name in path[:-1]:  # to the section that should have the key
+        if name.isdigit():  # the number of a list's item
+            continue
+        annotation = section.model_fields[name].annotation
+        types = [annotation, *getattr(annotation, "__args__", ())]  # of a list, of a union
+        section = next(t for t in types if isinstance(t, type) and issubclass(t, BaseModel))
+    keys = list(section.model_fields)
+    nearest = difflib.get_close_matches(path[-1], keys, n=1)
+    return f"did you mean '{nearest[0]}'?" if nearest else f"known keys: {', '.join(keys)}"
 
 
-def parse_config(text: str, where: str = "configuration", settings: Iterable[str] = ()) -> Config:
-    """Build a `Config` from YAML text and overriding `section.key=value` settings.
+def parse_section(
+    section: type[SomeSection], text: str, where: str, replaced: Mapping[str, object]
+) -> SomeSection:
+    """Build a section from YAML text, in which options replace keys: `replaced` is {key: value}.
 
     Raises:
         ConfigError: there are mistakes; the message has `where`, line and key of each.
     """
-    values, lines = strict_yaml.parse(text, where)
-    if not isinstance(values, dict):
-        raise ConfigError(
-            f"{where}: expected sections such as 'model:', got {type(values).__name__}"
-        )
-    locations = {path: f"{where}:{line}" for path, line in lines.items()}
-    for assignment in settings:
-        _apply_setting(values, assignment)
-        key = assignment.partition("=")[0]
-        locations[tuple(key.split("."))] = f"--set {key}"
-    try:
-        return Config.model_validate(values)
-    except ValidationError as error:
-        messages = [_explain(e, where, locations) for e in error.errors()]
-        raise ConfigError("\n".join(dict.fromkeys(messages))) from error
+    values, locations = _parse_keys(text, where, "keys and values")
+    # a mistake in one of them is a mistake in the option of that name
+    replaced_locations = {(key,): f"--{key.replace('_', '-')}" for key in replaced}
+    return _validate(section, {**values, **replaced}, where, locations | replaced_locations)
 
 
 def replace_settings(
@@ -100,47 +194,50 @@ def replace_settings(
     try:
         return type(section).model_validate({**section.model_dump(), **changes})
     except ValidationError as error:
-        message = _explain(error.errors()[0], where, {}, type(section))
+        first_mistake = error.errors()[0]
+        message = _explain(first_mistake, where, {}, type(section))
         raise ConfigError(message) from error
 
 
-def find_config(name: str) -> Path:
-    """Return the path of the file `name`; without such a file, of the bundled recipe `name`.
+def exchange_sides(config: Config) -> Config:
+    """Return the recipe of the opposite direction: source and target of its texts change places.
+
+    The entries of data.synthetic stay as they are: each is a folder of one direction.
 
     Raises:
-        ConfigError: neither exists; the message lists the bundled recipes.
+        ConfigError: a training text has tags, which would name the wrong language afterwards.
     """
-    path = Path(name)
-    if path.is_file():
-        return path
-    bundled = Path(__file__).parent / "configs"  # in an installed package
-    folder = bundled if bundled.is_dir() else bundled.parent.parent / "configs"  # source tree
-    stem = name.removesuffix(".yaml")
-    if (folder / f"{stem}.yaml").is_file() and "/" not in stem:
-        return folder / f"{stem}.yaml"
-    recipes = ", ".join(sorted(p.stem for p in folder.glob("*.yaml")))
-    raise ConfigError(f"{name}: no such file and no bundled recipe of that name ({recipes})")
+    data, tokenizer, cleaning = config.data, config.tokenizer, config.data.cleaning
+    if any(text.tags for text in data.train):
+        raise ConfigError(
+            "--backward exchanges source and target, but data.train has tags, which may name the "
+            "language of the target; write a recipe of its own for the opposite direction"
+        )
+    scripts = {"source_script": cleaning.target_script, "target_script": cleaning.source_script}
+    data_changes = {
+        "source_language": data.target_language,
+        "target_language": data.source_language,
+        "train": [_exchange_text(text) for text in data.train],
+        "validation": [_exchange_text(text) for text in data.validation],
+        "test": [_exchange_text(text) for text in data.test],
+        "cleaning": cleaning.model_copy(update=scripts),
+    }
+    if tokenizer.target_model:
+        models = {"model": tokenizer.target_model, "target_model": tokenizer.model}
+        tokenizer = tokenizer.model_copy(update=models)
+    changes = {"data": data.model_copy(update=data_changes), "tokenizer": tokenizer}
+    return config.model_copy(update=changes)
 
 
-def load_config(name: str, settings: Iterable[str] = ()) -> Config:
-    """Read the file or bundled recipe `name`; `settings` (`section.key=value`) override it.
-
-    Raises:
-        ConfigError: the file cannot be read, or has mistakes; the message has line and key of each.
-    """
-    path = find_config(name)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(data) > MAX_CONFIG_BYTES:
-        raise ConfigError(f"{path}: {len(data)} bytes is no configuration; the limit is 1 MiB")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise ConfigError(f"{path}:{line}: not valid UTF-8; save the file as UTF-8") from error
-    return parse_config(text, str(path), settings)
+def _exchange_text(text: TextPair) -> TextPair:
+    """Return the text with its target as source and its source as target."""
+    source_field, target_field = text.source_field, text.target_field
+    is_table = text.file is not None and {".tsv", ".tab", ".txt"} & set(Path(text.file).suffixes)
+    if is_table:  # its default columns, 1 and 2, must be named to change places
+        source_field, target_field = source_field or 1, target_field or 2
+    sides = {"source": text.target, "target": text.source}
+    fields = {"source_field": target_field, "target_field": source_field}
+    return text.model_copy(update=sides | fields)
 
 
 def dump_config(config: Config) -> str:

@@ -41,6 +41,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def _count_devices(kind: str) -> int:
+    """Return the number of devices of a kind, such as "cuda", that PyTorch finds."""
     module = torch.get_device_module(kind)
     return int(module.device_count()) if module.is_available() else 0
 
@@ -64,18 +65,19 @@ def widest_float(device: torch.device) -> torch.dtype:
 
 
 def pick_precision(name: str, device: torch.device) -> Literal["fp32", "bf16"]:
-    """Return bf16 or fp32; any `name` other than bf16 and auto gives fp32.
+    """Return the precision `name` (bf16, fp32 or auto) for PyTorch on a device.
 
-    `auto` is bf16 if `device` is a CPU or CUDA GPU that multiplies bf16 natively, else fp32.
+    `auto` is bf16 if `device` is a CPU or CUDA GPU that multiplies bf16 natively, else fp32. Any
+    other name, such as int8, gives fp32, as PyTorch computes in these two formats only.
     """
     if name != "auto":
         return "bf16" if name == "bf16" else "fp32"
     if device.type == "cuda":
-        native = torch.cuda.is_bf16_supported(including_emulation=False)
+        is_native = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        features = processor_features() & {"avx512_bf16", "amx_bf16"}
-        native = device.type == "cpu" and bool(features)
-    return "bf16" if native else "fp32"
+        has_instructions = bool(processor_features() & {"avx512_bf16", "amx_bf16"})
+        is_native = device.type == "cpu" and has_instructions
+    return "bf16" if is_native else "fp32"
 
 
 def autocast(
@@ -106,14 +108,15 @@ def use_threads(threads: int | Literal["auto"]) -> int:
 def memory_of(device: torch.device) -> float | None:
     """Return the bytes of memory that this process may use on a device, or None if unknown.
 
-    Bytes in use count too. On a CPU, torchrun's processes on this machine divide the memory.
+    Memory that is in use already is included. On a CPU, torchrun's processes on this machine divide
+    the memory.
     """
+    if device.type == "cpu":
+        return process_memory()
     if device.type == "mps":
         return float(torch.mps.recommended_max_memory())
-    if device.type != "cpu":
-        properties = getattr(torch.get_device_module(device), "get_device_properties", None)
-        return float(properties(device).total_memory) if properties else None
-    return process_memory()
+    properties = getattr(torch.get_device_module(device), "get_device_properties", None)
+    return float(properties(device).total_memory) if properties else None
 
 
 def step_seed(seed: int, step: int, rank: int = 0) -> int:
@@ -123,6 +126,6 @@ def step_seed(seed: int, step: int, rank: int = 0) -> int:
     not interrupted, without any saved random state. The arguments are hashed together because
     PyTorch's CPU generator uses only 32 bits of a seed.
     """
-    key = f"{seed} {step} {rank}" if rank else f"{seed} {step}"  # 0: the seed of one process
+    key = f"{seed} {step} {rank}" if rank else f"{seed} {step}"
     digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
     return int.from_bytes(digest)

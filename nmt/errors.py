@@ -43,9 +43,10 @@ class ExchangeError(NmtError):
 class UnknownModuleError(NmtError):
     """A model with a module or an activation that inference does not support."""
 
-    def __init__(self, name: str, found: str) -> None:
+    def __init__(self, name: str, unknown: str) -> None:
+        """Say that the module `name` ("": the model) is or has something `unknown`."""
         super().__init__(
-            f"{name or 'the model'}: unknown {found}: inference cannot be sure what it computes; "
+            f"{name or 'the model'}: unknown {unknown}: inference cannot be sure what it computes; "
             "add it to nmt/inference/prepare.py (modules) or nmt/model/feed_forward.py "
             "(activations)"
         )
@@ -78,6 +79,7 @@ class StoppedBySignal(NmtError):  # noqa: N818 - it is how a requested stop ends
     """A command stopped by SIGINT (exit code 130) or SIGTERM (143); training has saved first."""
 
     def __init__(self, message: str, signal_number: int = signal.SIGTERM) -> None:
+        """Set the exit code to 128 + the signal's number, as shells do."""
         super().__init__(message)
         self.exit_code = 128 + signal_number
 

@@ -33,7 +33,9 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryview]) -> None:
-    """Write or replace a folder of {name: content}; a crash may leave the old one as `.NAME.old`.
+    """Write or replace a folder of the files `contents`, {name: content}.
+
+    Even after a crash no folder is half written; then the old one may be left as `.NAME.old`.
 
     Raises:
         OSError: the folder cannot be written; the old one is unchanged.
@@ -106,7 +108,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     text = json.dumps(value, indent=1, ensure_ascii=False)
     try:
         content = text.encode("utf-8")
-    except UnicodeEncodeError:  # such as a file name that is not UTF-8: escape it
+    except UnicodeEncodeError:  # such as a file name that is not UTF-8; ASCII escapes hold it
         content = json.dumps(value, indent=1).encode("utf-8")
     write_atomically(path, content + b"\n")
 
@@ -134,7 +136,7 @@ def read_json_or_empty(path: Path) -> dict[str, Any]:
 
 def check_format(
     record: Mapping[str, Any],
-    known: int,
+    newest: int,
     path: Path,
     remedy: str,
     error: type[NmtError] = DataError,
@@ -143,7 +145,7 @@ def check_format(
 
     Args:
         record: The JSON object in the file; its version is `record["format"]`, or 1 if absent.
-        known: The newest version that this program can read.
+        newest: The newest version that this program can read.
         path: The file, for the message.
         remedy: What the user can do instead of updating the program, for the message.
         error: The class of the exception to raise.
@@ -152,8 +154,8 @@ def check_format(
         NmtError: the file has a newer version; the class is `error`.
     """
     version = record.get(FORMAT_KEY, 1)
-    if not isinstance(version, int) or version > known:
+    if not isinstance(version, int) or version > newest:
         raise error(
-            f"{path} was written by a newer nmt (format {version}; this one knows up to {known}): "
+            f"{path} was written by a newer nmt (format {version}; this one knows up to {newest}): "
             f"update nmt or {remedy}"
         )

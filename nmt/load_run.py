@@ -18,15 +18,15 @@ def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
     """Return a Transformer with random weights, with the vocabulary sizes of `tokenizer`.
 
     Raises:
-        ConfigError: the languages should share embeddings, but their pieces differ.
+        ConfigError: The recipe shares embeddings between two vocabularies that differ.
     """
-    sides = tokenizer.source, tokenizer.target
-    if config.model.embeddings == "shared" and sides[0].pieces != sides[1].pieces:
+    source, target = tokenizer.source, tokenizer.target
+    if config.model.embeddings == "shared" and source.pieces != target.pieces:
         raise ConfigError(
             "model.embeddings: shared needs the same pieces in both languages, but those of the "
             "two tokenizers differ; write embeddings: target"
         )
-    return Transformer(config.model, tokenizer.source.size, tokenizer.target.size, PAD, BOS)
+    return Transformer(config.model, source.size, target.size, PAD, BOS)
 
 
 def load_run(
@@ -35,14 +35,15 @@ def load_run(
     checkpoint: str = "best",
     adapter: str | Path | None = None,
 ) -> LoadedModel:
-    """Load a run to translate, in eval mode; `checkpoint` is best, last, step-N and so on.
+    """Load a run to translate, in eval mode; `path` is a run directory or a checkpoint of one.
 
-    `adapter`, a run with `training.lora`, a checkpoint of one, or a file, is merged into the
-    weights. If `path` is itself such a run, its adapter is merged into the weights of its parent.
+    `checkpoint` is best, last, averaged, moving-average or step-N. `adapter`, a run with
+    `training.lora`, a checkpoint of one, or a file, is merged into the weights. If `path` is itself
+    such a run, its adapter is merged into the weights of its parent.
 
     Raises:
-        CheckpointError: not a run directory, or its weights are missing, damaged, NaN or infinite;
-            or the adapter or its parent is.
+        CheckpointError: `path` is no run directory; or its weights, those of the adapter or of its
+            parent are missing, damaged, NaN or infinite.
     """
     run, folder = find_run(Path(path)), weights_folder(Path(path), checkpoint)
     config = load_config(str(run.config))
@@ -61,7 +62,11 @@ def load_run(
 
 
 def _load_parent(config: Config, path: Path) -> LoadedModel:
-    """Load the run that the adapter in the run directory `path` was trained from."""
+    """Load the run that the adapter in the run directory `path` was trained from.
+
+    Raises:
+        CheckpointError: The parent cannot be loaded.
+    """
     parent = str(config.training.initialize_from)
     try:
         return load_run(parent, torch.device("cpu"))

@@ -11,12 +11,17 @@ from nmt.processor import installed_memory
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, from malloc.h
 ONEDNN_CACHED_KERNELS = "128"
+GIB = 1 << 30  # bytes
 
 
 def process_memory() -> float | None:
-    """Return the bytes that this process may use; torchrun's processes here divide the memory."""
+    """Return the bytes of memory that this process may use, or None if unknown.
+
+    torchrun's processes on this machine divide its memory.
+    """
     memory = installed_memory()
-    return memory and memory / int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return None if memory is None else memory / processes
 
 
 def tune_memory() -> None:
@@ -31,8 +36,14 @@ def tune_memory() -> None:
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", ONEDNN_CACHED_KERNELS)
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
-        libc.mallopt(M_MMAP_THRESHOLD, 1 << 30)
-        libc.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
+        libc.mallopt(M_MMAP_THRESHOLD, GIB)  # smaller blocks come from the kept memory
+        libc.mallopt(M_TRIM_THRESHOLD, 2 * GIB - 1)  # the largest value: almost never returned
+
+
+def return_freed_memory() -> None:
+    """Give the kernel what was freed and glibc has kept, such as the memory of a dropped model."""
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

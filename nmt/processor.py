@@ -35,7 +35,10 @@ def available_cores() -> int:
 
 
 def is_cpu(device: str) -> bool:
-    """Whether a device is certainly the CPU: "cpu", or "auto" without a driver of a GPU."""
+    """Return whether a device is certainly the CPU: "cpu", or "auto" without a driver of a GPU.
+
+    If there is a driver, only PyTorch can say whether it finds the GPU.
+    """
     has_driver = any(Path(file).exists() for file in GPU_DRIVERS)
     return device == "cpu" or (device == "auto" and not has_driver)
 

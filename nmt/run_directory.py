@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from nmt.model.transformer import Transformer
 
 _STEP = re.compile(r"step-\d{8,18}")
-# what nmt saves in folders of the run: checkpoints, translations of a step, averages
-_SAVED = re.compile(r"step-\d{8,18}(\.txt)?|averaged-last-\d+")
+# other names that nmt writes: checkpoints, translations of a step, averages
+_SAVED_NAME = re.compile(r"step-\d{8,18}(\.txt)?|averaged-last-\d+")
 # .NAME.tmp or .NAME.old, with the number of a process before the suffix or without it
-_TEMPORARY = re.compile(r"\.(.+?)(?:\.\d+)?\.(?:tmp|old)")
+_TEMPORARY_NAME = re.compile(r"\.(.+?)(?:\.\d+)?\.(?:tmp|old)")
 
 
 class RunDirectory:
@@ -83,7 +83,7 @@ class RunDirectory:
         """
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
-            probe = self.path / ".write-probe"
+            probe = self.path / ".write-probe"  # shows whether the directory can be written
             probe.touch()
             probe.unlink()
         except OSError as error:
@@ -96,7 +96,8 @@ class RunDirectory:
             try:
                 yield
             finally:
-                if not self.config.is_file():
+                if not self.config.is_file():  # nothing has begun
+                    # a directory with other files cannot be removed, and stays
                     with contextlib.suppress(OSError):
                         self.checkpoints.rmdir()
                         (self.path / ".lock").unlink()
@@ -130,16 +131,17 @@ class RunDirectory:
     def _clear_leftovers(self) -> None:
         """Remove the temporary files of a process that was killed while saving.
 
-        Saving first renames the old folder. If the new one does not exist yet, the old one gets its
-        name back. Files that nmt does not write are never removed.
+        Saving first renames the old folder to .NAME.old. If the new one does not exist yet, the old
+        one gets its name back. Files that nmt does not write are never removed.
         """
         for folder in (self.path, self.checkpoints, self.translations):
             for temporary in folder.glob(".*"):
-                match = _TEMPORARY.fullmatch(temporary.name)
+                match = _TEMPORARY_NAME.fullmatch(temporary.name)
                 if not match:
                     continue
                 final = temporary.with_name(match[1])
-                if final not in vars(self).values() and not _SAVED.fullmatch(final.name):
+                is_path_of_run = final in vars(self).values()
+                if not is_path_of_run and not _SAVED_NAME.fullmatch(final.name):
                     continue  # not written by nmt
                 if temporary.suffix == ".old" and not final.exists():
                     temporary.rename(final)
@@ -172,6 +174,7 @@ def find_run(path: Path) -> RunDirectory:
     Raises:
         CheckpointError: there is no run directory; the message says what is missing.
     """
+    # weights lie in RUN/averaged or RUN/checkpoints/step-N
     parents = path.absolute().parents[:2] if (path / WEIGHTS).is_file() else ()
     for folder in (path, *parents):
         run = RunDirectory(folder)
@@ -212,9 +215,10 @@ def weights_folder(path: Path, checkpoint: str = "best") -> Path:
     elif checkpoint in ("best", "last"):
         folder = saved[-1] if saved else None
     elif re.fullmatch("step-[0-9]{1,18}", checkpoint):
-        folder = run.checkpoint(int(checkpoint[5:]))
+        folder = run.checkpoint(int(checkpoint.removeprefix("step-")))
     if folder is None or not folder.is_dir():
-        others = [extra.name for extra in (run.averaged, run.moving_average) if extra.is_dir()]
-        known = ", ".join([*(step.name for step in saved), *others]) or "no checkpoint yet"
-        raise CheckpointError(f"{run.path}: no checkpoint '{checkpoint}'; it has: {known}")
+        averages = [path for path in (run.averaged, run.moving_average) if path.is_dir()]
+        names = [path.name for path in (*saved, *averages)]
+        existing = ", ".join(names) or "no checkpoint yet"
+        raise CheckpointError(f"{run.path}: no checkpoint '{checkpoint}'; it has: {existing}")
     return folder

@@ -34,7 +34,7 @@ class StoredModel:
         """
         arrays = read_arrays(folder)
         if not all(np.isfinite(array.sum()) for array in arrays.values()):
-            return None  # `load_run` explains it
+            return None  # `load_run` then loads the model, and its error names the weight
         return cls(config, tokenizer, arrays, folder)
 
     @cached_property
@@ -60,7 +60,7 @@ class StoredModel:
 
 
 def arrays_of_run(run: LoadedModel | StoredModel) -> Mapping[str, Array]:
-    """Return all weights of a run by name."""
+    """Return all weights of a run, {name in the model: array}, in whichever form it is loaded."""
     if isinstance(run, StoredModel):
         return run.arrays
     from nmt.checkpoint import arrays_of

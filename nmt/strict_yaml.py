@@ -17,6 +17,7 @@ class _StrictLoader(yaml.SafeLoader):
     """Reads YAML 1.2 scalars; aliases, tags and duplicate keys are errors."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Return the next node of the text; an alias or a tag is an error."""
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
         is_alias = isinstance(event, yaml.AliasEvent)
         if is_alias or getattr(event, "tag", None):
@@ -25,6 +26,7 @@ class _StrictLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Return the dict of a mapping; its keys are strings, each of them once."""
         seen: set[str] = set()
         for key, _ in node.value:
             problem = "" if isinstance(key, yaml.ScalarNode) else "a key must be a word"
@@ -37,6 +39,7 @@ class _StrictLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Return the value of a node; a value that Python cannot hold is an error with its line."""
         try:
             if isinstance(node, yaml.ScalarNode):
                 node.value.encode()  # fails for half of a surrogate pair
@@ -47,9 +50,9 @@ class _StrictLoader(yaml.SafeLoader):
             ) from error
 
 
-_WHOLE = r"(0|[1-9](_?[0-9])*)"
+_WHOLE = r"(0|[1-9](_?[0-9])*)"  # 0, 12, 25_000, but not 010
 _FLOAT = rf"[-+]?({_WHOLE}?\.[0-9]+|{_WHOLE}\.?)([eE][-+]?[0-9]+)?"
-_StrictLoader.yaml_implicit_resolvers = {}
+_StrictLoader.yaml_implicit_resolvers = {}  # without those of YAML 1.1; ours follow below
 
 
 class _CarefulDumper(yaml.SafeDumper):
@@ -62,8 +65,8 @@ for _tag, _pattern, _first in (  # tag, pattern of the whole scalar, its possibl
     ("float", _FLOAT, "-+.0123456789"),
     ("null", r"null|~|", ["n", "~", ""]),
 ):
-    for _kind in (_StrictLoader, _CarefulDumper):
-        _kind.add_implicit_resolver(
+    for _class in (_StrictLoader, _CarefulDumper):
+        _class.add_implicit_resolver(
             f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first)
         )
 

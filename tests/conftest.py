@@ -8,7 +8,7 @@ import torch
 
 pytest_plugins = [
     *("tests.marian_models", "tests.stand_in_models", "tests.data.corpora.site"),
-    "tests.ray_machines",
+    *("tests.serving.page_in_chromium", "tests.ray_machines"),
 ]
 PROJECT = Path(__file__).resolve().parent.parent
 

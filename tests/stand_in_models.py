@@ -13,6 +13,7 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.load_run import build_model
+from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 
@@ -112,6 +113,18 @@ class Copier(StandInModel):
     def next_logits(self, cache: PrefixCache) -> Tensor:
         position = min(cache.prefix.shape[2], cache.source.shape[1]) - 1
         return self.certainty[cache.source[:, position, None].expand(cache.prefix.shape[:2])]
+
+    def forward(
+        self, source: Tensor, target_input: Tensor, attention: AttentionRecord | None = None
+    ) -> Tensor:
+        """Return all logits (B, T, V) if attention is recorded: token t looks at place t."""
+        if attention is None:
+            return super().forward(source, target_input)
+        length = target_input.shape[1]
+        places = torch.arange(length).clamp(max=source.shape[1] - 1)
+        weights = torch.eye(source.shape[1])[places]  # (T, S)
+        attention.cross.append(weights.expand(len(source), 2, -1, -1))
+        return self.certainty[source[:, places]]
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Copier":
         return self

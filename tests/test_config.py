@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from nmt.config import Config, TextPair
-from nmt.config_file import MAX_CONFIG_BYTES, dump_config, find_config, load_config, parse_config
+from nmt.config_file import (
+    MAX_CONFIG_BYTES,
+    dump_config,
+    exchange_sides,
+    find_config,
+    load_config,
+    parse_config,
+)
 from nmt.errors import ConfigError
 
 
@@ -105,6 +112,38 @@ def test_what_is_no_whole_or_no_finite_number_is_rejected_as_one(text: str, mess
             "are more than max_steps (10); lower them",
         ),
         ("data: {test: {file: a.tsv, weight: 2}}", "data.test: a weight says how often to learn"),
+        (
+            "data: {validation: {file: a.tsv, until_step: 3}}",
+            "data.validation: after_step and until_step say when to learn; leave them out",
+        ),
+        (
+            "data: {train: {file: a.tsv, after_step: 3, until_step: 3}}",
+            "c.yaml:1: a text is learnt after after_step and until until_step, got after_step: 3",
+        ),
+        (
+            "data: {train: {file: a.tsv, until_step: 99}}",
+            "no text of data.train or data.synthetic is learnt in step 100 of 100,000 (training.max"
+            "_steps); raise an until_step, or lower an after_step",
+        ),
+        (
+            "data: {synthetic: [{folder: a, until_step: 99}], train: {file: a, after_step: 100}}",
+            "is learnt in step 100 of 100,000",
+        ),
+        ("data: {train: {file: a.tsv, after_step: 1}}", "is learnt in step 1 of 100,000"),
+        (
+            "data: {augmentation: {upper: 0.75, typos: 0.5}}",
+            "the rates of data.augmentation add up to 1.25, and a pair has one change at most",
+        ),
+        (
+            "data: {train: {file: a.tsv, name: news}}",
+            "data.train: a name is for a text of data.validation or data.test, got news",
+        ),
+        (
+            "data: {validation: [{file: a, name: news}, {file: b}, {file: c, name: news}]}",
+            "data.validation: the name news is taken; give the text another",
+        ),
+        ("data: {validation: [{file: a}, {file: a}]}", "data.validation: the name a is taken"),
+        ("data: {test: [{file: a, name: test}]}", "data.test: the name test is taken"),
         ("data: {test: {source: a, target: b, source_field: 1}}", "are for a file that holds both"),
     ],
 )
@@ -120,6 +159,30 @@ def test_texts_may_stand_in_a_list_and_each_is_found_by_its_line() -> None:
     assert (
         message == "c.yaml:6: unknown key 'data.train.1.sorce_field'; did you mean 'source_field'?"
     )
+
+
+def test_validation_and_test_may_be_one_text_or_several() -> None:
+    one, several = (
+        parse_config(f"data: {{validation: {texts}, test: null}}").data
+        for texts in ("{file: a}", "[{file: a}, {file: b, name: news}]")
+    )
+    assert one.validation == several.validation[:1] == [TextPair(file="a")]
+    assert [text.label for text in several.validation] == ["a", "news"]
+    assert one.test == several.test == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "synthetic: [{folder: a, until_step: 50}]",  # the other text may come from another run
+        "train: {file: a, after_step: 50}, synthetic: [{folder: a, until_step: 50}]",
+        "train: [{file: a, after_step: 90}, {file: b, until_step: 95, after_step: 20}, {file: c, "
+        "until_step: 20}]",
+        "train: {file: a, until_step: 100}",
+    ],
+)
+def test_texts_may_take_turns_if_each_step_has_one(data: str) -> None:
+    parse_config(f"data: {{{data}}}\ntraining: {{max_steps: 100, warmup_steps: 9}}")
 
 
 @pytest.mark.parametrize(
@@ -245,3 +308,45 @@ def test_a_bundled_recipe_is_found_by_name_after_a_file_of_that_name(
     for name in ("no-such-recipe", "../configs/base", "/base", ""):
         with pytest.raises(ConfigError, match=r"no such file and no bundled recipe of that name "):
             find_config(name)
+
+
+SIDES = """
+data:
+  source_language: en
+  target_language: ru
+  train:
+    - {source: a.en, target: a.ru}
+    - {file: b.tsv.gz}
+    - {file: c.jsonl}
+    - {file: d.jsonl, source_field: from, target_field: to}
+  validation: {source: v.en, target: v.ru}
+  cleaning: {target_script: Cyrillic}
+tokenizer: {shared: false, model: en.model, target_model: ru.model}
+model: {embeddings: separate}
+"""
+
+
+def test_a_recipe_read_backward_has_source_and_target_exchanged_everywhere() -> None:
+    backward = exchange_sides(parse_config(SIDES))
+    assert backward.data.languages == ("ru", "en")
+    assert backward.data.train == [
+        TextPair(source="a.ru", target="a.en"),
+        TextPair(file="b.tsv.gz", source_field=2, target_field=1),
+        TextPair(file="c.jsonl"),  # its keys are the languages
+        TextPair(file="d.jsonl", source_field="to", target_field="from"),
+    ]
+    assert backward.data.validation == [TextPair(source="v.ru", target="v.en")]
+    assert backward.data.cleaning.source_script == "Cyrillic"
+    assert backward.data.cleaning.target_script is None
+    assert backward.tokenizer.models == ["ru.model", "en.model"]
+
+
+def test_a_recipe_without_tables_read_backward_twice_is_as_before() -> None:
+    config = parse_config(SIDES.replace("    - {file: b.tsv.gz}\n", ""))
+    assert exchange_sides(exchange_sides(config)) == config
+
+
+def test_a_recipe_with_tags_is_not_read_backward() -> None:
+    config = parse_config("data: {train: {source: a, target: b, tags: [de]}}")
+    with pytest.raises(ConfigError, match="--backward .* write a recipe of its own"):
+        exchange_sides(config)

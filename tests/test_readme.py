@@ -61,6 +61,7 @@ def write_workplace(folder: Path) -> None:
         for side, language in enumerate(("en", "de")):
             text = "".join(f"{pair[side]}\n" for pair in pairs)
             (folder / f"{split}.{language}").write_text(text, "utf-8")
+    (folder / "page.html").write_text("<p>She reads <b>a book</b>.</p>", "utf-8")
 
 
 # Forks a child for each line it reads, with PyTorch loaded: a command takes no seconds to begin.

@@ -27,6 +27,7 @@ from nmt.cli import (
     prepare,
     report,
     score,
+    serve,
     shortlist,
     synthesize,
     train,
@@ -39,11 +40,25 @@ from nmt.errors import NmtError, StoppedBySignal
 app = typer.Typer(
     name="nmt", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
+# in the order of `nmt --help`
 for command in (
-    *(init.init, prepare.prepare, train.train, translate.translate, eval_bleu.eval_bleu),
-    *(score.score, shortlist.shortlist, compare.compare, average.average, plan.plan),
-    *(doctor.doctor, report.report, watch.watch, export.export, synthesize.synthesize),
-    *(distill.distill,),
+    init.init,
+    prepare.prepare,
+    train.train,
+    translate.translate,
+    eval_bleu.eval_bleu,
+    score.score,
+    shortlist.shortlist,
+    compare.compare,
+    average.average,
+    plan.plan,
+    doctor.doctor,
+    report.report,
+    watch.watch,
+    export.export,
+    synthesize.synthesize,
+    distill.distill,
+    serve.serve,
 ):
     app.command(cls=CommandWithGroups)(command)
 app.command("import", cls=CommandWithGroups)(import_model.import_model)
@@ -51,8 +66,9 @@ app.add_typer(data.app)
 app.add_typer(plot.app)
 
 
-def _print_version(requested: bool) -> None:
-    if requested:
+def _print_version(is_requested: bool) -> None:
+    """Print the version and end the program if --version is given; typer calls this."""
+    if is_requested:
         typer.echo(f"nmt {__version__}")
         raise typer.Exit
 
@@ -86,13 +102,15 @@ def _fill_closed_streams() -> None:
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - stays open until the end
 
 
-def _raise_stopped(number: int, frame: FrameType | None) -> None:
-    raise StoppedBySignal(f"stopped by {signal.Signals(number).name}", number)
+def _raise_stopped(signal_number: int, frame: FrameType | None) -> None:
+    """Turn a signal into an exception; Python calls this with the interrupted `frame`."""
+    name = signal.Signals(signal_number).name
+    raise StoppedBySignal(f"stopped by {name}", signal_number)
 
 
 def _exit(message: str, exit_code: int) -> NoReturn:
     """Print the message of the current error, after its traceback with --debug, and exit."""
-    if "--debug" in sys.argv[1:2]:
+    if "--debug" in sys.argv[1:2]:  # an option of `nmt` itself stands before the command
         traceback.print_exc()
     print(f"nmt: {message}", file=sys.stderr)
     sys.exit(exit_code)
@@ -102,12 +120,12 @@ def main() -> None:
     """Run the command line; print an `NmtError` or `OSError` as a sentence on stderr and exit."""
     _fill_closed_streams()
     atexit.register(gc.freeze)  # Python then ends faster, without a last garbage collection
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _raise_stopped)
+    for stop_signal in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop_signal, _raise_stopped)
     try:
         app()
     except NmtError as error:
         _exit(str(error), error.exit_code)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _exit(f"{where}{error.strerror or error}", NmtError.exit_code)
+        file = f"{error.filename}: " if error.filename else ""
+        _exit(f"{file}{error.strerror or error}", NmtError.exit_code)

@@ -26,23 +26,27 @@ def average(
 
     run = find_run(model)
     with run.lock():
-        saved = run.saved_checkpoints()[-last:]
-        if len(saved) < last:
+        checkpoints = run.saved_checkpoints()[-last:]
+        if len(checkpoints) < last:
             raise CheckpointError(
-                f"{model}: {last} checkpoints asked for, it has {len(saved)} under checkpoints/"
+                f"{model}: {last} checkpoints asked for, it has {len(checkpoints)} under "
+                "checkpoints/"
             )
         folder = output or run.path / f"averaged-last-{last}"
-        # a checkpoint of a training has its state too; an average has none
+        # Only an older average may be replaced. Unlike a checkpoint, it has no training state.
         is_average = (folder / MANIFEST).is_file() and not (folder / STATE).exists()
         if folder.exists() and not is_average:
             raise ConfigError(
                 f"{folder}: exists and holds no average; choose a new folder as --output"
             )
-        metadata = load_with_metadata(saved[-1])[1]
-        save_checkpoint(folder, average_weights(saved), metadata=metadata)
-        in_run = run.path.resolve() in folder.resolve().parents[:2]  # or in a folder of the run
-        if not in_run:  # then --model needs configuration and tokenizer beside the weights
+        _, metadata = load_with_metadata(checkpoints[-1])
+        save_checkpoint(folder, average_weights(checkpoints), metadata=metadata)
+        # --model finds the configuration and tokenizer of a run up to two folders above the
+        # weights. Elsewhere they must stand beside the weights.
+        is_in_run = run.path.resolve() in folder.resolve().parents[:2]
+        if not is_in_run:
             shutil.copy(run.config, folder)
             shutil.copytree(run.tokenizer, folder / run.tokenizer.name, dirs_exist_ok=True)
-    typer.echo(f"averaged {', '.join(p.name for p in saved)}", err=True)
+    names = ", ".join(checkpoint.name for checkpoint in checkpoints)
+    typer.echo(f"averaged {names}", err=True)
     typer.echo(str(folder))

@@ -61,25 +61,27 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
     from nmt.data.corpora.registry import resolve
     from nmt.data.text.clean_corpus import CleanedCorpus
     from nmt.data.text.clean_corpus import clean as clean_corpus
-    from nmt.data.text.pair_folder import PairFolder, folder_text, read_manifest
+    from nmt.data.text.finished_pairs import folder_text, read_manifest
+    from nmt.data.text.pair_folder import PairFolder
     from nmt.report.tables import render_cleaning
 
     config = recipe.load()
     splits = resolve(config.data, log)
     model = _load_model(options, config, weights)
-    both = dual_scores(model, options.reverse, weights) if model and options.reverse else None
-    compare = both.scores if both else None
-    corpus = CleanedCorpus.of(config, splits, _tokenizer(config, model))
-    files = [Path(text.paths[0]) for text in corpus.texts]
+    scorer = dual_scores(model, options.reverse, weights) if model and options.reverse else None
+    score_pairs = scorer.scores if scorer else None  # None: no pair is left out for its score
+    corpus = CleanedCorpus.of(config, splits, _choose_tokenizer(config, model))
+    files = [Path(text.paths[0]) for text in corpus.texts]  # whose lines the progress bar counts
     if options.dry_run or options.output is None:
         with progress_bar(files, " pairs") as bar:
-            counts = clean_corpus(corpus, None, compare, options.keep, bar.update)
+            counts = clean_corpus(corpus, None, score_pairs, options.keep, bar.update)
         typer.echo(render_cleaning(counts))
         return
+    # what the kept pairs depend on; an interrupted folder is continued only with the same
     facts = {
         "model": options.model,
         "reverse": options.reverse,
-        "weights": both.weights_digests() if both else [],
+        "weights": scorer.weights_digests() if scorer else [],
         "keep": options.keep,
         **corpus.facts(),
     }
@@ -88,36 +90,40 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
             log(f"{options.output} is complete; nothing to do")
         else:
             with progress_bar(files, " pairs") as bar:
-                clean_corpus(corpus, folder, compare, options.keep, bar.update)
+                clean_corpus(corpus, folder, score_pairs, options.keep, bar.update)
     typer.echo(render_cleaning(read_manifest(options.output)["counts"]))
     text = folder_text(options.output, corpus.languages)
-    entry = {"source": text.source, "target": text.target, **corpus.weight_and_tags()}
-    typer.echo("data.train: {" + ", ".join(f"{key}: {value}" for key, value in entry.items()) + "}")
+    entry = {"source": text.source, "target": text.target, **corpus.mixing()}
+    fields = ", ".join(f"{key}: {value}" for key, value in entry.items())
+    typer.echo(f"data.train: {{{fields}}}")  # the line of a recipe that uses the kept pairs
 
 
 def _load_model(
     options: CleaningOptions, config: "Config", weights: WeightsOptions
 ) -> "Translator | None":
-    """Load --model, if it is given.
+    """Load --model in fp32; return None if it is not given.
 
     Raises:
-        ConfigError: it translates between other languages than those of the recipe.
+        ConfigError: The model translates between other languages than those of the recipe.
     """
     if options.model is None:
         return None
     exact = ComputeOptions(weights.checkpoint, weights.device, precision="fp32")
     translator = make_translator([options.model], exact, SearchOptions())
-    found, expected = translator.run.config.data.languages, config.data.languages
-    if found != expected:
+    model_languages, recipe_languages = translator.run.config.data.languages, config.data.languages
+    if model_languages != recipe_languages:
         raise ConfigError(
-            f"--model {options.model} translates {'-'.join(found)}, expected "
-            f"{'-'.join(expected)}, the languages of the recipe"
+            f"--model {options.model} translates {'-'.join(model_languages)}, expected "
+            f"{'-'.join(recipe_languages)}, the languages of the recipe"
         )
     return translator
 
 
-def _tokenizer(config: "Config", model: "Translator | None") -> "Tokenizer | None":
-    """Return the tokenizer by which max_length and max_length_ratio count; None if none is known.
+def _choose_tokenizer(config: "Config", model: "Translator | None") -> "Tokenizer | None":
+    """Return the tokenizer whose tokens max_length and max_length_ratio count, or None.
+
+    It is that of the recipe's tokenizer.model, else that of --model. Without either, the two rules
+    are not applied here.
 
     Raises:
         NmtError: the SentencePiece model of the recipe cannot be used.

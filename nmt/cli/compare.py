@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options.groups import JsonObjectOption, with_option_groups
-from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, make_translator
+from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, make_translator, target_tag
 from nmt.cli.options.test_set import (
     TextOptions,
+    into_language,
     load_test_set,
     provenance,
     read_translations,
@@ -20,6 +21,7 @@ from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig
+    from nmt.evaluation.test_sets import EvaluationSet
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,11 @@ def compare(
 
     Differences of BLEU are tested by paired bootstrap and approximate randomisation.
     """
-    runs = list(dict.fromkeys(path for path in options.systems if path.is_dir()))
+    folders = [path for path in options.systems if path.is_dir()]
+    runs = list(dict.fromkeys(folders))  # each once, in the order of the command line
     text.check(str(runs[0]) if runs else None)
+    if text.to and not runs:
+        raise ConfigError("--to asks a model for a language, and these are files; leave it out")
     data = _common_data(runs, compute.checkpoint) if runs else None
     from nmt.evaluation.breakdown import local_training_words
     from nmt.evaluation.compare import compare as compare_translations
@@ -64,21 +69,36 @@ def compare(
 
     test_set = load_test_set(text, data)
     if text.to:
-        raise ConfigError("--to is for `nmt eval-bleu`; compare files of translations instead")
+        test_set = _into_language(test_set, text.to, runs)
     files = [path for path in options.systems if path not in runs]
     translations = {path: read_translations(path, test_set, text) for path in files}
-    models = []  # for --json: weights and precision of each run
+    models = []  # weights and precision of each run, for --json
     for run in runs:
         translator = make_translator([str(run)], compute, search)
         models.append(provenance(translator, [str(run)], compute))
         translations[run] = translate_with_progress(translator, test_set, str(run))
     systems = [(str(path), translations[path]) for path in options.systems]
-    words = local_training_words(data) if data else None
-    comparison = compare_translations(systems, test_set, words, options.examples)
+    training_words = local_training_words(data) if data else None
+    comparison = compare_translations(systems, test_set, training_words, options.examples)
     if options.as_json:
         print(json.dumps(comparison.as_json() | {"models": models}, ensure_ascii=False))
     else:
         print(render_comparison(comparison))
+
+
+def _into_language(test_set: "EvaluationSet", language: str, runs: list[Path]) -> "EvaluationSet":
+    """Return the sentences of a test set whose target language is --to, each source with its tag.
+
+    Raises:
+        ConfigError: A run has no tag of this language.
+    """
+    from nmt.data.tokens.tokenizer import Tokenizer
+    from nmt.run_directory import find_run
+
+    tokenizers = [Tokenizer.load(find_run(path).tokenizer) for path in runs]
+    for tokenizer in tokenizers:
+        target_tag(language, tokenizer)  # raises an error if the run has no such tag
+    return into_language(test_set, language, tokenizers[0])
 
 
 def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":

@@ -1,10 +1,11 @@
-"""`nmt data`: lists known corpora, downloads them, reports on their quality, and cleans them."""
+"""`nmt data`: lists and finds corpora, downloads them, reports on their quality, cleans them."""
 
 import json
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,10 +13,14 @@ from nmt.cli.clean import clean
 from nmt.cli.lines.streams import log
 from nmt.cli.options.groups import CommandWithGroups, JsonObjectOption, with_option_groups
 from nmt.cli.options.model import RecipeOptions
+from nmt.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from nmt.data.corpora.listing import Listing
 
 app = typer.Typer(
     name="data",
-    help="List and download known corpora; inspect and clean a corpus.",
+    help="List, find and download corpora; inspect and clean a corpus.",
     no_args_is_help=True,
 )
 app.command(cls=CommandWithGroups)(clean)
@@ -46,20 +51,89 @@ def list_corpora(as_json: JsonObjectOption = False) -> None:
         return
     for corpus in corpora:
         typer.echo(f"{corpus['name']}: {corpus['description']}")
-        corpus["languages"] = f"{', '.join(corpus['languages'])}; both directions"
-        for title in ("languages", "pairs", "download", "licence", "source"):
-            _aligned(title, corpus[title])
+        pairs = ", ".join(corpus["languages"])
+        languages = f"{pairs}; both directions" if pairs else "many, any two of them"
+        _print_property("languages", languages)
+        for title in ("pairs", "download", "licence", "source"):
+            _print_property(title, corpus[title])
         typer.echo()
     typer.echo("By address, where the name of a corpus stands:")
     for pattern, description in ADDRESSES.items():
         typer.echo(f"{pattern}:")
-        _aligned("", description)
+        _print_property("", description)
 
 
-def _aligned(title: str, text: str) -> None:
-    """Print a title and a text; the lines of a long text are aligned."""
+def _print_property(title: str, text: str) -> None:
+    """Print a title and, in a column beside it, a text, which is wrapped if it is long."""
     lines = textwrap.wrap(text, 84, break_long_words=False, break_on_hyphens=False)
     typer.echo(f"    {title:<11}" + ("\n" + " " * 15).join(lines))
+
+
+@dataclass(frozen=True)
+class FindOptions:
+    """The two languages."""
+
+    source: Annotated[str, typer.Argument()]
+    """The language to translate from: en, eng, or with a country or script, such as pt_BR."""
+    target: Annotated[str, typer.Argument()]
+    """The language to translate into."""
+
+
+@app.command(cls=CommandWithGroups)
+@with_option_groups
+def find(options: FindOptions, as_json: JsonObjectOption = False) -> None:
+    """List the parallel text and test sets that there are for two languages, the largest first.
+
+    Asks OPUS and the Hugging Face Hub. Without a network, the list has the known corpora, the test
+    sets of sacreBLEU, and some corpora of OPUS.
+    """
+    from nmt.data.corpora.catalogue import ANSWER_S, ask_sources, known_corpora
+    from nmt.data.corpora.languages import find_language, nearest
+    from nmt.evaluation.test_sets import list_official_sets
+
+    pair = find_language(options.source), find_language(options.target)
+    source, target = pair[0].code, pair[1].code
+    if source == target:
+        raise ConfigError(f"{options.source} and {options.target} are one language; name two")
+    log(f"asking OPUS and the Hugging Face Hub, {ANSWER_S:g} seconds at most")
+    answers, failures = ask_sources(pair)
+    for name, reason in failures.items():
+        rest = "what nmt knows of it without asking" if name == "OPUS" else "nothing of it"
+        log(f"{name} could not be asked ({reason}); the list has {rest}")
+    listings = [*known_corpora(pair), *answers, *list_official_sets((source, target))]
+    listings.sort(key=lambda listing: listing.pairs or 0, reverse=True)  # unknown sizes last
+    if not listings:
+        raise DataError(
+            f"nothing was found for {source} and {target}; are the codes right? "
+            f"The nearest ones are {nearest(source)} and {nearest(target)}"
+        )
+    if as_json:
+        corpora = [asdict(listing) for listing in listings]
+        result = {"languages": [source, target], "corpora": corpora, "not_asked": failures}
+        typer.echo(json.dumps(result, ensure_ascii=False))
+    else:
+        _print_listings(listings)
+    log(
+        f"next: nmt data download NAME --source-language {source} --target-language {target}; or "
+        f"in a recipe data: {{corpus: NAME, source_language: {source}, target_language: {target}}};"
+        " or with a name of sacreBLEU nmt eval-bleu --test-set NAME"
+    )
+
+
+def _print_listings(listings: "Sequence[Listing]") -> None:
+    """Print a table with a line for each listing; the numbers of pairs are right-aligned."""
+    rows: list[tuple[str, ...]] = [("name", "pairs", "for", "from", "size", "licence")]
+    for listing in listings:
+        pairs = f"{listing.pairs:,}" if listing.pairs else ""
+        name, use, source = listing.name, listing.use, listing.source
+        texts = (name, pairs, use, source, listing.size, listing.licence)
+        # They come from the network, and a control character could change the terminal.
+        rows.append(tuple("".join(filter(str.isprintable, text)) for text in texts))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
+        cells[1] = f"{row[1]:>{widths[1]}}"  # the number of pairs
+        typer.echo("  ".join(cells).rstrip())
 
 
 @dataclass(frozen=True)
@@ -84,20 +158,18 @@ class DownloadOptions:
 def download(options: DownloadOptions) -> None:
     """Download a corpus, verify it, and print the paths of its files."""
     from nmt.data.corpora.registry import find_corpus, obtain_corpus
-    from nmt.errors import ConfigError
 
-    copies = options.copies
-    if copies is not None and copies.is_file():
-        copies = copies.parent
-    if copies is not None and not copies.is_dir():
-        raise ConfigError(f"--from {copies}: no such file or folder")
+    folder = options.copies  # --from: the upstream files are here already
+    if folder is not None and folder.is_file():
+        folder = folder.parent
+    if folder is not None and not folder.is_dir():
+        raise ConfigError(f"--from {folder}: no such file or folder")
     corpus = find_corpus(options.name)
     languages = corpus.pair_of(options.source_language, options.target_language)
-    splits = obtain_corpus(corpus, languages, options.directory, copies, log)
-    for text in (*splits.train, splits.validation, splits.test):
-        if text is not None:
-            for path in text.paths:
-                typer.echo(path)
+    texts = obtain_corpus(corpus, languages, options.directory, folder, log)
+    for text in texts.values():
+        for path in text.paths:
+            typer.echo(path)
 
 
 @app.command(cls=CommandWithGroups)

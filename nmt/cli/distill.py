@@ -56,38 +56,39 @@ def distill(
     It ends with a table of size, BLEU and speed.
     """
     from nmt.config_file import replace_settings
-    from nmt.data.text.pair_folder import folder_text
+    from nmt.data.text.finished_pairs import folder_text
     from nmt.training.train import train
 
-    run_dir = options.run_dir or Path("runs") / recipe.path.stem
+    run_dir = options.run_dir or Path("runs") / recipe.name
     folder = options.text or run_dir.with_name(f"{run_dir.name}-text")
     teacher = make_translator(options.teacher, compute, search)
     config = _with_text_of(teacher, recipe.read())
     _translate_training_text(teacher, config.data, options, folder, workers)
-    learnt = {"train": [folder_text(folder, config.data.languages)]}
-    data = replace_settings(config.data, learnt, "distill")
+    training_text = {"train": [folder_text(folder, config.data.languages)]}
+    data = replace_settings(config.data, training_text, "distill")
     train(config.model_copy(update={"data": data}), run_dir, log)
-    _print_comparison([options.teacher, [str(run_dir)]], compute)
+    _print_comparison(options.teacher, run_dir, compute)
 
 
-def _with_text_of(teacher: "Translator", config: "Config") -> "Config":
-    """Return the recipe, with the text of the teacher's recipe if it names none itself.
+def _with_text_of(teacher: "Translator", student: "Config") -> "Config":
+    """Return the student's recipe, with the text of the teacher's recipe if it names none itself.
 
     Raises:
-        ConfigError: the teacher translates between other languages.
+        ConfigError: The teacher translates between other languages than the student.
     """
     from nmt.config_file import replace_settings
 
-    theirs, own = teacher.run.config.data, config.data
-    if not (own.train or own.corpus):
-        data = theirs.model_dump() | own.model_dump(exclude_unset=True)
-        own = replace_settings(own, data, "distill")
-    if own.languages != theirs.languages:
+    teacher_data, data = teacher.run.config.data, student.data
+    if not (data.train or data.corpus):
+        # the keys that the student's recipe gives stay as they are
+        merged = teacher_data.model_dump() | data.model_dump(exclude_unset=True)
+        data = replace_settings(data, merged, "distill")
+    if data.languages != teacher_data.languages:
         raise ConfigError(
-            f"--teacher {teacher.run.path} translates {'-'.join(theirs.languages)}, and the recipe "
-            f"is for {'-'.join(own.languages)}; give a teacher of the recipe's direction"
+            f"--teacher {teacher.run.path} translates {'-'.join(teacher_data.languages)}, and the "
+            f"recipe is for {'-'.join(data.languages)}; give a teacher of the recipe's direction"
         )
-    return config.model_copy(update={"data": own})
+    return student.model_copy(update={"data": data})
 
 
 def _translate_training_text(
@@ -99,8 +100,10 @@ def _translate_training_text(
 ) -> None:
     """Write the training sources with the teacher's translations into `folder`, unless it has them.
 
+    The texts of data.synthetic are not translated.
+
     Raises:
-        ConfigError: the beam is narrower than --best-of.
+        ConfigError: The beam is narrower than --best-of.
     """
     from nmt.cli.synthesize import translator_facts
     from nmt.data.corpora.registry import resolve
@@ -112,6 +115,7 @@ def _translate_training_text(
 
     texts = resolve(data.model_copy(update={"synthetic": []}), log).train
     lines = SourceLines([ParallelText(text, data.languages) for text in texts])
+    # what the translations depend on; an interrupted folder is continued only with the same
     facts = {
         "languages": list(data.languages),
         "translations": "target",
@@ -122,9 +126,9 @@ def _translate_training_text(
     with PairFolder(folder, data.languages, facts) as pairs:
         if pairs.is_complete:
             return
-        maker = PairMaker(backward=False, choose=_choice(options.best_of))
+        maker = PairMaker(backward=False, choose=_choose_translation(options.best_of))
         request = TranslationRequest(n_best=options.best_of)
-        files = [Path(text.paths[0]) for text in texts]
+        files = [Path(text.paths[0]) for text in texts]  # whose lines the progress bar counts
         with (
             workers.pipeline(teacher, request) as pipeline,
             progress_bar(files, " lines") as bar,
@@ -134,35 +138,42 @@ def _translate_training_text(
         log(f"{folder}: {pairs.finish():,} pairs of the teacher")
 
 
-def _choice(best_of: int) -> "Choose":
+def _choose_translation(best_of: int) -> "Choose":
+    """Return the function that chooses one of the `best_of` translations of each line.
+
+    It chooses the one closest to the reference in chrF; if there is only one, that one.
+    """
     from nmt.evaluation.metrics import sentence_chrf
     from nmt.translation.synthesis import choose_closest, choose_first
 
     return choose_closest(sentence_chrf) if best_of > 1 else choose_first
 
 
-def _print_comparison(systems: list[list[str]], compute: ComputeOptions) -> None:
-    """Print size, BLEU and speed of teacher and student on the test set of the student."""
+def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions) -> None:
+    """Print size, BLEU and speed of teacher and student on the test set of the student.
+
+    Without a test set, it is the validation set. The speed is relative to that of the teacher.
+    """
     from nmt.config_file import load_config
     from nmt.evaluation.metrics import bleu
     from nmt.evaluation.test_sets import find_split, set_of_pairs, translate_test_set
     from nmt.run_directory import find_run
     from nmt.stored_model import arrays_of_run
 
-    data = load_config(str(find_run(Path(systems[-1][0])).config)).data
+    data = load_config(str(find_run(student).config)).data
     name = "test" if data.test or data.corpus else "validation"
     test_set = set_of_pairs(name, find_split(data, name, log), data.languages, data.tokenized)
     typer.echo(f"{name} set, {len(test_set.references):,} sentences")
     typer.echo(f"{'':8} {'parameters':>12} {'BLEU':>6} {'times the speed':>16}")
-    first_seconds = None
-    for role, models in zip(("teacher", "student"), systems, strict=True):
+    teacher_seconds = None
+    for role, models in (("teacher", teacher), ("student", [str(student)])):
         translator = make_translator(models, compute, BeamOptions())
         translator.searcher.prepare()
         begin = time.perf_counter()
         translations = translate_test_set(translator, test_set)
         seconds = time.perf_counter() - begin
-        first_seconds = first_seconds or seconds
+        teacher_seconds = teacher_seconds or seconds
         score = bleu(translations, test_set.references, test_set.tokenizer, confidence=False).value
         parameters = sum(array.size for array in arrays_of_run(translator.run).values())
-        ratio = first_seconds / seconds
-        typer.echo(f"{role:8} {parameters:12,} {score:6.2f} {ratio:16.2f}")
+        relative_speed = teacher_seconds / seconds
+        typer.echo(f"{role:8} {parameters:12,} {score:6.2f} {relative_speed:16.2f}")

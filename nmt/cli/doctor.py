@@ -37,7 +37,7 @@ def doctor(
         report = {"ok": not failed, "checks": [asdict(check) for check in checks]}
         typer.echo(json.dumps(report, ensure_ascii=False))
     else:
-        typer.echo("\n".join(map(str, checks)))
+        typer.echo("\n".join(str(check) for check in checks))
     if failed:
         raise typer.Exit(1)
 
@@ -56,8 +56,9 @@ def _checks(config: str | None, settings: list[str]) -> "Iterator[Check]":
     folders = [RUNS, Path(recipe.data.directory)] if recipe else [RUNS]
     machine = list(check_machine(folders))
     yield from machine
-    broken = {check.name for check in machine if check.status == "failure"}
-    if recipe is not None and not broken & {"torch", "libraries"}:
+    failures = {check.name for check in machine if check.status == "failure"}
+    # the checks of a recipe import PyTorch and the other libraries
+    if recipe is not None and failures.isdisjoint({"torch", "libraries"}):
         from nmt.planning.recipe_checks import check_recipe
 
         yield from check_recipe(recipe, RUNS)

@@ -122,14 +122,16 @@ def _translate(
     compute: ComputeOptions,
     search: SearchOptions,
 ) -> _Translated:
-    """Load models and translate the test set; writes the translations to `output` if given."""
+    """Load models and translate the test set; write the translations to `output` if given."""
+    # opened first, so that a file that cannot be written is an error before the translation
     with open_output(output) if output else nullcontext() as sink:
         translator = make_translator(models, compute, search)
         produced_by = provenance(translator, models, compute)
         data = translator.run.config.data
         if output:
             check_output_is_no_input(output, [text.source, text.reference, *text_files(data)])
-        test_set = into_language(load_test_set(text, data), text.to, translator)
+        test_set = load_test_set(text, data)
+        test_set = into_language(test_set, text.to, translator.run.tokenizer)
         translations = translate_with_progress(translator, test_set)
         if sink:
             sink.writelines(line.encode("utf-8") + b"\n" for line in translations)
@@ -137,21 +139,24 @@ def _translate(
 
 
 def _search_settings(translator: "Translator") -> dict[str, object]:
-    """Return the settings of the search that the scores depend on, by the name to print."""
+    """Return the settings of the search that the scores depend on, {name to print: value}."""
     settings = translator.settings
-    is_gnmt = settings.length_normalization == "gnmt"
-    alpha = "length_penalty" if is_gnmt else "length_normalization"
-    shown = {"beam_size": settings.beam_size, alpha: getattr(settings, alpha)}
-    if translator.shortlist:  # candidates of each source token
-        shown["shortlist"] = translator.shortlist.candidates.shape[1]
-    return shown
+    values: dict[str, object] = {"beam_size": settings.beam_size}
+    if settings.length_normalization == "gnmt":  # the default: its alpha is what differs
+        values["length_penalty"] = settings.length_penalty
+    else:
+        values["length_normalization"] = settings.length_normalization
+    if translator.shortlist:
+        _, candidates_per_token = translator.shortlist.candidates.shape
+        values["shortlist"] = candidates_per_token
+    return values
 
 
 def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -> None:
     """Compute and print the scores: a table (on stderr with --per-sentence) or a JSON object.
 
     Raises:
-        NmtError: comet-score failed; the other scores are printed nevertheless.
+        NmtError: comet-score failed; the other scores are printed before the error is raised.
     """
     from nmt.device import pick_device
     from nmt.evaluation.comet import comet
@@ -159,14 +164,14 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
 
     test_set, translations = translated.test_set, translated.translations
     sheet = score_sheet(translations, test_set, scoring.ter, scoring.confidence)
-    failure = None
+    comet_failure = None
     if scoring.comet:
         try:
             gpus = 1 if pick_device(device).type == "cuda" else 0
             score = comet(translations, test_set, scoring.comet_model, gpus)
             sheet = ScoreSheet([*sheet.scores, score], [*sheet.remarks, COMET_REMARK])
         except NmtError as error:
-            failure = error
+            comet_failure = error
     rows = per_sentence_scores(translations, test_set, scoring.ter) if scoring.per_sentence else []
     if scoring.as_json:
         values = sheet.as_json() | test_set.as_json() | translated.provenance | translated.search
@@ -177,10 +182,11 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
         count = len(translations)
         details = [f"{count} {'sentence' if count == 1 else 'sentences'} of {test_set}"]
         details += [f"{key.replace('_', ' ')} {value}" for key, value in translated.search.items()]
+        # stdout is for the sentences' scores, if they are asked for
         print(f"{sheet}\n\n{', '.join(details)}", file=sys.stderr if rows else sys.stdout)
         if rows:
             print("\t".join(["line", *rows[0]]))
         for number, row in enumerate(rows, start=1):
             print("\t".join([str(number), *(f"{value:.2f}" for value in row.values())]))
-    if failure:
-        raise failure
+    if comet_failure:
+        raise comet_failure

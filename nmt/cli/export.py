@@ -70,6 +70,7 @@ class VerificationOptions:
         return choose_sentences(run, self._lines(run))
 
     def _lines(self, run: "LoadedModel") -> Iterable[str]:
+        """Return the lines of the file, or the sources of the run's validation set."""
         from nmt.data.corpora.registry import find_splits
         from nmt.data.text.lines import read_lines
         from nmt.data.text.parallel_text import ParallelText
@@ -80,16 +81,19 @@ class VerificationOptions:
             splits = find_splits(run.config.data)
         except ConfigError:  # no text is named
             splits = None
-        if not splits or not all(Path(path).is_file() for path in splits.validation.paths):
+        texts = splits.validation if splits else []
+        paths = [Path(path) for text in texts for path in text.paths]
+        if not paths or not all(path.is_file() for path in paths):
             raise ConfigError(
                 "the text of the run's validation set is not here to verify the export with; give "
                 "sentences in the source language as --verify FILE, or --no-verify"
             )
-        return (pair.source for pair in ParallelText(splits.validation, run.config.data.languages))
+        languages = run.config.data.languages
+        return (pair.source for text in texts for pair in ParallelText(text, languages))
 
 
-class Format(NamedTuple):
-    """The functions of one format."""
+class Exporter(NamedTuple):
+    """What one format has: functions that write and verify a folder, and how to use it."""
 
     export: Callable[["LoadedModel", Path], None]
     """writes a model into an empty folder"""
@@ -115,12 +119,12 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
     try:
         with create_folder_atomically(options.output) as folder:
             loaded = load_run(run, torch.device("cpu"), options.checkpoint, options.adapter)
-            target = _format(loaded, options, verification)
-            target.export(loaded, folder)
+            exporter = _choose_exporter(loaded, options, verification)
+            exporter.export(loaded, folder)
             result = "not verified (--no-verify)"
             if not verification.no_verify:
-                result = f"verified: {target.verify(loaded, folder)}"
-            card = model_card(loaded, _written(options), result, target.usage)
+                result = f"verified: {exporter.verify(loaded, folder)}"
+            card = model_card(loaded, _format_name(options), result, exporter.usage)
             (folder / "README.md").write_text(card, "utf-8")
     except FileExistsError as error:
         raise ConfigError(
@@ -137,15 +141,15 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
     typer.echo(str(options.output))
 
 
-def _format(
+def _choose_exporter(
     run: "LoadedModel", options: FormatOptions, verification: VerificationOptions
-) -> Format:
-    """Return the functions of the format that is asked for; only its libraries are imported."""
+) -> Exporter:
+    """Return the exporter of the format --to; only the libraries of this format are imported."""
     export: Callable[[LoadedModel, Path], None]
-    if options.to == "safetensors":
+    if options.to == "safetensors":  # verified by nmt itself, which loads it again
         from nmt.exchange import safetensors_folder as own
 
-        return Format(own.export_safetensors, own.verify_safetensors, own.usage(run))
+        return Exporter(own.export_safetensors, own.verify_safetensors, own.usage(run))
     if options.to == "ctranslate2":
         from nmt.exchange import ctranslate2
 
@@ -165,24 +169,31 @@ def _format(
         from nmt.exchange import onnx
 
         export, translate, usage = onnx.export_onnx, onnx.translate_with_onnxruntime, onnx.USAGE
-    return Format(export, _comparison(run, options, verification, translate), usage)
+    return Exporter(export, _build_verifier(run, options, verification, translate), usage)
 
 
-def _comparison(
+def _build_verifier(
     run: "LoadedModel",
     options: FormatOptions,
     verification: VerificationOptions,
     translate: Callable[[Path, Sequence[str]], list[EngineTranslation]],
 ) -> Callable[["LoadedModel", Path], str]:
-    """Return the function that lets the other program translate, and compares with our model."""
+    """Return the function that verifies an exported folder.
+
+    It lets the other program `translate` sentences with the folder, and compares with our model.
+    """
     from nmt.exchange.verify import EXACT, ROUNDED, verify_translations
 
     # Chosen before the export, so that a missing text is an error at once.
     texts = [] if verification.no_verify else verification.sentences(run)
     tolerance = ROUNDED if options.quantization else EXACT
-    return lambda run, folder: verify_translations(run, texts, translate(folder, texts), tolerance)
+
+    def verify(run: "LoadedModel", folder: Path) -> str:
+        return verify_translations(run, texts, translate(folder, texts), tolerance)
+
+    return verify
 
 
-def _written(options: FormatOptions) -> str:
-    """Return the format, and how its weights are stored."""
+def _format_name(options: FormatOptions) -> str:
+    """Return the format, and how its weights are stored, such as "ctranslate2 (int8)"."""
     return f"{options.to} ({options.quantization})" if options.quantization else options.to

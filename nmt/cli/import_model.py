@@ -46,32 +46,43 @@ def import_model(source: SourceArgument, options: ImportOptions) -> None:
     """
     from nmt.exchange.imported import write_run
 
-    _check_new(options.output)
-    models = [_with_languages(model, options) for model in _read(source, options.revision)]
-    several = len(models) > 1
-    outputs = [
-        options.output.with_name(f"{options.output.name}-{i}") if several else options.output
-        for i in range(1, len(models) + 1)
-    ]
+    _check_absent(options.output)  # before a download, which may take minutes
+    models = [_with_languages(model, options) for model in _read_models(source, options.revision)]
+    is_ensemble = len(models) > 1
+    outputs = [options.output]
+    if is_ensemble:
+        name = options.output.name
+        numbers = range(1, len(models) + 1)
+        outputs = [options.output.with_name(f"{name}-{number}") for number in numbers]
     for output in outputs:
-        _check_new(output)
+        _check_absent(output)
     for model, output in zip(models, outputs, strict=True):
         write_run(model, output)
-        log(_description(model))
+        log(_describe(model))
         typer.echo(str(output))
-    if several:
-        log("they translate together: nmt translate " + " ".join(f"--model {o}" for o in outputs))
+    if is_ensemble:
+        model_options = " ".join(f"--model {output}" for output in outputs)
+        log(f"they translate together: nmt translate {model_options}")
 
 
-def _check_new(output: Path) -> None:
+def _check_absent(output: Path) -> None:
+    """Raise a ConfigError if the output exists already."""
     if output.exists():
         raise ConfigError(
             f"{output}: exists already; choose another folder as --output, or remove it"
         )
 
 
-def _read(source: str, revision: str | None) -> "list[ImportedModel]":
-    """Return the models of a path or of the Hub."""
+def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
+    """Return the models of a path, or the one that `source` names on the Hugging Face Hub.
+
+    A folder of Marian may hold several models, an ensemble.
+
+    Raises:
+        ConfigError: There is no such path, and `source` is no name of the Hub; or `revision` is
+            given for a path.
+        ExchangeError: The model cannot be downloaded, read or used.
+    """
     from nmt.exchange import hub, huggingface, marian
 
     path = Path(source)
@@ -99,21 +110,23 @@ def _read(source: str, revision: str | None) -> "list[ImportedModel]":
 
 
 def _with_languages(model: "ImportedModel", options: ImportOptions) -> "ImportedModel":
-    """Return the model with the languages of the options, of itself or of its name."""
+    """Return the model with its languages: those of the options, of itself, or in its name."""
     from nmt.exchange.huggingface_files import languages_in_name
 
-    named = languages_in_name(str(model.provenance["source"]))
-    given = (options.source_language, options.target_language)
-    found = (
-        wanted or (own if own != "und" else guess)
-        for wanted, own, guess in zip(given, model.languages, named, strict=True)
-    )
-    source, target = found
+    def choose(option: str | None, own: str, in_name: str) -> str:
+        if option:
+            return option
+        return own if own != "und" else in_name  # und: the model does not say
+
+    source_in_name, target_in_name = languages_in_name(str(model.provenance["source"]))
+    own_source, own_target = model.languages
+    source = choose(options.source_language, own_source, source_in_name)
+    target = choose(options.target_language, own_target, target_in_name)
     return replace(model, languages=(source, target))
 
 
-def _description(model: "ImportedModel") -> str:
-    """Return one line about an imported model."""
+def _describe(model: "ImportedModel") -> str:
+    """Return one line about an imported model: origin, languages, size and licence."""
     origin = model.provenance
     count = sum(weight.numel() for weight in model.weights.values())
     revision = f", revision {origin['revision']}" if "revision" in origin else ""

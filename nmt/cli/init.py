@@ -50,10 +50,13 @@ class InitOptions:
             ConfigError: Not exactly one text was named.
         """
         texts = self.texts or []
-        addresses = [] if self.hub is None else [f"hf:{self.hub}"]
-        addresses += [] if self.opus is None else [f"opus:{self.opus}"]
-        named = len(addresses) + (1 if texts else 0)
-        if named != 1 or len(texts) > 2:
+        addresses = []
+        if self.hub is not None:
+            addresses.append(f"hf:{self.hub}")
+        if self.opus is not None:
+            addresses.append(f"opus:{self.opus}")
+        named_texts = len(addresses) + (1 if texts else 0)  # two files are one text
+        if named_texts != 1 or len(texts) > 2:
             raise ConfigError(
                 "name one text: two aligned files, one file with both sides, a corpus of `nmt data "
                 f"list`, --hub or --opus; got {', '.join([*texts, *addresses]) or 'nothing'}"
@@ -66,16 +69,16 @@ class InitOptions:
             return TextPair(source=texts[0], target=texts[1])
         return TextPair(file=texts[0]) if Path(texts[0]).is_file() else texts[0]
 
-    def held_out(self) -> "dict[str, TextPair]":
-        """Return the given files of --validation and --test, by the name of their option."""
+    def held_out(self) -> "dict[str, list[TextPair]]":
+        """Return the texts of --validation and --test as {option: [text]}, without absent ones."""
         from nmt.config import TextPair
 
-        given = {"validation": self.validation, "test": self.test}
-        return {
-            name: TextPair(source=str(files[0]), target=str(files[1]))
-            for name, files in given.items()
-            if files
-        }
+        texts = {}
+        for name, files in (("validation", self.validation), ("test", self.test)):
+            if files:
+                source, target = files
+                texts[name] = [TextPair(source=str(source), target=str(target))]
+        return texts
 
 
 @with_option_groups
@@ -94,31 +97,25 @@ def init(options: InitOptions) -> None:
     from nmt.planning.first_recipe import choose_recipe, describe_recipe
 
     text, held_out = options.text(), options.held_out()
-    given_languages = parse_languages(options.languages)
+    languages = parse_languages(options.languages)
     folder = output.with_name(f"{output.stem}-text")  # for the sets that a text is split into
     missing = [name for name in ("validation", "test") if name not in held_out]
-    if isinstance(text, str):
-        profile, data = _look_at_corpus(text, given_languages, held_out)
+    if isinstance(text, str):  # a corpus, which has validation and test sets of its own
+        profile, data = _profile_corpus(text, languages, held_out)
     elif missing and folder.exists():
         raise ConfigError(
             f"{folder} exists, and the {' and '.join(missing)} lines would be split off "
             "into it; remove it, or choose another name with --output"
         )
     else:
-        profile, data = _look_at_files(text, given_languages, held_out, missing, folder)
-    lowercase = profile.source.lowercase and profile.target.lowercase
-    form = (", lower-case" if lowercase else "") + (", tokenised" if profile.tokenized else "")
-    log(
-        f"{profile.pairs:,} pairs, {data.source_language} ({profile.source.words:.0f} words a "
-        f"line) to {data.target_language} ({profile.target.words:.0f}){form}; "
-        "timing a few training steps on this machine"
-    )
+        profile, data = _profile_files(text, languages, held_out, missing, folder)
+    log(f"{_describe_text(profile, data)}; timing a few training steps on this machine")
     recipe = choose_recipe(profile, data, options.size, options.minutes)
     output.parent.mkdir(parents=True, exist_ok=True)
     if not isinstance(text, str) and missing:
         pairs = ParallelText(text, data.languages)
-        with new_folder(folder) as new:
-            counts = divide_text(pairs, profile.pairs, missing, new)
+        with new_folder(folder) as unfinished:
+            counts = divide_text(pairs, profile.pairs, missing, unfinished)
         sizes = ", ".join(f"{name} {count:,}" for name, count in counts.items())
         log(f"split into {folder}: {sizes} pairs")
     output.write_text(describe_recipe(recipe, f"nmt train --config {output}"), "utf-8")
@@ -127,41 +124,66 @@ def init(options: InitOptions) -> None:
     log(f"planned: {recipe.time.total / 60:.0f} minutes; train with: nmt train --config {output}")
 
 
-def _look_at_corpus(
-    name: str, given_languages: tuple[str, str] | None, held_out: "dict[str, TextPair]"
+def _describe_text(profile: "TextProfile", data: "DataConfig") -> str:
+    """Return the size, the languages with their words a line, and the form of a text."""
+    source, target = profile.source, profile.target
+    description = (
+        f"{profile.pairs:,} pairs, {data.source_language} ({source.words:.0f} words a line) to "
+        f"{data.target_language} ({target.words:.0f})"
+    )
+    if source.lowercase and target.lowercase:
+        description += ", lower-case"
+    if profile.tokenized:
+        description += ", tokenised"
+    return description
+
+
+def _profile_corpus(
+    name: str, languages: tuple[str, str] | None, held_out: "dict[str, list[TextPair]]"
 ) -> "tuple[TextProfile, DataConfig]":
-    """Download the corpus if it is not here; profile its training text and configure its use."""
+    """Download the corpus `name` if it is not here, and profile its training text.
+
+    Returns the profile, and a data section of the corpus with `held_out`, {split: texts}.
+    `languages` are those of --languages.
+    """
     from nmt.config import DataConfig
     from nmt.data.corpora.registry import find_corpus, resolve
     from nmt.planning.text_profile import profile_text
 
-    wanted = given_languages or (None, None)  # None: the corpus's first pair
-    source, target = find_corpus(name).pair_of(*wanted)
+    # None: the corpus's first pair of languages
+    source, target = find_corpus(name).pair_of(*(languages or (None, None)))
     data = DataConfig(corpus=name, source_language=source, target_language=target)
     data = data.model_copy(update=held_out)
     return profile_text(resolve(data, log).train[0], (source, target)), data
 
 
-def _look_at_files(
+def _profile_files(
     text: "TextPair",
     given_languages: tuple[str, str] | None,
-    held_out: "dict[str, TextPair]",
+    held_out: "dict[str, list[TextPair]]",
     missing: list[str],
     folder: Path,
 ) -> "tuple[TextProfile, DataConfig]":
-    """Profile the user's text; name files in `folder` for the `missing` sets, split off later."""
+    """Profile the user's text.
+
+    Returns the profile, and a data section with the text and `held_out`, {split: texts}. If sets
+    are `missing`, the training text and these sets are files in `folder`, which are written later.
+    `given_languages` are those of --languages.
+    """
     from nmt.config import CleaningConfig, DataConfig
     from nmt.data.corpora.splits import split_files
     from nmt.planning.text_profile import choose_languages, languages_from_file_names, profile_text
 
     profile = profile_text(text, given_languages or ("source", "target"))
     languages = choose_languages(given_languages, languages_from_file_names(text), profile)
-    split = split_files(folder, ["train", *missing], languages) if missing else {"train": text}
+    splits = split_files(folder, ["train", *missing], languages) if missing else {"train": text}
+    source_language, target_language = languages
     data = DataConfig(
-        source_language=languages[0],
-        target_language=languages[1],
-        train=[split.pop("train")],
+        source_language=source_language,
+        target_language=target_language,
+        train=[splits["train"]],
         tokenized=profile.tokenized,
         cleaning=CleaningConfig(duplicates=True, control_characters=True, max_length_ratio=4.0),
     )
-    return profile, data.model_copy(update=held_out | split)
+    split_off = {name: [splits[name]] for name in missing}
+    return profile, data.model_copy(update=held_out | split_off)

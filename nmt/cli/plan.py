@@ -24,5 +24,6 @@ def plan(
     config = recipe.load()
     from nmt.planning.plan import describe_plan, make_plan
 
-    made = make_plan(config, measure)
-    typer.echo(json.dumps(made.as_json()) if as_json else describe_plan(made))
+    recipe_plan = make_plan(config, measure)
+    text = json.dumps(recipe_plan.as_json()) if as_json else describe_plan(recipe_plan)
+    typer.echo(text)

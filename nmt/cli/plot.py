@@ -44,7 +44,7 @@ def schedule(recipe: RecipeOptions, output: OutputOption = None) -> None:
     """
     from nmt.report.plots import plot_schedule
 
-    stem = output or Path(f"{recipe.path.stem}-schedule")
+    stem = output or Path(f"{recipe.name}-schedule")
     print(*plot_schedule(recipe.load(), stem), sep="\n")
 
 
@@ -77,8 +77,8 @@ def attention(options: AttentionOptions) -> None:
     from nmt.run_directory import find_run
 
     run = load_run(options.model, torch.device("cpu"))
-    recorded = record_attention(run, options.sentence)
-    weights = attention_map(recorded, options.kind, options.layer, options.head)
+    record = record_attention(run, options.sentence)
+    weights = attention_map(record, options.kind, options.layer, options.head)
     if options.words:
         weights = merge_words(weights)
     stem = options.output or find_run(Path(options.model)).plots / f"attention-{options.kind}"

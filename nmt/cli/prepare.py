@@ -15,13 +15,17 @@ def prepare(recipe: RecipeOptions) -> None:
 
     result = prepared.prepare(config, log)
     counts, tokenizer = result.counts, result.tokenizer
-    source, target = f"{tokenizer.source.size:,}", f"{tokenizer.target.size:,}"
-    separate = f"{source} source entries, {target} target entries"
-    sizes = f"{source} entries, shared" if tokenizer.shared else separate
+    source_size, target_size = tokenizer.source.size, tokenizer.target.size
+    if tokenizer.shared:
+        sizes = f"{source_size:,} entries, shared"
+    else:
+        sizes = f"{source_size:,} source entries, {target_size:,} target entries"
     typer.echo(f"directory   {result.directory}")
     typer.echo(f"vocabulary  {config.tokenizer.kind}, {sizes}")
     typer.echo(f"pairs       {counts['kept']:,} of {counts['read']:,} kept")
     typer.echo(f"left out    {prepared.describe_dropped(counts)}")
+    if augmented := prepared.describe_augmented(counts):
+        typer.echo(f"augmented   {augmented}")
     typer.echo(
         f"tokens      {counts['source_tokens']:,} source, {counts['target_tokens']:,} target"
     )

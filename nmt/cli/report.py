@@ -46,8 +46,9 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
 
     run = find_run(Path(model))
     path = page.output or run.path / "report.html"
-    inputs = [run.config, run.metrics, run.environment]
-    check_output_is_no_input(path, [*inputs, *text_files(load_config(str(run.config)).data)])
+    run_files = [run.config, run.metrics, run.environment]
+    texts = text_files(load_config(str(run.config)).data)
+    check_output_is_no_input(path, [*run_files, *texts])
     report_options = ReportOptions(
         weights.checkpoint, page.test_set, max_sentences=page.sentences, sentences=page.sentence
     )
@@ -55,12 +56,12 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
         path.parent.mkdir(parents=True, exist_ok=True)
     with open_output(path) as sink, tqdm(unit=" lines", disable=None, leave=False) as bar:
 
-        def progress(more: int, total: int) -> None:
+        def progress(translated: int, total: int) -> None:
             bar.total = total
-            bar.update(more)
+            bar.update(translated)
 
-        log = partial(tqdm.write, file=sys.stderr)
+        log = partial(tqdm.write, file=sys.stderr)  # above the progress bar
         text = build_report(Path(model), report_options, pick_device(weights.device), log, progress)
         sink.write(text.encode("utf-8"))
-    if str(path) not in STDOUT:
+    if str(path) not in STDOUT:  # stdout has the page itself then
         typer.echo(path)

@@ -37,16 +37,16 @@ def shortlist(
                 f"{prepared.directory}: not the vocabulary that {run.path} was trained with; "
                 "put back the training text as it was then"
             )
-        lexicon = Lexicon(prepared.train, tokenizer.target.size)
+        lexicon = Lexicon(prepared.train, tokenizer.target.size)  # translation probabilities
         with tqdm(total=ITERATIONS, desc="IBM Model 1", unit="iteration") as bar:
             lexicon.learn(lambda _: bar.update())
-        learnt = Shortlist.learn(lexicon, prepared.train, tokenizer)
-        learnt.save(run.shortlist, tokenizer)
+        candidates = Shortlist.learn(lexicon, prepared.train, tokenizer)
+        candidates.save(run.shortlist, tokenizer)
     typer.echo(str(run.shortlist))
     validation = resolve(config.data, lambda line: None).validation
-    pairs = list(ParallelText(validation, config.data.languages))
+    pairs = [pair for text in validation for pair in ParallelText(text, config.data.languages)]
     sources = tokenizer.source.encode([pair.source for pair in pairs])
     targets = tokenizer.target.encode([pair.target for pair in pairs])
-    for count in (5, 10, 20, 50, 100):
-        share = learnt.first(count).coverage(sources, targets)
+    for count in (5, 10, 20, 50, 100):  # useful values of --shortlist
+        share = candidates.first(count).coverage(sources, targets)
         typer.echo(f"--shortlist {count:<4} {share:7.2%} of the validation set's tokens")

@@ -16,6 +16,7 @@ from nmt.cli.options.model import (
     SearchOptions,
     WeightsOptions,
     make_translator,
+    target_tag,
 )
 from nmt.cli.options.workers import WorkerOptions
 from nmt.data.text.remote_files import RemotePath, before_upload, check_service, upload
@@ -40,6 +41,9 @@ class MonolingualOptions:
     in the current one and uploaded at the end."""
     forward: Annotated[bool, typer.Option("--forward")] = False
     """The text is the source of the pairs. By default it is their target (back-translation)."""
+    to: Annotated[str | None, typer.Option(metavar="LANGUAGE")] = None
+    """The language to translate into, for a model of several: --to fr puts the tag >>fr<< before
+    each line."""
     noise: Annotated[bool, typer.Option("--noise")] = False
     """Leave out, replace and move some words of the translations (Edunov et al., 2018)."""
     held_out: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
@@ -53,11 +57,26 @@ class MonolingualOptions:
     def __post_init__(self) -> None:
         if self.keep < 1 and not self.reverse:
             raise ConfigError("--keep chooses by the scores of --reverse RUN; add it")
+        if self.to and self.reverse:
+            raise ConfigError(
+                "--reverse compares models of one pair of languages, and --to is for a model of "
+                "several; leave one of them out"
+            )
         if self.noise and self.forward:
             raise ConfigError(
                 "--noise is for sources that a model wrote; with --forward it writes targets, so "
                 "leave one of them out"
             )
+
+    def facts(self) -> dict[str, object]:
+        """Return what the pairs depend on; an interrupted folder is continued with the same."""
+        return {
+            "translations": "target" if self.forward else "source",
+            "to": self.to,
+            "noise": self.noise,
+            "reverse": self.reverse,
+            "keep": self.keep,
+        }
 
 
 @with_option_groups
@@ -86,15 +105,14 @@ def synthesize(
     inputs = lines.facts()
     translator = make_translator(model, compute, search, sampling.sampling())
     lines.held_out = HeldOutText(_held_out_sentences(translator, text.held_out or []))
-    first, second = translator.run.config.data.languages
-    languages = (first, second) if text.forward else (second, first)
+    tag = target_tag(text.to, translator.run.tokenizer)
+    read, written = translator.run.config.data.languages
+    written = text.to or written
+    languages = (read, written) if text.forward else (written, read)
     facts = {
         "languages": list(languages),
-        "translations": "target" if text.forward else "source",
+        **text.facts(),
         **translator_facts(translator, sampling),
-        "noise": text.noise,
-        "reverse": text.reverse,
-        "keep": text.keep,
         "held_out": lines.held_out.digest,
         "inputs": inputs,
     }
@@ -110,7 +128,7 @@ def synthesize(
                 progress_bar(text.text, " lines") as bar,
             ):
                 translator.searcher.prepare()
-                make_pairs(pipeline, lines, maker, folder, bar.update)
+                make_pairs(pipeline, lines, maker, folder, bar.update, tag)
             kept = folder.finish(text.keep, {"lines_held_out": lines.left_out})
             log(f"{folder.folder}: {kept:,} pairs, {'-'.join(languages)}{_left_out(lines)}")
         _upload(folder, text.output)
@@ -157,8 +175,8 @@ def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator
         splits = find_splits(data)
     except NmtError:  # an imported model has no text, and that of a run may be elsewhere
         return
-    for text in (splits.validation, splits.test) if splits else ():
-        if text and all(Path(path).is_file() for path in text.paths):
+    for text in splits.held_out if splits else ():
+        if all(Path(path).is_file() for path in text.paths):
             yield from (pair.source for pair in ParallelText(text, data.languages))
 
 

@@ -30,4 +30,4 @@ def train(
     config = recipe.read(f"training.device={device}") if device else recipe.read()
     from nmt.training.train import train as run_training
 
-    run_training(config, run_dir or Path("runs") / recipe.path.stem, log)
+    run_training(config, run_dir or Path("runs") / recipe.name, log)

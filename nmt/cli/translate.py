@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nmt.cli.lines.html_page import HtmlPage, check_options, translate_page
 from nmt.cli.lines.line_translation import OutputOptions, translate_lines
 from nmt.cli.lines.partial_output import check_inputs_remain, is_complete, open_window_output
-from nmt.cli.lines.streams import is_typed, log, open_lines
+from nmt.cli.lines.streams import is_typed, log, open_lines, open_output
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
     AllSearchOptions,
@@ -21,8 +22,9 @@ from nmt.cli.options.model import (
 from nmt.cli.options.workers import WorkerOptions
 
 if TYPE_CHECKING:
+    from nmt.data.text.protected_text import ProtectedText
     from nmt.translation.line import Terminology
-    from nmt.translation.translator import Translator
+    from nmt.translation.translator import TranslationRequest, Translator
 
 # options that --resume need not compare: they change no translation, or a digest stands for them
 NOT_COMPARED = {
@@ -61,6 +63,29 @@ class TerminologyOptions:
 
 
 @dataclass(frozen=True)
+class ProtectionOptions:
+    """Which parts of the text are not translated."""
+
+    protect: Annotated[bool, typer.Option("--protect")] = False
+    """Addresses of pages and of mail, placeholders such as {name}, {{x}}, ${v}, %s and %(name)s,
+    and HTML entities come out exactly as they are."""
+    protect_pattern: Annotated[list[str] | None, typer.Option(metavar="REGEX")] = None
+    """What this regular expression matches comes out exactly as it is; may be given several
+    times."""
+
+    def protected(self) -> "ProtectedText":
+        """Return the patterns of what is not translated.
+
+        Raises:
+            ConfigError: a pattern is no regular expression, or matches the empty string.
+        """
+        from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
+
+        usual = USUAL_PATTERNS if self.protect else ()
+        return ProtectedText([*usual, *(self.protect_pattern or ())])
+
+
+@dataclass(frozen=True)
 class JobOptions:
     """The text to translate, and where its translation goes."""
 
@@ -68,6 +93,8 @@ class JobOptions:
     """The text to translate; stdin by default."""
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None
     """The file to write; stdout by default."""
+    html: Annotated[bool, typer.Option("--html")] = False
+    """The text is an HTML page: what a reader sees is translated, everything else stays."""
     resume: Annotated[bool, typer.Option("--resume")] = False
     """Continue an output that was interrupted."""
 
@@ -80,23 +107,37 @@ def translate(
     sampling: SamplingOptions,
     options: OutputOptions,
     terms: TerminologyOptions,
+    protection: ProtectionOptions,
     compute: ComputeOptions,
     job: JobOptions,
     workers: WorkerOptions,
 ) -> None:
     """Translate text line by line; typed lines are translated at once, and Ctrl-D ends."""
     file, output = job.file, job.output
+    if job.html:
+        check_options(options, job.resume)
     check_inputs_remain(output, [file or Path("-"), terms.glossary, terms.forbid_file])
-    terminology = terms.terminology()
+    terminology, protected = terms.terminology(), protection.protected()
     if job.resume and is_complete(file, output):
         log(
             f"{output} is complete, so nothing is left to do; leave out --resume to translate it "
             "again"
         )
         return
-    with open_lines(file) as lines, open_window_output(file, output, job.resume) as sink:
+
+    def load() -> "tuple[Translator, TranslationRequest]":
         translator = make_translator(model, compute, search, sampling.sampling())
-        request = options.request(translator, terminology)
+        return translator, options.request(translator, terminology, protected)
+
+    if job.html:
+        page = HtmlPage.read(file)
+        translator, request = load()
+        processes = workers.choose_processes(translator.searcher.device_type)
+        with open_output(output) as file_out:
+            file_out.write(translate_page(page, translator, request, processes, options.to))
+        return
+    with open_lines(file) as lines, open_window_output(file, output, job.resume) as sink:
+        translator, request = load()
         with workers.pipeline(translator, request, is_typed(file)) as pipeline:
             translator.searcher.prepare()  # an error must come before `begin` empties the output
             done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))

@@ -24,15 +24,16 @@ def watch(
     from nmt.run_directory import find_run
 
     directory = find_run(run)
-    live = sys.stdout.isatty() and not once
+    is_live = sys.stdout.isatty() and not once
     height = 0  # lines of the last table
     while True:
         progress = read_progress(directory)
-        text = render_progress(progress, shutil.get_terminal_size().columns if live else 100)
+        width = shutil.get_terminal_size().columns if is_live else 100
+        table = render_progress(progress, width)
         # move the cursor to the first line of the last table, and clear from there
         clear = f"\x1b[{height}A\x1b[J" if height else ""
-        typer.echo(clear + text)
-        if not live or progress.finished:
+        typer.echo(clear + table)
+        if not is_live or progress.finished:
             return
-        height = text.count("\n") + 1
+        height = table.count("\n") + 1
         time.sleep(every)

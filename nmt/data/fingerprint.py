@@ -17,10 +17,18 @@ CONTENT_VERSION = 2
 """Increase this when a change of the code gives other ids for the same inputs and settings."""
 
 _LATER_RULES = (
-    *("copied", "numbers", "links", "language", "mojibake", "near_duplicates", "held_out_words"),
+    "copied",
+    "numbers",
+    "links",
+    "language",
+    "mojibake",
+    "near_duplicates",
+    "held_out_words",
 )
-"""rules that count only if they are turned on, so that older prepared data keep their names"""
-# A file changed more recently than this may change again within the same time stamp.
+"""keys of data.cleaning that are hashed only if they are not at their defaults: data that was
+prepared before a rule existed keeps its fingerprint"""
+# The hash of a file that changed within this time (2 s) is not cached: the file may change again
+# without a new time stamp, since some file systems count whole seconds.
 _UNSETTLED_NS = 2_000_000_000
 
 
@@ -36,18 +44,19 @@ def fingerprint(
 
     `directory`/hashes.json caches the hash of each file with its path, size and time stamp, so that
     an unchanged corpus is not read again. With `remember=False` hashes.json is not written.
-    `held_out` are the pairs that no training text may hold, if that is checked.
+    `held_out` are the validation and test pairs that cleaning removes from the training text; None
+    if it removes none.
 
     Raises:
         DataError: a file of `texts` cannot be read.
     """
     cache_file = directory / "hashes.json"
-    known = read_json_or_empty(cache_file)
+    hash_cache = read_json_or_empty(cache_file)
     inputs: dict[str, Any] = {
         "format": CONTENT_VERSION,
         "texts": [
             {
-                "files": [hash_file(Path(path), known) for path in text.paths],
+                "files": [hash_file(Path(path), hash_cache) for path in text.paths],
                 "fields": [text.source_field, text.target_field],
                 # the keys of records if `fields` names none
                 "languages": config.data.languages if text.file else None,
@@ -57,41 +66,48 @@ def fingerprint(
         ],
         "tokenizer": {
             **config.tokenizer.model_dump(exclude={"sampling", "model", "target_model"}),
-            "models": [hash_file(Path(path), known) for path in config.tokenizer.models],
+            "models": [hash_file(Path(path), hash_cache) for path in config.tokenizer.models],
         },
-        "cleaning": _cleaning(config),
+        "cleaning": _cleaning_settings(config),
     }
     if held_out:
         inputs["held_out"] = held_out.digest
+    if config.data.augmentation.total:
+        inputs["augmentation"] = [config.seed, config.data.augmentation.model_dump()]
     if remember:
         with contextlib.suppress(OSError):  # the directory may be read-only
             directory.mkdir(parents=True, exist_ok=True)
-            write_json(cache_file, known)
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
+            write_json(cache_file, hash_cache)
+    serialized = json.dumps(inputs, sort_keys=True).encode()
+    return hashlib.sha256(serialized).hexdigest()[:16]
 
 
-def hash_file(path: Path, known: dict[str, Any]) -> str:
-    """Return the suffix of a file, which decides how it is decompressed, and its SHA-256.
+def hash_file(path: Path, cache: dict[str, Any]) -> str:
+    """Return the suffix of a file, followed by its SHA-256 in hex.
 
-    `known` is the cache {path: [size, time stamp, hash]}; the file is added to it.
+    The suffix counts because it decides how the file is decompressed. `cache` maps each path to
+    [size, time stamp in ns, result]; the file is added to it.
+
+    Raises:
+        DataError: the file cannot be read.
     """
     with read_errors(path):
         stat = path.stat()
         key, state = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
-        if known.get(key, [])[:2] == state:
-            return str(known[key][2])
+        if cache.get(key, [])[:2] == state:
+            return str(cache[key][2])
         with open(path, "rb") as file:
-            digest = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()
+            result = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()
     if time.time_ns() - stat.st_mtime_ns > _UNSETTLED_NS:
-        known[key] = [*state, digest]
-    return digest
+        cache[key] = [*state, result]
+    return result
 
 
-def _cleaning(config: Config) -> dict[str, Any]:
-    """Return the settings of `data.cleaning` that shape the result."""
+def _cleaning_settings(config: Config) -> dict[str, Any]:
+    """Return the settings of `data.cleaning` that are hashed (see `_LATER_RULES`)."""
     settings, defaults = config.data.cleaning.model_dump(), CleaningConfig().model_dump()
     return {
         name: value
         for name, value in settings.items()
-        if name not in _LATER_RULES or (value != defaults[name])
+        if name not in _LATER_RULES or value != defaults[name]
     }

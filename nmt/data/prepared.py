@@ -6,21 +6,24 @@ is written beside its final name, flushed to disk and renamed: complete or absen
 """
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config import Config, DataConfig, TextPair, spell_tag
+from nmt.config import Config, TextPair, spell_tag
 from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.registry import Splits, find_splits, resolve
 from nmt.data.fingerprint import fingerprint
+from nmt.data.mixture import stages_of
+from nmt.data.text.augmentation import KINDS, Augmenter
 from nmt.data.text.cleaning import RULES, Cleaner, Counts, TextRules
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText, SentencePair
-from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.encoding import encode_blocks, processes_for
+from nmt.data.tokens.stages import Stage
 from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
@@ -44,11 +47,12 @@ class Prepared:
     """the name of the folder: equal fingerprints mean equal inputs, settings and contents"""
     tokenizer: Tokenizer
     train: TokenStore
-    corpus_weights: list[CorpusWeight]
-    """the number of pairs and the weight of each training text, in the order of `train`"""
+    stages: list[Stage]
+    """how often the pairs of each training text are learnt, and in which steps; the texts are in
+    the order of `train`"""
     counts: dict[str, Any]
     """numbers of pairs: `read`, `kept`, `kept_of_each_text`, `dropped` by reason, with `examples`;
-    `source_tokens` and `target_tokens` of the kept pairs, with EOS"""
+    `augmented` by kind; `source_tokens` and `target_tokens` of the kept pairs, with EOS"""
 
 
 def prepare(config: Config, log: Log) -> Prepared:
@@ -62,19 +66,19 @@ def prepare(config: Config, log: Log) -> Prepared:
         DataError: the text cannot be used as it is; no half-written folder is left.
     """
     splits = resolve(config.data, log)
-    for path in splits.validation.paths:  # before the training text, which takes long
-        if not Path(path).is_file():
+    for path in [path for text in splits.validation for path in text.paths]:
+        if not Path(path).is_file():  # checked first: reading the training text takes long
             raise DataError(f"{path}: no such file; check data.validation in the configuration")
     job = CleaningJob.of(config, splits)
-    Cleaner(job.rules[0])  # raises here, and not in a process that encodes
+    Cleaner(job.rules[0])  # an error of the settings is raised here, not in a worker process
     root = Path(config.data.directory) / "prepared"
     name = fingerprint(config, job.texts, root, job.held_out)
     directory = root / name
     if _read_manifest(directory) is None:
         with locked(root, name, log):
-            if _read_manifest(directory) is None:
+            if _read_manifest(directory) is None:  # no other process has made it meanwhile
                 _prepare_folder(config, job, directory, log)
-    return _open(directory, config.data, job.texts)
+    return _open(directory, config, job.texts)
 
 
 def find_prepared(config: Config) -> Prepared | None:
@@ -89,7 +93,7 @@ def find_prepared(config: Config) -> Prepared | None:
         return None
     job = CleaningJob.of(config, splits)
     directory = root / fingerprint(config, job.texts, root, job.held_out, remember=False)
-    return _open(directory, config.data, job.texts) if _read_manifest(directory) else None
+    return _open(directory, config, job.texts) if _read_manifest(directory) else None
 
 
 @dataclass(frozen=True)
@@ -98,30 +102,39 @@ class CleaningJob:
 
     texts: list[TextPair]
     rules: list[TextRules]
+    """the rules of each of `texts`"""
     held_out: HeldOutPairs | None
-    """the pairs that may not stand in the texts, if that is checked"""
+    """the validation and test pairs that are removed from the texts; None: none are"""
 
     @classmethod
     def of(cls, config: Config, splits: Splits) -> "CleaningJob":
-        """Read the validation and test set if they must be compared with the training text."""
+        """Return the job for a configuration; read its validation and test set if necessary.
+
+        Synthetic text is always compared with these sets, because a model may have made it from
+        their sentences; other text only if data.cleaning.held_out_words is set.
+
+        Raises:
+            DataError: the validation or test set cannot be read.
+        """
         data, held_out = config.data, None
-        words = data.cleaning.held_out_words
-        if words or data.synthetic:
-            sets = [text for text in (splits.validation, splits.test) if text is not None]
-            pairs = [pair for text in sets for pair in ParallelText(text, data.languages)]
-            held_out = HeldOutPairs(pairs, words)
+        run_length = data.cleaning.held_out_words
+        if run_length or data.synthetic:
+            texts = (ParallelText(text, data.languages) for text in splits.held_out)
+            held_out = HeldOutPairs([pair for text in texts for pair in text], run_length)
         rules = []
+        first_synthetic = len(splits.train) - len(data.synthetic)
         for number, text in enumerate(splits.train):
-            is_synthetic = number >= len(splits.train) - len(data.synthetic)
-            compared = held_out if words or is_synthetic else None
+            must_compare = run_length or number >= first_synthetic
+            removed = held_out if must_compare else None
             tags = tuple(spell_tag(tag) for tag in text.tags)
-            rules.append(TextRules(data.cleaning, data.languages, compared, tags))
+            augmenter = Augmenter(data.augmentation, f"{config.seed} {number}")
+            rules.append(TextRules(data.cleaning, data.languages, removed, tags, augmenter))
         return cls(splits.train, rules, held_out)
 
     @property
     def tags(self) -> list[str]:
-        """All tags of the texts, each once, as they are spelled."""
-        return list(dict.fromkeys(tag for each in self.rules for tag in each.tags))
+        """All tags of the texts, each once, spelled like `>>fr<<`."""
+        return list(dict.fromkeys(tag for text_rules in self.rules for tag in text_rules.tags))
 
 
 def read_counts(folder: Path) -> dict[str, Any]:
@@ -138,12 +151,17 @@ def read_counts(folder: Path) -> dict[str, Any]:
 
 
 def describe_dropped(counts: dict[str, Any]) -> str:
-    """Return a phrase from `Prepared.counts` on how many pairs each rule left out: "3 empty"."""
+    """Return how many pairs each rule left out, from `Prepared.counts`: "3 empty, 1 duplicate"."""
     dropped = counts["dropped"]
     phrases = [
         f"{dropped[reason]:,} {text}" for reason, text in RULES.items() if dropped.get(reason)
     ]
     return ", ".join(phrases) or "none left out"
+
+
+def describe_augmented(counts: dict[str, Any]) -> str:
+    """Return how many pairs augmentation changed, from `Prepared.counts`: "3 upper, 1 typos"."""
+    return ", ".join(f"{number:,} {kind}" for kind, number in counts.get("augmented", {}).items())
 
 
 def _read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -157,62 +175,35 @@ def _read_manifest(folder: Path) -> dict[str, Any] | None:
         check_format(
             manifest, FORMAT, folder, "set data.directory to another folder and prepare again"
         )
-        sizes = manifest["sizes"].items()
-        complete = all((folder / name).stat().st_size == size for name, size in sizes)
+        sizes = manifest["sizes"]
+        complete = all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return None
     return manifest if complete else None
 
 
-def _open(directory: Path, data: DataConfig, texts: Sequence[TextPair]) -> Prepared:
+def _open(directory: Path, config: Config, texts: Sequence[TextPair]) -> Prepared:
+    """Open a complete folder of prepared data; `texts` are the training texts it was made from."""
     counts = read_counts(directory)
-    weights = _corpus_weights(data, texts, counts["kept_of_each_text"])
     return Prepared(
         directory=directory,
         fingerprint=directory.name,
         tokenizer=Tokenizer.load(directory / "tokenizer"),
         train=TokenStore.open(directory),
-        corpus_weights=weights,
+        stages=stages_of(config, texts, counts["kept_of_each_text"]),
         counts=counts,
     )
 
 
-def _corpus_weights(
-    data: DataConfig, texts: Sequence[TextPair], kept_of_each_text: Sequence[int]
-) -> list[CorpusWeight]:
-    """Return how often the pairs of each text occur; the last texts are those of data.synthetic."""
-    given = len(texts) - len(data.synthetic)
-    weights = [
-        CorpusWeight(pairs, text.weight)
-        for pairs, text in zip(kept_of_each_text, texts, strict=True)
-    ]
-    weights[:given] = _flattened(weights[:given], data.temperature)
-    parallel = sum(each.pair_count * each.weight for each in weights[:given])
-    for i, synthetic in enumerate(data.synthetic, given):
-        pairs = weights[i].pair_count
-        if synthetic.ratio and parallel and pairs:
-            weights[i] = CorpusWeight(pairs, synthetic.ratio * parallel / pairs)
-    return weights
-
-
-def _flattened(weights: list[CorpusWeight], temperature: float) -> list[CorpusWeight]:
-    """Return weights by which text i has n_i^(1/T) of the pairs; all together stay as many.
-
-    n_i is the number of its pairs times its weight.
-    """
-    sizes = [each.pair_count * each.weight for each in weights]
-    if temperature == 1 or not any(sizes):
-        return weights
-    shares = [size ** (1 / temperature) for size in sizes]
-    scale = sum(sizes) / sum(shares)
-    return [
-        CorpusWeight(each.pair_count, scale * share / each.pair_count) if each.pair_count else each
-        for each, share in zip(weights, shares, strict=True)
-    ]
-
-
 def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log) -> None:
-    """Write the folder of prepared data; reads the texts to count, to learn and to encode."""
+    """Write the folder of prepared data, which then appears at once (see `new_folder`).
+
+    Reads the texts up to three times: to count the pairs, to learn the vocabulary, and to encode.
+
+    Raises:
+        ConfigError: an adopted vocabulary is of another kind, or lacks a tag.
+        DataError: a text cannot be read, or no pair is left.
+    """
     texts = [ParallelText(text, config.data.languages) for text in job.texts]
     with new_folder(directory) as folder:
         total = sum(len(block) for text in texts for block in text.blocks())
@@ -221,15 +212,16 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
             check_tags(tokenizer, job.tags, "data")
         else:
             log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
-            sample = _VocabularySample(texts, -(-total // _TOKENIZER_PAIRS), job.rules)
+            stride = -(-total // _TOKENIZER_PAIRS)  # rounded up
+            sample = _VocabularySample(texts, stride, job.rules)
             tokenizer = learn_vocabulary(sample, config.tokenizer, job.tags)
         tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
         counts = _write_ids(texts, tokenizer, job.rules, folder, processes_for(total))
         if counts["kept"] == 0:
-            named = ", ".join(path for text in job.texts for path in text.paths)
+            names = ", ".join(path for text in job.texts for path in text.paths)
             raise DataError(
-                f"{named}: all {total:,} training pairs are left out "
+                f"{names}: all {total:,} training pairs are left out "
                 f"({describe_dropped(counts)}); check the text and data.cleaning"
             )
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
@@ -239,20 +231,28 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
 
 @dataclass(frozen=True)
 class _VocabularySample:
-    """Every `stride`-th pair of all texts, if the cleaning rules of its text keep it."""
+    """The pairs from which the vocabulary is learnt; each iteration reads the texts again.
+
+    These are every `stride`-th pair of all texts, without those that the rules leave out, and
+    augmented as they will be learnt.
+    """
 
     texts: list[ParallelText]
     stride: int
     rules: list[TextRules]
 
     def __iter__(self) -> Iterator[SentencePair]:
-        skip = 0
+        first = 0  # the index in the block of its first pair of the sample
         for text, rules in zip(self.texts, self.rules, strict=True):
             cleaner = Cleaner(rules)
             for block in text.blocks():
-                pairs = block[skip :: self.stride].pairs(cleaner.decoding_errors)
-                skip = (skip - len(block)) % self.stride
-                yield from (pair for pair in pairs if cleaner.reason(pair) is None)
+                sampled = block[first :: self.stride]
+                first = (first - len(block)) % self.stride
+                pairs = sampled.pairs(cleaner.decoding_errors)
+                for pair, line in zip(pairs, sampled.numbers, strict=True):
+                    if cleaner.reason(pair) is None:
+                        augmented, _ = rules.augmenter(pair, line)
+                        yield augmented
 
 
 def _write_ids(
@@ -262,29 +262,34 @@ def _write_ids(
     directory: Path,
     processes: int,
 ) -> dict[str, Any]:
-    """Write the token store of the pairs that the rules keep, and return `Prepared.counts`."""
-    counts, kept_of_each_text = Counts(), list[int]()
+    """Write the token store of the pairs that the rules keep, and return `Prepared.counts`.
+
+    `directory` already holds the tokenizer, which each of `processes` loads.
+    """
+    counts, kept_of_each_text, augmented = Counts(), list[int](), Counter[str]()
     finder = DuplicateFinder(rules[0].cleaning)
     with (
         side_writer(directory, "source", tokenizer.source.size) as source,
         side_writer(directory, "target", tokenizer.target.size) as target,
     ):
         for text, rules_of_text in zip(texts, rules, strict=True):
-            before = counts.kept
+            kept_before = counts.kept
             blocks = encode_blocks(text.blocks(), directory / "tokenizer", rules_of_text, processes)
             with contextlib.closing(blocks):  # ends the processes before the folder is removed
                 for block, encoded in blocks:
-                    new = encoded.without_duplicates(block, finder)
-                    source.add(new.source)
-                    target.add(new.target)
-                    counts.add(new.counts)
-            kept_of_each_text.append(counts.kept - before)
+                    unique = encoded.without_duplicates(block, finder)
+                    source.add(unique.source)
+                    target.add(unique.target)
+                    counts.add(unique.counts)
+                    augmented.update(kind for kind in unique.changes if kind)
+            kept_of_each_text.append(counts.kept - kept_before)
     return {
         "read": counts.read,
         "kept": counts.kept,
         "kept_of_each_text": kept_of_each_text,
         "dropped": counts.dropped,
         "examples": counts.examples,
+        "augmented": {kind: augmented[kind] for kind in KINDS if augmented[kind]},
         "source_tokens": source.tokens,
         "target_tokens": target.tokens,
     }

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 
 from nmt.config import DataConfig
 from nmt.data.corpora.registry import find_splits, resolve
@@ -17,15 +17,15 @@ from nmt.errors import NmtError
 from nmt.evaluation.metrics import PLAIN, bleu, bleu_tokenizer, words_of
 from nmt.evaluation.test_sets import EvaluationSet
 
-LENGTH_GROUPS = 6
-FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000, 10_000)
-"""lowest frequency of each class of words"""
-LABELS = ("0", "1", "2-4", "5-9", "10-99", "100-999", "1,000-9,999", "10,000+")
-"""names of these classes, rarest first"""
+MAX_LENGTH_GROUPS = 6
+LOWEST_FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000, 10_000)
+"""lowest frequency of each class of words, rarest class first"""
+FREQUENCY_LABELS = ("0", "1", "2-4", "5-9", "10-99", "100-999", "1,000-9,999", "10,000+")
+"""labels of the same classes, in the same order"""
 Systems = Mapping[str, Sequence[str]]
 """the translations of a whole test set, by the name of the system that made them"""
-MOST_PAIRS = 1_000_000
-"""words are counted in the first so many pairs of the training text at most"""
+MAX_TRAINING_PAIRS = 1_000_000
+"""in a longer training text, words are counted in its first so many pairs only"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,80 +62,97 @@ def count_words(lines: Iterable[str], tokenize: str = PLAIN) -> Counter[str]:
 def bleu_by_length(systems: Systems, test_set: EvaluationSet) -> list[Row]:
     """Return the BLEU of each system on groups of sentences with references of similar length.
 
-    Length counts words. There are at most `LENGTH_GROUPS` groups of about equal size, short first.
+    Length counts words. The groups, at most `MAX_LENGTH_GROUPS`, are of about equal size, short
+    first.
     """
     lengths = [len(words_of(line, test_set.tokenizer)) for line in test_set.references]
-    ordered, count = sorted(lengths), LENGTH_GROUPS
-    starts = {ordered[len(ordered) * k // count] for k in range(count)} if ordered else ()
+    if not lengths:
+        return []
+    ascending = sorted(lengths)
+    group_starts = (len(lengths) * k // MAX_LENGTH_GROUPS for k in range(MAX_LENGTH_GROUPS))
+    # a set: groups that begin with the same length become one
+    shortest_lengths = {ascending[start] for start in group_starts}
     groups = {}  # indices of sentences by label
-    for low, end in pairwise([*sorted(starts), max(lengths, default=0) + 1]):
-        label = str(low) if end == low + 1 else f"{low}-{end - 1}"
-        groups[label] = [i for i, length in enumerate(lengths) if low <= length < end]
+    for shortest, next_shortest in pairwise([*sorted(shortest_lengths), ascending[-1] + 1]):
+        longest = next_shortest - 1
+        label = str(shortest) if shortest == longest else f"{shortest}-{longest}"
+        groups[label] = [i for i, length in enumerate(lengths) if shortest <= length <= longest]
     return _bleu_of_groups(groups, systems, test_set)
 
 
 def bleu_by_rarity(
     systems: Systems, test_set: EvaluationSet, frequencies: Mapping[str, int]
 ) -> list[Row]:
-    """Return the BLEU of each system on groups of sentences whose rarest words are equally rare.
+    """Return the BLEU of each system on groups of sentences, by the rarest word of the reference.
 
-    The words are those of the reference; `frequencies` says how often each occurs in some text.
-    A sentence with an empty reference is in no group; a group without sentences has no row.
+    There is a group for each frequency class; `frequencies` says how often a word occurs in some
+    text. A sentence with an empty reference is in no group; a group without sentences has no row.
     """
-    groups: dict[str, list[int]] = {label: [] for label in LABELS}
+    groups: dict[str, list[int]] = {label: [] for label in FREQUENCY_LABELS}
     for i, line in enumerate(test_set.references):
-        if words := words_of(line, test_set.tokenizer):
-            groups[_class_label(min(frequencies.get(word, 0) for word in words))].append(i)
+        words = words_of(line, test_set.tokenizer)
+        if words:
+            lowest_frequency = min(frequencies.get(word, 0) for word in words)
+            groups[_frequency_label(lowest_frequency)].append(i)
     return _bleu_of_groups(groups, systems, test_set)
 
 
 def word_f1_by_rarity(
     systems: Systems, test_set: EvaluationSet, frequencies: Mapping[str, int]
 ) -> list[Row]:
-    """Return each system's F1 score for the words of each frequency class, wherever they occur.
+    """Return each system's F1 score for the words of each frequency class, over all sentences.
 
     A word of a translation is correct at most as often as the sentence's reference has it.
-    `frequencies` decide a word's class. A row counts its words in the references; if 0, no row.
+    `frequencies` says how often a word occurs in some text. The size of a row is the number of its
+    words in the references; a class without any has no row.
     """
-    label_of = {f: _class_label(f) for f in {*frequencies.values(), 0}}
-    expected: Counter[str] = Counter()
-    correct: Counter[tuple[str, str]] = Counter()
-    translated: Counter[tuple[str, str]] = Counter()
-    for i, line in enumerate(test_set.references):
-        reference = Counter(words_of(line, test_set.tokenizer))
-        for word, count in reference.items():
-            expected[label_of[frequencies.get(word, 0)]] += count
-        for name, lines in systems.items():
-            for word, count in Counter(words_of(lines[i], test_set.tokenizer)).items():
-                group = name, label_of[frequencies.get(word, 0)]
-                translated[group] += count
-                correct[group] += min(count, reference[word])
+
+    def label_of(word: str) -> str:
+        return _frequency_label(frequencies.get(word, 0))
+
+    expected: Counter[str] = Counter()  # words of the references, by label
+    translated: Counter[tuple[str, str]] = Counter()  # words of translations, by system and label
+    correct: Counter[tuple[str, str]] = Counter()  # those of them that the reference has too
+    for i, reference in enumerate(test_set.references):
+        reference_words = Counter(words_of(reference, test_set.tokenizer))
+        for word, count in reference_words.items():
+            expected[label_of(word)] += count
+        for name, translations in systems.items():
+            for word, count in Counter(words_of(translations[i], test_set.tokenizer)).items():
+                key = name, label_of(word)
+                translated[key] += count
+                correct[key] += min(count, reference_words[word])
     rows = []
-    for label in filter(expected.__getitem__, LABELS):
-        counts = ((correct[n, label], expected[label] + translated[n, label]) for n in systems)
-        # F1 = 2 * correct / (expected + translated), in percent
-        rows.append(Row(label, expected[label], tuple(200 * c / total for c, total in counts)))
+    for label in FREQUENCY_LABELS:
+        if expected[label]:
+            scores = (  # F1 = 2 * correct / (expected + translated), in percent
+                200 * correct[name, label] / (expected[label] + translated[name, label])
+                for name in systems
+            )
+            rows.append(Row(label, expected[label], tuple(scores)))
     return rows
 
 
 def _bleu_of_groups(
     groups: Mapping[str, list[int]], systems: Systems, test_set: EvaluationSet
 ) -> list[Row]:
+    """Return a row for each group that is not empty; a group has the indices of its sentences."""
     rows = []
-    for label, group in groups.items():
-        if not group:
+    for label, indices in groups.items():
+        if not indices:
             continue
-        references = [test_set.references[i] for i in group]
-        scores = (
-            bleu([lines[i] for i in group], references, test_set.tokenizer, confidence=False).value
-            for lines in systems.values()
-        )
-        rows.append(Row(label, len(group), tuple(scores)))
+        references = [test_set.references[i] for i in indices]
+        scores = []
+        for translations in systems.values():
+            hypotheses = [translations[i] for i in indices]
+            score = bleu(hypotheses, references, test_set.tokenizer, confidence=False)
+            scores.append(score.value)
+        rows.append(Row(label, len(indices), tuple(scores)))
     return rows
 
 
-def _class_label(frequency: int) -> str:
-    return LABELS[bisect_right(FREQUENCIES, frequency) - 1]
+def _frequency_label(frequency: int) -> str:
+    return FREQUENCY_LABELS[bisect_right(LOWEST_FREQUENCIES, frequency) - 1]
 
 
 @dataclass(frozen=True)
@@ -148,23 +165,27 @@ class TrainingWords:
 
 
 def training_words(config: DataConfig) -> TrainingWords:
-    """Count the words in the target side of the first `MOST_PAIRS` training pairs.
+    """Count the words in the target side of the first `MAX_TRAINING_PAIRS` training pairs.
 
     A known corpus is downloaded if it is not on this machine.
 
     Raises:
         NmtError: The text cannot be read.
     """
-    texts = (ParallelText(text, config.languages) for text in resolve(config).train)
-    pairs = (pair for text in texts for block in text.blocks() for pair in block.pairs("replace"))
+    texts = [ParallelText(text, config.languages) for text in resolve(config).train]
+    blocks = chain.from_iterable(text.blocks() for text in texts)
+    # "replace": a damaged line must not end the count
+    pairs = (pair for block in blocks for pair in block.pairs("replace"))
     tokenize = bleu_tokenizer(config.target_language, config.tokenized)
     counts: Counter[str] = Counter()
     pair_count = 0
-    for pair in islice(pairs, MOST_PAIRS):
+    for pair in islice(pairs, MAX_TRAINING_PAIRS):
         pair_count += 1
         counts.update(words_of(pair.target, tokenize))
-    first = f"the first {pair_count:,} training pairs"
-    return TrainingWords(counts, first if pair_count == MOST_PAIRS else "the training text")
+    origin = "the training text"
+    if pair_count == MAX_TRAINING_PAIRS:
+        origin = f"the first {pair_count:,} training pairs"
+    return TrainingWords(counts, origin)
 
 
 def local_training_words(config: DataConfig) -> TrainingWords | None:
@@ -178,7 +199,7 @@ def local_training_words(config: DataConfig) -> TrainingWords | None:
 def breakdowns(
     systems: Systems, test_set: EvaluationSet, training_words: TrainingWords | None
 ) -> list[Breakdown]:
-    """Return three tables: BLEU by length, BLEU by rarest word, F-score of words by their rarity.
+    """Return three tables: BLEU by length, BLEU by rarest word, F1 score of words by their rarity.
 
     The frequency of a word is that in `training_words`; if they are None, in the references.
     """
@@ -187,13 +208,14 @@ def breakdowns(
     else:
         where = "the references"
         frequencies = count_words(test_set.references, test_set.tokenizer)
+    length_title = "BLEU by the length of the reference"
+    rarity_title = f"BLEU by how often the rarest word of the reference occurs in {where}"
+    f1_title = f"F-score of words by how often they occur in {where}"
     by_length = bleu_by_length(systems, test_set)
     by_rarity = bleu_by_rarity(systems, test_set, frequencies)
-    words = word_f1_by_rarity(systems, test_set, frequencies)
-    rarest_word = f"BLEU by how often the rarest word of the reference occurs in {where}"
-    each_word = f"F-score of words by how often they occur in {where}"
+    f1_scores = word_f1_by_rarity(systems, test_set, frequencies)
     return [
-        Breakdown("BLEU by the length of the reference", "words", "sentences", by_length),
-        Breakdown(rarest_word, "times", "sentences", by_rarity),
-        Breakdown(each_word, "times", "words", words),
+        Breakdown(length_title, grouped_by="words", counted="sentences", rows=by_length),
+        Breakdown(rarity_title, grouped_by="times", counted="sentences", rows=by_rarity),
+        Breakdown(f1_title, grouped_by="times", counted="words", rows=f1_scores),
     ]

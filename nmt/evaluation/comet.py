@@ -41,7 +41,8 @@ def comet(
 ) -> Score:
     """Return the COMET score of the whole text, times 100 to be in the range of other metrics.
 
-    `model` names a COMET model; None: the program's default. `gpus` 0: a CPU. Logs go to stderr.
+    `model` names a COMET model (None: the program's default). `gpus` is the number of GPUs to use;
+    0 computes on the CPU. What the program logs goes to stderr.
 
     Raises:
         NmtError: The program is not installed, or fails.
@@ -50,14 +51,18 @@ def comet(
     program = find_comet()
     if test_set.sources is None:
         raise DataError(f"COMET compares with the sources, and {test_set} has none; give them")
-    texts = (test_set.sources, translations, test_set.references)
+    texts = (
+        ("-s", "sources", test_set.sources),
+        ("-t", "translations", translations),
+        ("-r", "references", test_set.references),
+    )
+    command = [program]
     with tempfile.TemporaryDirectory(prefix="nmt-comet-") as folder:
-        files = [Path(folder, name) for name in ("sources", "translations", "references")]
-        for file, lines in zip(files, texts, strict=True):
+        for option, name, lines in texts:
+            file = Path(folder, name)
             # the program splits lines at carriage returns too
-            text = "".join(line.replace("\r", " ") + "\n" for line in lines)
-            file.write_text(text, "utf-8")
-        command = [program, "-s", str(files[0]), "-t", str(files[1]), "-r", str(files[2])]
+            file.write_text("".join(line.replace("\r", " ") + "\n" for line in lines), "utf-8")
+            command += [option, str(file)]
         command += ["--gpus", str(gpus), "--quiet"]
         command += ["--model", model] if model else []
         try:
@@ -71,10 +76,11 @@ def comet(
             f"{PROGRAM} failed with exit code {result.returncode}; its error message is above. It "
             "downloads its model when it first needs it: check the network"
         )
-    printed = result.stdout.decode("utf-8", errors="replace")
-    if not (scores := _SYSTEM_SCORE.findall(printed)):
-        last = printed.strip().split("\n")[-1]
+    output = result.stdout.decode("utf-8", errors="replace")
+    scores = _SYSTEM_SCORE.findall(output)
+    if not scores:
+        last_line = output.strip().split("\n")[-1]
         raise NmtError(
-            f"{PROGRAM} printed no score, but: {last[:200]!r}; run it by hand to see why"
+            f"{PROGRAM} printed no score, but: {last_line[:200]!r}; run it by hand to see why"
         )
     return Score("COMET × 100", 100 * float(scores[-1]), f"{PROGRAM}|model:{model or 'default'}")

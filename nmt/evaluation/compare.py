@@ -20,10 +20,12 @@ from nmt.evaluation.score_sheet import score_text
 from nmt.evaluation.test_sets import EvaluationSet
 
 RESAMPLES = {"bs": 1000, "ar": 10_000}
-"""resamples of each test: paired bootstrap (bs) and approximate randomisation (ar)"""
+"""number of resamples, by sacreBLEU's name of a test: paired bootstrap (bs) and approximate
+randomisation (ar)"""
 MAX_DRAWS = {"bs": 20_000_000, "ar": 40_000_000}
-"""the most resamples times sentences of each test; sacreBLEU holds several copies in memory"""
-LEVEL = 0.05
+"""limit on resamples times sentences, because sacreBLEU holds several copies in memory"""
+MIN_RESAMPLES = 100  # fewer give p-values in too large steps
+SIGNIFICANCE_LEVEL = 0.05
 """a difference is significant if its p-value is below this level"""
 
 
@@ -64,7 +66,7 @@ class Difference:
     bleu: float
     """BLEU of the second system minus BLEU of the first"""
     bootstrap: float
-    """p-value of the paired bootstrap: the probability that chance makes a difference as large"""
+    """p-value of the paired bootstrap: the probability that chance alone gives such a difference"""
     randomisation: float
     """p-value of approximate randomisation"""
     level: float
@@ -81,7 +83,8 @@ class Difference:
         if self.bleu == 0:
             return f"{self.first} and {self.second} score the same."
         better, worse = (self.second, self.first) if self.bleu > 0 else (self.first, self.second)
-        gap = f"{abs(self.bleu):.{1 if abs(self.bleu) >= 0.1 else 3}f} BLEU"
+        decimals = 1 if abs(self.bleu) >= 0.1 else 3
+        gap = f"{abs(self.bleu):.{decimals}f} BLEU"
         tests = (
             f"(paired bootstrap p = {self.bootstrap:.2g}, approximate randomisation "
             f"p = {self.randomisation:.2g})"
@@ -96,7 +99,7 @@ class Difference:
         return f"{better} is {gap} above {worse}, which may well be chance {tests}."
 
     def as_json(self) -> dict[str, object]:
-        """Return the difference and its verdict as values that JSON can hold."""
+        """Return the difference, and the sentence of `str()`, as values that JSON can hold."""
         return {
             "first": self.first,
             "second": self.second,
@@ -119,15 +122,19 @@ class Comparison:
     """one for each pair of systems"""
     breakdowns: list[Breakdown]
     examples: dict[str, list[ComparedSentence]]
-    """by label of a system: the sentences on which its lead over the others is largest"""
+    """the sentences on which a system is most above the mean of the others; the keys are labels"""
 
     def as_json(self) -> dict[str, object]:
         """Return the comparison as values that JSON can hold."""
         return {
             **self.test_set.as_json(),
             "systems": [
-                {"label": s.label, "name": s.name, "scores": [each.as_json() for each in s.scores]}
-                for s in self.systems
+                {
+                    "label": system.label,
+                    "name": system.name,
+                    "scores": [score.as_json() for score in system.scores],
+                }
+                for system in self.systems
             ],
             "differences": [difference.as_json() for difference in self.differences],
             "breakdowns": [asdict(breakdown) for breakdown in self.breakdowns],
@@ -144,7 +151,7 @@ def compare(
     training_words: TrainingWords | None = None,
     examples: int = 3,
 ) -> Comparison:
-    """Compare systems, each given as its name and its translations of the whole test set.
+    """Compare systems; `translations` has the name of each and its lines for the whole test set.
 
     The frequency of a word is that in `training_words`; if they are None, in the references.
     `examples` is the largest number of example sentences of each system.
@@ -175,44 +182,52 @@ def compare(
 def differences(systems: Systems, test_set: EvaluationSet) -> list[Difference]:
     """Return the difference in BLEU of every pair of systems, tested for significance.
 
-    `LEVEL` is divided by the number of pairs (Bonferroni): the more pairs are compared, the more
-    likely it is that at least one of them differs by chance.
+    `SIGNIFICANCE_LEVEL` is divided by the number of pairs (Bonferroni): the more pairs are
+    compared, the more likely it is that at least one of them differs by chance.
     """
     pairs = list(itertools.combinations(systems, 2))
-    level = LEVEL / max(1, len(pairs))
+    level = SIGNIFICANCE_LEVEL / max(1, len(pairs))
     return [_difference(systems, pair, test_set, level) for pair in pairs]
 
 
 def _difference(
     systems: Systems, pair: tuple[str, str], test_set: EvaluationSet, level: float
 ) -> Difference:
-    if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would find a difference
+    """Return the difference in BLEU of two systems, given by name, with the p-values of sacreBLEU.
+
+    Identical translations get p = 1: sacreBLEU would call their difference of 0 significant.
+    """
+    translations = [list(systems[name]) for name in pair]
+    if translations[0] == translations[1]:
         return Difference(*pair, bleu=0.0, bootstrap=1.0, randomisation=1.0, level=level)
     # There are 2^n ways to exchange n different translations. Two of them, none and all, always
     # leave a difference as large, and sacreBLEU does not count them: its p can be too small.
-    differing = sum(a != b for a, b in zip(systems[pair[0]], systems[pair[1]], strict=True))
-    smallest = min(1.0, 2.0 ** (1 - differing))
-    p_values = []
+    differing = sum(first != second for first, second in zip(*translations, strict=True))
+    lowest_p = min(1.0, 2.0 ** (1 - differing))
+    p_values = {}
     for test in ("bs", "ar"):
         # fewer resamples for a long text, but enough for a p-value below the level
         affordable = min(RESAMPLES[test], MAX_DRAWS[test] // len(test_set.references))
         _, results = PairedTest(
-            [(name, list(systems[name])) for name in pair],
+            list(zip(pair, translations, strict=True)),
             {"BLEU": bleu_metric(test_set.tokenizer).corpus},
             [test_set.references],
             test_type=test,
-            n_samples=max(100, affordable, math.ceil(2 / level)),
+            n_samples=max(MIN_RESAMPLES, affordable, math.ceil(2 / level)),
         )()
         first, second = (result for result in results["BLEU"] if not isinstance(result, str))
-        p_values.append(max(smallest, float(second.p_value or 0.0)))
-    bootstrap, randomisation = p_values
-    return Difference(*pair, float(second.score - first.score), bootstrap, randomisation, level)
+        p_values[test] = max(lowest_p, float(second.p_value or 0.0))
+    bleu = float(second.score - first.score)
+    return Difference(*pair, bleu, p_values["bs"], p_values["ar"], level)
 
 
 def _examples(
     systems: Mapping[str, list[str]], test_set: EvaluationSet, count: int
 ) -> dict[str, list[ComparedSentence]]:
-    """Return for each system the sentences where its chrF++ is most above the others' mean."""
+    """Return up to `count` sentences of each system, where its chrF++ is most above the others'.
+
+    The others' chrF++ is their mean. The keys of `systems` and of the result are labels.
+    """
     metric = chrf_metric(word_order=2)
     scores = {
         label: metric.score_sentences(lines, test_set.references)
@@ -229,11 +244,11 @@ def _examples(
         )
 
     examples = {}
-    for label in systems:
-        others = [scores[other] for other in systems if other != label]
-        leads = [
-            own - sum(rest) / len(rest) for own, *rest in zip(scores[label], *others, strict=True)
-        ]
-        best = sorted(range(len(leads)), key=lambda i: -leads[i])[:count]
-        examples[label] = [compared_sentence(i) for i in best if leads[i] > 0]
+    for label, own_scores in scores.items():
+        leads = []  # for each sentence: the system's score minus the mean score of the others
+        for i, own_score in enumerate(own_scores):
+            other_scores = [scores[other][i] for other in systems if other != label]
+            leads.append(own_score - sum(other_scores) / len(other_scores))
+        largest_first = sorted(range(len(leads)), key=lambda i: -leads[i])
+        examples[label] = [compared_sentence(i) for i in largest_first[:count] if leads[i] > 0]
     return examples

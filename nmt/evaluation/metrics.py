@@ -30,8 +30,9 @@ METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF"}
 PLAIN, ALREADY_TOKENIZED = "13a", "none"
 """names of sacreBLEU's tokenizers for plain text and for text whose tokens spaces separate"""
 RESAMPLES = 1000
+"""number of resamples by which the bootstrap estimates an interval"""
 MAX_DRAWN_NUMBERS = 200_000_000
-"""sacreBLEU holds the statistics of all resamples in memory at once; this many take 0.8 GB"""
+"""limit on the numbers in all resamples, which sacreBLEU holds in memory at once; 0.8 GB"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of sacreBLEU, with the name that it has in tables."""
+    """A metric of sacreBLEU: how it scores a text or a sentence, and its name in tables."""
 
     name: str
     corpus: BLEU | CHRF | TER
@@ -84,7 +85,7 @@ class Metric:
     sentence: BLEU | CHRF | TER
     """its `sentence_score` scores a single sentence"""
     statistics: int
-    """how many numbers sacreBLEU stores for each sentence of a resample"""
+    """how many numbers sacreBLEU stores for each sentence of a resample, such as n-gram counts"""
     highest: float = 100.0
     """highest possible score"""
 
@@ -113,8 +114,10 @@ class Metric:
     def score_sentences(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
         """Return the score of each hypothesis by itself, in order."""
         _check_line_counts(hypotheses, references, self.name)
-        pairs = zip(hypotheses, references, strict=True)
-        return [float(self.sentence.sentence_score(text, [other]).score) for text, other in pairs]
+        return [
+            float(self.sentence.sentence_score(hypothesis, [reference]).score)
+            for hypothesis, reference in zip(hypotheses, references, strict=True)
+        ]
 
 
 def bleu_metric(tokenize: str = PLAIN) -> Metric:
@@ -158,11 +161,14 @@ def ter_metric() -> Metric:
 
 
 def _with_float_scores(metric: CHRF | TER) -> CHRF | TER:
-    """Make a metric return Python floats: sacreBLEU 2.6 mixes in NumPy's, cannot average both."""
-    compute = metric._compute_score_from_stats
+    """Change a metric so that its scores are Python floats, and return it.
+
+    sacreBLEU 2.6 returns some scores as NumPy floats, and its bootstrap cannot average a mixture.
+    """
+    original = metric._compute_score_from_stats
 
     def compute_float(stats: list[Any]) -> Any:
-        result = compute(stats)
+        result = original(stats)
         result.score = float(result.score)
         return result
 
@@ -180,12 +186,12 @@ def bleu(
     return bleu_metric(tokenize).score(hypotheses, references, confidence)
 
 
-def _check_line_counts(hypotheses: Sequence[str], references: Sequence[str], name: str) -> None:
-    """Raise a DataError unless there are sentences, each with a reference; `name`: the metric's."""
+def _check_line_counts(hypotheses: Sequence[str], references: Sequence[str], metric: str) -> None:
+    """Raise a DataError unless there are sentences, each with a reference; it names `metric`."""
     if len(hypotheses) != len(references):
         raise DataError(
             f"{len(hypotheses)} translations but {len(references)} references; "
-            f"{name} needs one reference for each"
+            f"{metric} needs one reference for each"
         )
     if not hypotheses:
         raise DataError("no translations to score; expected at least one sentence")
@@ -194,8 +200,9 @@ def _check_line_counts(hypotheses: Sequence[str], references: Sequence[str], nam
 def bleu_tokenizer(language: str, tokenized: bool = False) -> str:
     """Return the name of sacreBLEU's tokenizer for a target language; `none` if `tokenized`.
 
-    The default, 13a, does not divide a text without spaces. So Japanese is divided into words if
-    sacreBLEU's extra `ja` is installed, and Chinese and all others without spaces into characters.
+    The default, 13a, cannot find words in a text without spaces. So Japanese is divided into words
+    by MeCab, if sacreBLEU's extra `ja` is installed. The other languages without spaces are divided
+    into characters, and so is Japanese without that extra.
     """
     if tokenized:
         return ALREADY_TOKENIZED
@@ -230,14 +237,15 @@ def sentence_chrf(translation: str, reference: str) -> float:
 def sentence_utilities(name: str, texts: Sequence[str], tokenize: str = PLAIN) -> list[list[float]]:
     """Return the score of each text against each: row i, column j has text j as the reference.
 
-    `name` is chrf or bleu (BLEU of single sentences), 0 to 100. n texts take n^2 comparisons; the
-    n-grams of a reference are counted once. Minimum Bayes risk decoding uses these scores.
+    `name` is chrf or bleu (BLEU of single sentences); scores are 0 to 100. n texts take n^2
+    comparisons. Minimum Bayes risk decoding uses these scores.
     """
     build: Callable[..., BLEU | CHRF] = CHRF
     if name == "bleu":
         build = functools.partial(BLEU, tokenize=tokenize, force=True, effective_order=True)
     columns = []
-    for text in texts:
-        metric = build(references=[[text]])
-        columns.append([float(metric.corpus_score([x], references=None).score) for x in texts])
+    for reference in texts:
+        metric = build(references=[[reference]])  # counts the n-grams of the reference once for all
+        results = [metric.corpus_score([hypothesis], references=None) for hypothesis in texts]
+        columns.append([float(result.score) for result in results])
     return [list(row) for row in zip(*columns, strict=True)]

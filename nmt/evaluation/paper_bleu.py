@@ -34,9 +34,10 @@ _HYPHENATED = re.compile(r"(\S)-(\S)")
 
 
 def has_paper_bleu(languages: tuple[str, str]) -> bool:
-    """Return whether `languages[1]`, the target, has spaces between words; Moses needs them."""
+    """Return whether Moses can tokenise the target language: it needs spaces between words."""
+    _, target = language_codes(languages)
     # the spaces of Korean separate phrases, not words
-    return language_code(languages[1]) not in UNSPACED | {"ko"}
+    return target not in UNSPACED | {"ko"}
 
 
 def language_codes(languages: tuple[str, str]) -> tuple[str, str]:
@@ -68,7 +69,10 @@ def paper_bleu(
 
 
 def moses_tokenizer(languages: tuple[str, str]) -> tuple[Callable[[str], str], str]:
-    """Return a function that tokenises a line of `languages[1]`, and its name in signatures."""
+    """Return a function that tokenises a line of the target language, and its name in signatures.
+
+    `languages` are the codes of source and target; both decide, as the top of this file says.
+    """
     import sacremoses
 
     moses = sacremoses.MosesTokenizer(languages[1])
@@ -77,16 +81,16 @@ def moses_tokenizer(languages: tuple[str, str]) -> tuple[Callable[[str], str], s
     def tokenize(line: str) -> str:
         return str(moses.tokenize(line, return_str=True))
 
-    def german(line: str) -> str:
-        quotes = _SINGLE_QUOTES.sub("'", _DOUBLE_QUOTES.sub('"', line))
-        return _HYPHENATED.sub(r"\1 ##AT##-##AT## \2", tokenize(quotes))
+    def tokenize_german(line: str) -> str:
+        plain_quotes = _SINGLE_QUOTES.sub("'", _DOUBLE_QUOTES.sub('"', line))
+        return _HYPHENATED.sub(r"\1 ##AT##-##AT## \2", tokenize(plain_quotes))
 
-    def french(line: str) -> str:
+    def tokenize_french(line: str) -> str:
         line = line.replace("’", "'")
         return str(moses.tokenize(line, aggressive_dash_splits=True, return_str=True))
 
     if languages == ("en", "de"):
-        return german, f"{version}-de-quotes-ATAT"
+        return tokenize_german, f"{version}-de-quotes-ATAT"
     if languages == ("en", "fr"):
-        return french, f"{version}-fr-a"
+        return tokenize_french, f"{version}-fr-a"
     return tokenize, f"{version}-{languages[1]}"

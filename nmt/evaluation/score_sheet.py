@@ -32,13 +32,13 @@ class ScoreSheet:
 
     def __str__(self) -> str:
         width = max(len(score.name) for score in self.scores)
-        lines = [f"{'':{width}}   score"]
+        head = f"{'':{width}}   score"
         if any(score.confidence for score in self.scores):
-            lines = [f"{lines[0]}   95 % interval"]
-        lines += [_row(score, width) for score in self.scores]
+            head += "   95 % interval"
+        rows = (_row(score, width) for score in self.scores)
         remarks = (textwrap.fill(remark, WIDTH) for remark in self.remarks)
         signatures = (f"{score.name:{width}}  {score.signature}" for score in self.scores)
-        return "\n".join([*lines, "", *remarks, "", *signatures])
+        return "\n".join([head, *rows, "", *remarks, "", *signatures])
 
     def as_json(self) -> dict[str, object]:
         """Return values for JSON: the fields of the first score, and all scores under `scores`."""
@@ -49,8 +49,8 @@ class ScoreSheet:
         }
 
 
-def _row(score: Score, width: int) -> str:
-    row = f"{score.name:{width}}  {score.value:6.2f}"
+def _row(score: Score, name_width: int) -> str:
+    row = f"{score.name:{name_width}}  {score.value:6.2f}"
     if interval := score.confidence:
         row += f"   {interval.low:.2f} to {interval.high:.2f} (± {interval.half_width:.2f})"
     return row
@@ -59,7 +59,7 @@ def _row(score: Score, width: int) -> str:
 def sheet_metrics(test_set: EvaluationSet, ter: bool = False) -> list[Metric]:
     """Return the metrics of a score sheet in the order of its rows: BLEU, chrF++, TER if `ter`.
 
-    The paper's BLEU is not among them: `paper_bleu` also tokenises the text.
+    The paper's BLEU is not among them: it is no metric of sacreBLEU, and `paper_bleu` computes it.
     """
     metrics = [bleu_metric(test_set.tokenizer), chrf_metric(word_order=2)]
     return [*metrics, ter_metric()] if ter else metrics
@@ -70,8 +70,8 @@ def score_text(
 ) -> list[Score]:
     """Return the BLEU and chrF++ of a text, and its TER if `ter`, in this order.
 
-    With `confidence` each has a 95 % interval. If spaces separate the tokens of the test
-    set, the names of the scores begin with "tokenised".
+    With `confidence` each has a 95 % interval. If the test set is tokenised, the names of the
+    scores begin with "tokenised".
 
     Raises:
         DataError: There are no sentences, or the numbers of hypotheses and references differ.
@@ -108,7 +108,10 @@ def score_sheet(
 
 
 def _paper_remark(name: str, official_name: str, languages: tuple[str, str]) -> str:
-    """Say what the paper's BLEU is and which figure of the paper it compares with."""
+    """Return a sentence: which figure of the paper the score `name` of `paper_bleu` compares with.
+
+    `official_name` is sacreBLEU's name of the test set; empty if it is not one of sacreBLEU's.
+    """
     if name != "paper BLEU":
         return (
             f"{name} counts the tokens of tokenizer.perl, as older papers do; the paper has no "
@@ -116,10 +119,12 @@ def _paper_remark(name: str, official_name: str, languages: tuple[str, str]) -> 
         )
     if published := PUBLISHED.get((official_name, *language_codes(languages))):
         return f"{name} compares with the paper's {published}, and not with figures of sacreBLEU."
-    this = f"this is {official_name}" if official_name else "this text is not recognised as it"
+    which_text = "this text is not recognised as it"
+    if official_name:
+        which_text = f"this is {official_name}"
     return (
         f"{name} is measured as the paper measured newstest2014 and compares with its figures on "
-        f"that set alone, unchanged; {this}."
+        f"that set alone, unchanged; {which_text}."
     )
 
 
@@ -131,8 +136,9 @@ def per_sentence_scores(
     Raises:
         DataError: There are no sentences, or the numbers of hypotheses and references differ.
     """
-    metrics = sheet_metrics(test_set, ter)
-    names = [metric.name for metric in metrics]
-    columns = [metric.score_sentences(hypotheses, test_set.references) for metric in metrics]
-    rows = zip(*columns, strict=True)
-    return [dict(zip(names, (round(score, 2) for score in row), strict=True)) for row in rows]
+    sentences: list[dict[str, float]] = [{} for _ in hypotheses]
+    for metric in sheet_metrics(test_set, ter):
+        scores = metric.score_sentences(hypotheses, test_set.references)
+        for sentence, score in zip(sentences, scores, strict=True):
+            sentence[metric.name] = round(score, 2)
+    return sentences

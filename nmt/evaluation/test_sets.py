@@ -3,12 +3,13 @@
 import difflib
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.config import DataConfig
+from nmt.data.corpora.listing import Listing
 from nmt.data.corpora.registry import resolve
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 OWN_SETS = ("validation", "test")
 """names of the sets in the configuration of a run"""
 PAPER_PAIRS = ("en-de", "de-en", "en-fr", "fr-en")
+"""the languages of the paper in both directions, for which `PAPER_SIZES` holds"""
 PAPER_SIZES = {"wmt13": 3000, "wmt14/full": 3003}
 """number of sentences in the sets of the paper, by sacreBLEU's name"""
 FINGERPRINTS = {
@@ -67,8 +69,9 @@ class EvaluationSet:
 
     def __str__(self) -> str:
         name = f"the run's {self.name} set" if self.name in OWN_SETS else self.name
-        known = self.official_name
-        return f"{name} ({known})" if known and known != name else name
+        if self.official_name and self.official_name != name:
+            return f"{name} ({self.official_name})"
+        return name
 
 
 def set_of_pairs(
@@ -77,7 +80,7 @@ def set_of_pairs(
     languages: tuple[str, str] | None,
     tokenized: bool = False,
 ) -> EvaluationSet:
-    """Build a test set from pairs; a set of the paper is recognised by its references."""
+    """Build a test set with sources from pairs, otherwise as `set_of_references` does."""
     pairs = list(pairs)
     test_set = set_of_references(name, [pair.target for pair in pairs], languages, tokenized)
     return replace(test_set, sources=[pair.source for pair in pairs])
@@ -95,11 +98,12 @@ def set_of_references(
     (countries are ignored) it is not recognised: newstest2013 has the same German references for
     English-German and for French-German. `tokenized`: the references are tokenised already.
     """
-    official_name, *codes = FINGERPRINTS.get(hash_references(references), ("",))
-    if codes and (languages is None or language_codes(languages) == tuple(codes)):
-        languages = (codes[0], codes[1])
-    else:
-        official_name = ""
+    official_name = ""
+    recognised = FINGERPRINTS.get(hash_references(references))
+    if recognised:
+        known_name, source, target = recognised
+        if languages is None or language_codes(languages) == (source, target):
+            official_name, languages = known_name, (source, target)
     return EvaluationSet(name, references, None, languages, official_name, tokenized)
 
 
@@ -123,53 +127,84 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     from sacrebleu.dataset import DATASETS
     from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
 
-    known = {"newstest2014": "wmt14/full"}.get(name, re.sub(r"^newstest20(?=\d\d$)", "wmt", name))
-    if known not in DATASETS:
-        near = difflib.get_close_matches(name, DATASETS, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else "known are wmt13, wmt14/full and others"
-        raise ConfigError(f"sacreBLEU has no test set '{name}'; {hint} (see `sacrebleu --list`)")
+    official_name = _official_name(name, DATASETS)
     languages = language_codes(languages)
-    pair, pairs = "-".join(languages), DATASETS[known].langpairs
+    pair, pairs = "-".join(languages), DATASETS[official_name].langpairs
     if pair not in pairs:
         raise ConfigError(f"test set '{name}' has no {pair}; it has {', '.join(sorted(pairs))}")
-    folder = Path(SACREBLEU_DIR, known)
+    folder = Path(SACREBLEU_DIR, official_name)
     try:
-        files = get_source_file(known, pair), get_reference_files(known, pair)[0]
-        source, target = (list(read_lines(Path(file))) for file in files)
+        sources = list(read_lines(Path(get_source_file(official_name, pair))))
+        references = list(read_lines(Path(get_reference_files(official_name, pair)[0])))
     except NmtError:
         raise
     except (Exception, SystemExit) as error:  # sacreBLEU exits if a checksum is wrong
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataError(
-            f"test set '{known}' cannot be loaded by sacreBLEU: {reason}; check the network, "
-            f"delete {folder} and try again, or give the files with --source and --reference"
+            f"test set '{official_name}' cannot be loaded by sacreBLEU: {reason}; check the "
+            f"network, delete {folder} and try again, or give the files with --source and "
+            "--reference"
         ) from error
-    size = PAPER_SIZES.get(known) if pair in PAPER_PAIRS else None
-    if len(source) != len(target) or not source or size not in (None, len(source)):
+    size = PAPER_SIZES.get(official_name) if pair in PAPER_PAIRS else None
+    if not sources or len(sources) != len(references) or size not in (None, len(sources)):
         expected = f"{size} of each" if size else "as many and at least one"
         raise DataError(
-            f"{folder}: {len(source)} sentences and {len(target)} references of {pair}, expected "
-            f"{expected}; it was downloaded in part: delete it and try again"
+            f"{folder}: {len(sources)} sentences and {len(references)} references of {pair}, "
+            f"expected {expected}; it was downloaded in part: delete it and try again"
         )
-    return EvaluationSet(name, target, source, languages, known)
+    return EvaluationSet(name, references, sources, languages, official_name)
+
+
+def _official_name(name: str, official_names: Collection[str]) -> str:
+    """Return sacreBLEU's name of a test set; raise a ConfigError if it has no such set."""
+    official_name = re.sub(r"^newstest20(?=\d\d$)", "wmt", name)
+    if name == "newstest2014":  # sacreBLEU's wmt14 has fewer sentences than the paper's set
+        official_name = "wmt14/full"
+    if official_name in official_names:
+        return official_name
+    similar = difflib.get_close_matches(name, official_names, n=1)
+    hint = f"did you mean '{similar[0]}'?" if similar else "known are wmt13, wmt14/full and others"
+    raise ConfigError(f"sacreBLEU has no test set '{name}'; {hint} (see `sacrebleu --list`)")
+
+
+def list_official_sets(languages: tuple[str, str]) -> list[Listing]:
+    """Return the sets of sacreBLEU from the first language into the second, without a download."""
+    from sacrebleu.dataset import DATASETS
+
+    pair = "-".join(language_codes(languages))
+    uses = {"train": "training", "dev": "validation", "valid": "validation"}
+    listings = []
+    for name, dataset in DATASETS.items():
+        part = re.search(r"/(train|dev|valid)", name)
+        if pair in dataset.langpairs:
+            listings.append(Listing(name, "sacreBLEU", use=uses[part[1]] if part else "test"))
+    return listings
 
 
 def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Iterator[SentencePair]:
     """Return the pairs of the "validation" or "test" set that a configuration names, tagged.
 
-    A known corpus is downloaded if it is not on this machine; `log` is called with messages.
+    `name` may also be that of one text of the test or validation set. A known corpus is downloaded
+    if it is not on this machine; `log` is called with messages.
 
     Raises:
         ConfigError: The configuration names no such set.
     """
     splits = resolve(config, log)
-    pair = splits.validation if name == "validation" else splits.test
-    if pair is None:
+    texts = {"validation": splits.validation, "test": splits.test}.get(name)
+    if texts is None:
+        texts = [text for text in (*splits.test, *splits.validation) if text.name == name][:1]
+    if not texts:
         raise ConfigError(
             f"the run's configuration names no {name} set; give --source and --reference, "
             "or score --test-set validation"
         )
-    return ParallelText(pair, config.languages).tagged()
+    return (pair for text in texts for pair in ParallelText(text, config.languages).tagged())
+
+
+def own_sets(config: DataConfig) -> tuple[str, ...]:
+    """Return the names that `find_split` knows: of the sets, and of their texts with a name."""
+    return *OWN_SETS, *(text.name for text in (*config.test, *config.validation) if text.name)
 
 
 def translate_test_set(

@@ -17,16 +17,16 @@ SUBWORD_MARKS = {
 
 `##AT##` (a hyphen in the tokens of the paper), "## Title" and "#word" are not such marks.
 """
-# a full stop or comma after a word and perhaps a space, which plain text rarely has there
+# a full stop or comma after a word; the group is the space between them, empty in plain text
 _PUNCTUATION = re.compile(r"\w(\s?)[.,](?=\s|$)")
-_OR_SKIP = "or score it without changes by --no-text-checks"
+_OR_SKIP = "or score it without changes by --no-text-checks"  # the end of several messages
 # what tokenizer.perl of Moses writes for quotation marks, brackets and hyphens
 _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);| @-@ ")
 
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """Signs that a text is tokenised or cut into subword pieces: its score would mislead."""
+    """Signs that a text is tokenised or in subword pieces, so that its score would mislead."""
 
     subword_mark: str
     """the mark of subword pieces if more than 5 % of the lines contain one, else empty"""
@@ -41,16 +41,22 @@ class TextForm:
 def detect_text_form(lines: Sequence[str]) -> TextForm:
     """Find signs that a text is in subword pieces, or tokenised such as `"Hello ," he said .`."""
 
-    def count(pattern: re.Pattern[str]) -> int:
+    def lines_with(pattern: re.Pattern[str]) -> int:
         return sum(pattern.search(line) is not None for line in lines)
 
-    marks = (mark for mark in SUBWORD_MARKS if count(SUBWORD_MARKS[mark]) > 0.05 * len(lines))
-    # the white space before each full stop or comma, an empty string if there is none
+    marks = (
+        mark for mark, pattern in SUBWORD_MARKS.items() if lines_with(pattern) > 0.05 * len(lines)
+    )
+    # an item for each full stop or comma: the space before it, an empty string if there is none
     spaces = [space for line in lines for space in _PUNCTUATION.findall(line)]
-    apart = sum(map(bool, spaces))
-    tokenized = None if len(spaces) < 2 else apart * 2 > len(spaces)
-    evidence = f"{apart} of {len(spaces)} full stops and commas stand apart"
-    return TextForm(next(marks, ""), tokenized, escapes=count(_ESCAPE), evidence=evidence)
+    apart = sum(space != "" for space in spaces)
+    tokenized = None if len(spaces) < 2 else apart > len(spaces) / 2
+    return TextForm(
+        subword_mark=next(marks, ""),
+        tokenized=tokenized,
+        escapes=lines_with(_ESCAPE),
+        evidence=f"{apart} of {len(spaces)} full stops and commas stand apart",
+    )
 
 
 def check_text_forms(
@@ -65,20 +71,21 @@ def check_text_forms(
         DataError: A text is in subword pieces or has a tokeniser's escapes, only one is tokenised,
             or both are tokenised but `tokenized` is False.
     """
-    forms = detect_text_form(hypotheses), detect_text_form(references)
+    hypothesis_form, reference_form = detect_text_form(hypotheses), detect_text_form(references)
+    forms = hypothesis_form, reference_form
     for name, form in zip(names, forms, strict=True):
         if form.subword_mark:
             raise DataError(
                 f"{name} is still in pieces of words (marked '{form.subword_mark}'); join them "
                 f"and detokenise before scoring, {_OR_SKIP}"
             )
-    if forms[0].tokenized and forms[1].tokenized and not tokenized:
+    if hypothesis_form.tokenized and reference_form.tokenized and not tokenized:
         raise DataError(
-            f"{names[0]} and {names[1]} are both tokenised ({forms[0].evidence}), and BLEU "
+            f"{names[0]} and {names[1]} are both tokenised ({hypothesis_form.evidence}), and BLEU "
             "compares only on plain text: detokenise both, or score the tokens with --tokenized"
         )
     for name, form, other in zip(names, forms, reversed(forms), strict=True):
-        if form.tokenized and other.tokenized is False:
+        if form.tokenized and other.tokenized is False:  # not if it is None: undecided
             raise DataError(
                 f"{name} is tokenised ({form.evidence}) and what it is compared with is not "
                 f"({other.evidence}); detokenise it, for instance with sacremoses, {_OR_SKIP}"
@@ -92,7 +99,10 @@ def check_text_forms(
 
 
 def warning_about_references(references: Sequence[str], tokenized: bool) -> str | None:
-    """Return a warning if references are in pieces, or `tokenized` is wrong for them; else None."""
+    """Return a warning if references are in pieces, or `tokenized` is wrong for them; else None.
+
+    `tokenized` is `data.tokenized` of the recipe: whether the text is said to be tokenised.
+    """
     form = detect_text_form(references)
     if form.subword_mark:
         return (

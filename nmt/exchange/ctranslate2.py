@@ -14,8 +14,14 @@ from torch import nn
 
 from nmt.config import ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel
-from nmt.errors import MissingExtraError
-from nmt.exchange.engine import LONGEST, EngineTranslation, Quantization
+from nmt.exchange.engine import (
+    EXCLUDED_BIAS,
+    MAX_SOURCE,
+    MAX_TRANSLATION,
+    EngineTranslation,
+    Quantization,
+    import_engine,
+)
 from nmt.exchange.verify import excluded_ids
 from nmt.model.attention import MultiHeadAttention
 from nmt.model.decoder import Decoder, DecoderLayer
@@ -24,12 +30,11 @@ from nmt.model.positional_encoding import sinusoids
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 
-POSITIONS = 2048
-"""positions of the exported table, which the engine cannot exceed; it cuts inputs at 1,024 tokens,
-as we do, and a translation may be twice as long"""
-NEVER = -1e4
-"""the bias of tokens that no translation has: their probability is exactly 0, in float16 too"""
+POSITIONS = 2 * MAX_SOURCE
+"""rows of the exported table of positions, which the engine cannot exceed: it cuts a source at
+`MAX_SOURCE` tokens by itself, and a translation may be twice as long"""
 SOURCE, TARGET = "source.spm", "target.spm"
+FEATURE = "the format ctranslate2"
 
 USAGE = """\
 import ctranslate2, sentencepiece
@@ -50,7 +55,7 @@ def export_ctranslate2(
     """Write the model, and the tokenizer as source.spm and target.spm, into an empty folder.
 
     `quantization` None: float32. The model's parameters are not changed. Tokens that no
-    translation has get a bias of `NEVER`, because the engine does not know them.
+    translation has get a bias of `EXCLUDED_BIAS`, because the engine does not know them.
 
     Raises:
         MissingExtraError: the package ctranslate2 is not installed.
@@ -59,8 +64,8 @@ def export_ctranslate2(
     pieces = run.tokenizer.source.pieces, run.tokenizer.target.pieces
     excluded = excluded_ids(run.config.decoding)
     write_model(run.model, run.config.model, pieces, folder, quantization, excluded)
-    for name, side in ((SOURCE, run.tokenizer.source), (TARGET, run.tokenizer.target)):
-        (folder / name).write_bytes(side.model)
+    (folder / SOURCE).write_bytes(run.tokenizer.source.model)
+    (folder / TARGET).write_bytes(run.tokenizer.target.model)
 
 
 def write_model(
@@ -71,12 +76,17 @@ def write_model(
     quantization: Quantization | None = None,
     excluded: Sequence[int] = (PAD, BOS),
 ) -> None:
-    """Write the model alone into a folder; `pieces` are those of the source and of the target.
+    """Write the model alone into a folder, without its tokenizer.
 
-    The ids `excluded` get a bias of `NEVER`.
+    `pieces` are those of source and target, in the order of their ids. The ids `excluded` get an
+    output bias of `EXCLUDED_BIAS`.
+
+    Raises:
+        MissingExtraError: the package ctranslate2 is not installed.
+        OSError: a file cannot be written.
     """
     spec = _specification(model, config)
-    spec.decoder.projection.bias[list(excluded)] = NEVER
+    spec.decoder.projection.bias[list(excluded)] = EXCLUDED_BIAS
     source, target = pieces
     spec.register_source_vocabulary(source)
     spec.register_target_vocabulary(target)
@@ -95,34 +105,26 @@ def translate_with_ctranslate2(folder: Path, texts: Sequence[str]) -> list[Engin
     Raises:
         MissingExtraError: the package ctranslate2 is not installed.
     """
-    ctranslate2 = _ctranslate2()
+    ctranslate2 = import_engine("ctranslate2", FEATURE)
     ctranslate2.set_log_level(logging.ERROR)  # a CPU computes float16 in float32 and warns of it
     translator = ctranslate2.Translator(str(folder), device="cpu")
     source = SubwordModel((folder / SOURCE).read_bytes(), SOURCE)
+    ids_without_eos = [ids[:-1] for ids in source.encode(texts)]  # the engine adds EOS
     results = translator.translate_batch(
-        [[source.pieces[i] for i in row[:-1]] for row in source.encode(texts)],  # it adds EOS
+        [[source.pieces[i] for i in ids] for ids in ids_without_eos],
         beam_size=1,
         length_penalty=0,
         min_decoding_length=0,  # its default forbids an empty translation
-        max_decoding_length=LONGEST,
+        max_decoding_length=MAX_TRANSLATION,
         return_scores=True,
         max_batch_size=16,
     )
     return [EngineTranslation(result.hypotheses[0], result.scores[0]) for result in results]
 
 
-def _ctranslate2() -> Any:
-    try:
-        import ctranslate2
-        import ctranslate2.specs
-    except ImportError as error:
-        raise MissingExtraError("the format ctranslate2", "exchange") from error
-    return ctranslate2
-
-
 def _specification(model: Transformer, config: ModelConfig) -> Any:
-    """Return the model as CTranslate2's TransformerSpec, without vocabularies."""
-    specs = _ctranslate2().specs
+    """Return the model as CTranslate2's TransformerSpec: its weights, without vocabularies."""
+    specs = import_engine("ctranslate2", FEATURE).specs
     activations = specs.common_spec.Activation
     spec: Any = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
@@ -141,22 +143,26 @@ def _specification(model: Transformer, config: ModelConfig) -> Any:
 
 
 def _fill_embeddings(spec: Any, model: Transformer) -> None:
-    """Fill in the three matrices, of which equal ones are stored once, bias and positions."""
-    output, width = model.output_embedding, model.target_embedding.weight.shape[1]
+    """Fill in the matrices of source, target and output, the output bias, and the positions.
+
+    Where our model shares a matrix, the engine finds equal ones and stores them once.
+    """
+    output = model.output_embedding
     spec.encoder.embeddings[0].weight = _array(model.source_embedding.weight)
     spec.decoder.embeddings.weight = _array(model.target_embedding.weight)
     spec.decoder.projection.weight = _array(output.weight)
-    bias = np.zeros(len(output.weight), np.float32) if output.bias is None else _array(output.bias)
-    spec.decoder.projection.bias = bias
+    bias = torch.zeros(len(output.weight)) if output.bias is None else output.bias
+    spec.decoder.projection.bias = _array(bias)
     spec.decoder.start_from_zero_embedding = model.target_embedding.zero is not None
-    for side in (spec.encoder, spec.decoder):
-        side.scale_embeddings = True
-        table = sinusoids(POSITIONS, width, model.positions.positions)
-        side.position_encodings.encodings = _array(table)
+    d_model = model.target_embedding.weight.shape[1]
+    positions = sinusoids(POSITIONS, d_model, model.positions.positions)  # (POSITIONS, D)
+    for stack in (spec.encoder, spec.decoder):
+        stack.scale_embeddings = True
+        stack.position_encodings.encodings = _array(positions)
 
 
 def _fill_stack(theirs: Any, ours: Encoder | Decoder) -> None:
-    """Fill in all layers, and the last norm of pre-norm layers."""
+    """Fill in all layers of an encoder or decoder; pre-norm stacks also have a norm at the end."""
     if isinstance(ours.norm, nn.LayerNorm):
         _fill_norm(theirs.layer_norm, ours.norm)
     layers: Any = ours.layers  # a ModuleList of either kind
@@ -165,14 +171,14 @@ def _fill_stack(theirs: Any, ours: Encoder | Decoder) -> None:
 
 
 def _fill_layer(theirs: Any, ours: EncoderLayer | DecoderLayer) -> None:
-    """Fill in a layer; its norms are those of our sub-layers, be they before or after them."""
+    """Fill in a layer. Each sub-layer has one norm, which `pre_norm` puts before or after it."""
     _fill_linear(theirs.self_attention.linear[0], *_projections(ours.self_attention))
     _fill_linear(theirs.self_attention.linear[1], ours.self_attention.output)
     _fill_norm(theirs.self_attention.layer_norm, ours.self_attention_sublayer.norm)
     if isinstance(ours, DecoderLayer):
-        query, *key_and_value = _projections(ours.cross_attention)
+        query, key, value = _projections(ours.cross_attention)
         _fill_linear(theirs.attention.linear[0], query)
-        _fill_linear(theirs.attention.linear[1], *key_and_value)
+        _fill_linear(theirs.attention.linear[1], key, value)
         _fill_linear(theirs.attention.linear[2], ours.cross_attention.output)
         _fill_norm(theirs.attention.layer_norm, ours.cross_attention_sublayer.norm)
     _fill_linear(theirs.ffn.linear_0, ours.feed_forward.inner)
@@ -185,7 +191,7 @@ def _projections(attention: MultiHeadAttention) -> tuple[nn.Linear, nn.Linear, n
 
 
 def _fill_linear(theirs: Any, *ours: nn.Linear) -> None:
-    """Fill in one linear map, or several below each other, which it computes at once."""
+    """Fill in one linear map; several of ours are stacked, and the engine computes them at once."""
     theirs.weight = np.concatenate([_array(linear.weight) for linear in ours])
     theirs.bias = np.concatenate([_array(linear.bias) for linear in ours])
 
@@ -195,5 +201,5 @@ def _fill_norm(theirs: Any, ours: nn.LayerNorm) -> None:
 
 
 def _array(tensor: torch.Tensor) -> Any:
-    """Return a copy in float32: the quantisation writes into the arrays that it is given."""
+    """Return a copy as a NumPy array of float32; quantisation overwrites the arrays it is given."""
     return tensor.detach().cpu().float().numpy().copy()

@@ -1,12 +1,20 @@
-"""What another program answers when it translates with a model that was exported for it."""
+"""The programs that exports are made for: their import, their limits, and what they translate.
 
-from typing import Literal, NamedTuple
+An engine is such a program: CTranslate2, transformers, Marian or onnxruntime.
+"""
 
-LONGEST = 256
-"""a translation of another program is cut after so many pieces, so that a check ends"""
+import importlib
+from typing import Any, Literal, NamedTuple
 
-NEVER = -1e4
-"""the output bias of tokens that no translation has: their probability is exactly 0"""
+from nmt.errors import MissingExtraError
+
+MAX_SOURCE = 1024
+"""tokens after which an exported model cuts a source"""
+MAX_TRANSLATION = 256
+"""pieces after which a translation for a check is cut, so that the check ends"""
+
+EXCLUDED_BIAS = -1e4
+"""the output bias of a token that no translation has: its probability becomes 0, in float16 too"""
 
 Quantization = Literal[
     "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"
@@ -18,8 +26,24 @@ class EngineTranslation(NamedTuple):
     """The greedy translation of one text, by the program that an export was made for."""
 
     pieces: list[str]
-    """target pieces without start and EOS; from `LONGEST` - 1 on it counts as cut"""
+    """target pieces without start and EOS"""
     log_p: float
-    """sum of log P of the pieces and of EOS, in nats; whether tokens that no
-    translation has, such as PAD, count in the softmax is left to the program; of a cut translation
-    it is not compared"""
+    """sum of log P of the pieces and of EOS, in nats; not compared if the translation is cut. The
+    program decides whether its softmax counts tokens that no translation has, such as PAD"""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the translation may have been cut before its end; some programs count EOS."""
+        return len(self.pieces) >= MAX_TRANSLATION - 1
+
+
+def import_engine(package: str, feature: str) -> Any:
+    """Return a package of the extra `exchange`, which is imported only where it is used.
+
+    Raises:
+        MissingExtraError: it is not installed; the message begins with `feature`.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise MissingExtraError(feature, "exchange") from error

@@ -1,9 +1,11 @@
 """tokenizer.json: a SentencePiece model in the form that `tokenizers` and transformers.js read.
 
 Its ids are ours, with EOS at the end of a text. A program that reads it has one tokenizer for a
-model, so source and target need the same pieces. What its format cannot say is an error.
+model, so source and target need the same pieces. What the format cannot express is an error.
 transformers.js does not read the table of SentencePiece's normalisation but computes NFKC, which
 differs for a few rare characters, such as U+200D inside an emoji, and for blank texts.
+
+The functions return parts of tokenizer.json: https://huggingface.co/docs/tokenizers/components.
 """
 
 import base64
@@ -13,20 +15,19 @@ from typing import Any
 
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, UNKNOWN, SubwordModel, Tokenizer
 from nmt.errors import ExchangeError, print_warning
+from nmt.exchange.engine import MAX_SOURCE
 from nmt.files import write_json
 
-TOKENIZER = "tokenizer.json"
-LONGEST_INPUT = 1024
-"""tokens after which a source is cut"""
-
-# values of enums in sentencepiece_model.proto
+FAST_TOKENIZER = "tokenizer.json"
 UNREADABLE = "\ue000"
 """stands before pieces that are decoded, but never read: a character of no text (private use)"""
-_NORMAL, _USER_DEFINED, _UNUSED = 1, 4, 5
-_UNIGRAM, _WORD = 1, 3
-NEVER = -1e4
-"""score of a unigram piece that is not to be read from text, such as `</s>`, where most have -10;
-it is read all the same where one of its characters is unknown, which costs still more"""
+_UNREAD_SCORE = -1e4
+"""log-probability of a unigram piece that is not to be read from text, such as `</s>`; most pieces
+have about -10. It is read all the same where one of its characters is unknown, which costs more"""
+
+# values of enums in sentencepiece_model.proto
+_NORMAL, _USER_DEFINED, _UNUSED = 1, 4, 5  # types of pieces
+_UNIGRAM, _WORD = 1, 3  # types of models
 
 
 def write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
@@ -50,16 +51,16 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
         "bos_token": pieces[BOS],
         "eos_token": pieces[EOS],
     }
-    # Added tokens of tokenizer.json are read from text: </s> in a sentence would end it. As
-    # `additional_special_tokens` of the settings they are only left out of decoded text.
+    # As "added tokens" of tokenizer.json they would be read from text: </s> in a sentence would end
+    # it. As `additional_special_tokens` of the settings they are only left out of decoded text.
     settings = {
         **specials,
         "additional_special_tokens": [pieces[i] for i in (PAD, BOS, EOS)],
         "tokenizer_class": "PreTrainedTokenizerFast",  # MarianTokenizer would need source.spm
-        "model_max_length": LONGEST_INPUT,
+        "model_max_length": MAX_SOURCE,
         "clean_up_tokenization_spaces": False,
     }
-    write_json(folder / TOKENIZER, tokenizer_json(tokenizer.source))
+    write_json(folder / FAST_TOKENIZER, tokenizer_json(tokenizer.source))
     write_json(folder / "tokenizer_config.json", settings)
     write_json(folder / "special_tokens_map.json", specials)
 
@@ -79,10 +80,12 @@ def tokenizer_json(model: SubwordModel) -> dict[str, Any]:
             "tokenizer.json cannot express a SentencePiece model of whole words, or one that marks "
             "the ends of words; export it with --to ctranslate2 or marian"
         )
+    is_unigram = proto.trainer_spec.model_type == _UNIGRAM
+    describe_pieces = _unigram_model if is_unigram else _bpe_model
     return {
         "version": "1.0",
         "truncation": {
-            "max_length": LONGEST_INPUT,
+            "max_length": MAX_SOURCE,
             "direction": "Right",
             "strategy": "LongestFirst",
             "stride": 0,
@@ -97,17 +100,17 @@ def tokenizer_json(model: SubwordModel) -> dict[str, Any]:
         "pre_tokenizer": None,
         "post_processor": _with_eos(model.pieces[EOS]),
         "decoder": {"type": "Sequence", "decoders": list(_decoders(proto, model.pieces[UNK]))},
-        "model": _model(proto, model),
+        "model": describe_pieces(proto, model),
     }
 
 
-def _added_token(number: int, piece: str) -> dict[str, Any]:
-    """Return a user-defined piece, such as >>fra<<, which is read from text as a whole.
+def _added_token(token_id: int, piece: str) -> dict[str, Any]:
+    """Return a user-defined piece or a tag, such as >>fra<<, which is read from text as a whole.
 
     SentencePiece puts a ▁ before it and here there is none, as in the models of OPUS-MT.
     """
     flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
-    return {"id": number, "content": piece, **dict.fromkeys(flags, False)}
+    return {"id": token_id, "content": piece, **dict.fromkeys(flags, False)}
 
 
 def _normalizers(proto: Any) -> Iterator[dict[str, Any]]:
@@ -155,43 +158,44 @@ def _with_eos(eos: str) -> dict[str, Any]:
     }
 
 
-def _model(proto: Any, model: SubwordModel) -> dict[str, Any]:
-    """Return the pieces: with their scores (unigram), or with the merges that build them (BPE).
+def _unigram_model(proto: Any, model: SubwordModel) -> dict[str, Any]:
+    """Return the pieces of a unigram model with their log-probabilities, in the order of ids."""
+    byte_fallback = proto.trainer_spec.byte_fallback
+    if byte_fallback:
+        print_warning(
+            "transformers.js does not spell unknown characters as bytes with a unigram "
+            "vocabulary: there they become unknown symbols; other programs spell them"
+        )
+    vocabulary = []
+    for piece in proto.pieces:
+        is_read = piece.type in (_NORMAL, _USER_DEFINED)
+        spelling = piece.piece
+        # An unused piece of an imported model belongs to the other language: it is only decoded.
+        if piece.type == _UNUSED and spelling not in model.tags:
+            spelling = UNREADABLE + spelling
+        vocabulary.append([spelling, piece.score if is_read else _UNREAD_SCORE])
+    return {"type": "Unigram", "unk_id": UNK, "vocab": vocabulary, "byte_fallback": byte_fallback}
+
+
+def _bpe_model(proto: Any, model: SubwordModel) -> dict[str, Any]:
+    """Return the ids of the pieces of a BPE model, and the merges that build these pieces.
 
     SentencePiece merges the adjacent pair whose union has the highest score. So the merges are all
-    ways to halve a piece, in the order of the pieces' scores. A character model has none.
+    ways to divide a piece into two pieces, in the order of the scores of the whole pieces. A
+    character model has none.
     """
-    bytes_too = proto.trainer_spec.byte_fallback
-    if proto.trainer_spec.model_type == _UNIGRAM:
-        if bytes_too:
-            print_warning(
-                "transformers.js does not spell unknown characters as bytes with a unigram "
-                "vocabulary: there they become unknown symbols; other programs spell them"
-            )
-        readable = (_NORMAL, _USER_DEFINED)
-        vocabulary = [[p.piece, p.score if p.type in readable else NEVER] for p in proto.pieces]
-        for i, piece in enumerate(proto.pieces):
-            if (
-                piece.type == _UNUSED and piece.piece not in model.tags
-            ):  # of the other language: it is decoded, but never read
-                vocabulary[i][0] = UNREADABLE + piece.piece
-        return {
-            "type": "Unigram",
-            "unk_id": UNK,
-            "vocab": vocabulary,
-            "byte_fallback": bytes_too,
-        }
-    normal = {piece.piece: piece.score for piece in proto.pieces if piece.type == _NORMAL}
+    scores = {piece.piece: piece.score for piece in proto.pieces if piece.type == _NORMAL}
+    merges = [
+        [piece[:i], piece[i:]]
+        for piece in sorted(scores, key=scores.__getitem__, reverse=True)
+        for i in range(1, len(piece))
+        if piece[:i] in scores and piece[i:] in scores
+    ]
     return {
         "type": "BPE",
         "vocab": {piece.piece: i for i, piece in enumerate(proto.pieces)},
-        "merges": [
-            [piece[:i], piece[i:]]
-            for piece in sorted(normal, key=normal.__getitem__, reverse=True)
-            for i in range(1, len(piece))
-            if piece[:i] in normal and piece[i:] in normal
-        ],
+        "merges": merges,
         "unk_token": model.pieces[UNK],
         "fuse_unk": True,
-        "byte_fallback": bytes_too,
+        "byte_fallback": proto.trainer_spec.byte_fallback,
     }

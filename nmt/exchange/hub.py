@@ -15,10 +15,10 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
 def download_model(name: str, revision: str | None, files: Sequence[str]) -> tuple[Path, str]:
-    """Return the folder of a model OWNER/NAME, with those of `files` that it has, and its commit.
+    """Download those of `files` that the model OWNER/NAME has; return their folder and its commit.
 
     Where a model has weights as safetensors, its pickle is not downloaded. A model that the cache
-    holds is not downloaded again.
+    holds is not downloaded again. `revision` is a commit, branch or tag; None: the newest.
 
     Raises:
         ExchangeError: there is no such model, or it cannot be downloaded.
@@ -26,14 +26,15 @@ def download_model(name: str, revision: str | None, files: Sequence[str]) -> tup
     import huggingface_hub
     from huggingface_hub import constants
 
-    with _one_sentence(name, "cannot be downloaded"):
+    with _as_exchange_error(name, "cannot be downloaded"):
         wanted = list(files)
         if not constants.HF_HUB_OFFLINE:
-            held = huggingface_hub.HfApi().list_repo_files(name, revision=revision)
-            if "model.safetensors" in held:
+            files_on_hub = huggingface_hub.HfApi().list_repo_files(name, revision=revision)
+            if "model.safetensors" in files_on_hub:
                 wanted = [file for file in wanted if not file.endswith(".bin")]
         folder = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=wanted)
-    return Path(folder), Path(folder).name
+    commit = Path(folder).name  # the cache has a folder for each commit
+    return Path(folder), commit
 
 
 def upload_model(folder: Path, name: str) -> str:
@@ -44,7 +45,7 @@ def upload_model(folder: Path, name: str) -> str:
     """
     import huggingface_hub
 
-    with _one_sentence(name, "cannot be uploaded; the export itself is complete"):
+    with _as_exchange_error(name, "cannot be uploaded; the export itself is complete"):
         api = huggingface_hub.HfApi(library_name="nmt")
         address = api.create_repo(name, exist_ok=True)
         api.upload_folder(repo_id=name, folder_path=folder, commit_message="Upload by nmt export")
@@ -52,23 +53,24 @@ def upload_model(folder: Path, name: str) -> str:
 
 
 @contextmanager
-def _one_sentence(name: str, problem: str) -> Iterator[None]:
-    """Turn an error of the Hub's library into one sentence that begins with the model's name."""
+def _as_exchange_error(name: str, problem: str) -> Iterator[None]:
+    """Turn an error of the Hub's library into an ExchangeError "NAME: PROBLEM: reason"."""
     from huggingface_hub import errors
 
+    reasons: dict[type[Exception], str] = {  # a GatedRepoError is a RepositoryNotFoundError, too
+        errors.GatedRepoError: (
+            "its owner must allow you to read it: ask on its page, then set HF_TOKEN"
+        ),
+        errors.RepositoryNotFoundError: (
+            "the Hub has no such model, or it is private: check the name, or set HF_TOKEN"
+        ),
+        errors.RevisionNotFoundError: "it has no such --revision",
+        errors.LocalEntryNotFoundError: "it is not in the cache, and the Hub cannot be reached",
+    }
     try:
         yield
-    except errors.GatedRepoError as error:
-        reason = "its owner must allow you to read it: ask on its page, then set HF_TOKEN"
-        raise ExchangeError(f"{name}: {problem}: {reason}") from error
-    except errors.RepositoryNotFoundError as error:
-        reason = "the Hub has no such model, or it is private: check the name, or set HF_TOKEN"
-        raise ExchangeError(f"{name}: {problem}: {reason}") from error
-    except errors.RevisionNotFoundError as error:
-        raise ExchangeError(f"{name}: {problem}: it has no such --revision") from error
-    except errors.LocalEntryNotFoundError as error:
-        reason = "it is not in the cache, and the Hub cannot be reached"
-        raise ExchangeError(f"{name}: {problem}: {reason}") from error
     except Exception as error:  # the library and what it builds upon raise dozens of kinds
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        first_line = str(error).strip().partition("\n")[0] or type(error).__name__
+        known_reasons = (reason for kind, reason in reasons.items() if isinstance(error, kind))
+        reason = next(known_reasons, first_line)
         raise ExchangeError(f"{name}: {problem}: {reason}") from error

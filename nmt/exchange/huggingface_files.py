@@ -11,37 +11,12 @@ from torch import Tensor
 
 from nmt.errors import ExchangeError
 
-LARGEST_JSON = 1 << 26  # bytes; the largest vocabulary that is published has 2 MB
-
-
-def read_small(path: Path) -> bytes:
-    """Return the content of a file that is no weights.
-
-    Raises:
-        ExchangeError: it cannot be read, or is far too large.
-    """
-    try:
-        if path.stat().st_size > LARGEST_JSON:
-            raise ExchangeError(f"{path}: has {path.stat().st_size:,} bytes, which no model needs")
-        return path.read_bytes()
-    except OSError as error:
-        raise ExchangeError(f"{path}: cannot be read: {error.strerror}") from error
-
-
-def read_json_file(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file.
-
-    Raises:
-        ExchangeError: it cannot be read, is far too large, or holds something else.
-    """
-    return parse_json(read_small(path), path)
-
 
 def parse_json(content: bytes, path: Path) -> dict[str, Any]:
-    """Return the JSON object that was read from `path`.
+    """Return the JSON object in `content`; `path` names the file in error messages.
 
     Raises:
-        ExchangeError: it is damaged, or something else.
+        ExchangeError: it is damaged, or something else than an object.
     """
     try:
         value = json.loads(content)
@@ -53,12 +28,12 @@ def parse_json(content: bytes, path: Path) -> dict[str, Any]:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Return {name: weight} in float32, from safetensors or a file of `torch.save`.
+    """Return {their name: weight} in float32, from safetensors or a file of `torch.save`.
 
     A pickle is read with `weights_only`, so that code in it does not run.
 
     Raises:
-        ExchangeError: the file is damaged, holds more than tensors, or NaN.
+        ExchangeError: the file is damaged, or holds something else than finite numbers.
     """
     try:
         if path.suffix == ".safetensors":
@@ -68,13 +43,14 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     except OSError as error:
         raise ExchangeError(f"{path}: cannot be read: {error.strerror or error}") from error
     except Exception as error:  # a damaged pickle raises nearly anything
-        first = str(error).partition("\n")[0] or type(error).__name__
-        raise ExchangeError(f"{path}: damaged, or more than weights: {first}") from error
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise ExchangeError(f"{path}: damaged, or more than weights: {reason}") from error
     if not isinstance(weights, dict) or not all(
         isinstance(name, str) and isinstance(weight, Tensor) for name, weight in weights.items()
     ):
         raise ExchangeError(f"{path}: expected names and tensors, found something else")
     for name, weight in weights.items():
+        # the sum is NaN or infinite if one number is
         if not weight.is_floating_point() or not weight.float().sum().isfinite():
             raise ExchangeError(
                 f"{path}: {name!a} holds NaN, infinity or no floating-point numbers"
@@ -83,8 +59,13 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def license_of(card: str) -> str:
-    """Return the licence in the YAML header of a model card, or "unknown"."""
-    header = card.split("---\n")[1] if card.startswith("---\n") and card.count("---\n") > 1 else ""
+    """Return the licence in the YAML header of a model card, or "unknown".
+
+    The header stands between the first two lines of `---`.
+    """
+    if not card.startswith("---\n") or card.count("---\n") < 2:
+        return "unknown"
+    header = card.split("---\n")[1]
     for line in header.split("\n"):
         if line.startswith("license:"):
             return line.removeprefix("license:").strip() or "unknown"
@@ -93,5 +74,16 @@ def license_of(card: str) -> str:
 
 def languages_in_name(name: str) -> tuple[str, str]:
     """Return the codes in a name such as OWNER/opus-mt-tc-big-en-de, else und (undetermined)."""
-    found = re.search(r"(?:^|[-/])([a-z]{2,3})-([a-z]{2,3})/?$", name)
-    return (found[1], found[2]) if found else ("und", "und")
+    match = re.search(r"(?:^|[-/])([a-z]{2,3})-([a-z]{2,3})/?$", name)
+    return (match[1], match[2]) if match else ("und", "und")
+
+
+def is_text(text: str) -> bool:
+    """Return whether a string has no half of a surrogate pair, which JSON can spell."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def abbreviate(value: object) -> str:
+    """Return a value for an error message: on one line and not long."""
+    spelled = ascii(value)
+    return spelled if len(spelled) < 80 else f"{spelled[:80]}…"

@@ -1,51 +1,137 @@
-"""The names of a model's weights in Marian and Pegasus models of Hugging Face: one table."""
+"""The settings and weights of Marian models of Hugging Face, and what they are called here.
+
+The tables serve both directions. Pegasus, which is Marian with pre-norm, has the same names.
+"""
+
+from collections.abc import Mapping
+from typing import Any
 
 from nmt.config import ModelConfig
+from nmt.config_file import replace_settings
+from nmt.errors import ConfigError, ExchangeError
+from nmt.exchange.huggingface_files import abbreviate
 
-_PARTS = {
-    "self_attention": "self_attn",
+_ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
+"""{theirs: ours}"""
+_SIZES = {
+    "d_model": ("d_model",),
+    "heads": ("encoder_attention_heads", "decoder_attention_heads"),
+    "d_ff": ("encoder_ffn_dim", "decoder_ffn_dim"),
+    "encoder_layers": ("encoder_layers",),
+    "decoder_layers": ("decoder_layers",),
+}
+"""{ours: theirs}; where they have two, both must be equal"""
+_DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
+_READABLE: dict[str, tuple[Any, Any]] = {
+    "model_type": ("marian", None),
+    "scale_embedding": (True, False),
+    "normalize_before": (False, False),
+    "normalize_embedding": (False, False),
+    "add_final_layer_norm": (False, False),
+}
+"""of settings that change what a model computes: the value that nmt can read, and the default"""
+BIAS = "final_logits_bias"
+"""the output bias, which has the shape (1, V) there"""
+POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+_EMBEDDINGS = ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
+COPIES = {*(f"model.{name}.weight" for name in _EMBEDDINGS), "lm_head.weight", *POSITION_TABLES}
+"""weights that a file may hold although no weight of ours needs them: copies of a matrix that is
+tied, and tables of positions, which are computed"""
+_LAYER = {
+    "self_attention.query": "self_attn.q_proj",
+    "self_attention.key": "self_attn.k_proj",
+    "self_attention.value": "self_attn.v_proj",
+    "self_attention.output": "self_attn.out_proj",
     "self_attention_sublayer.norm": "self_attn_layer_norm",
-    "cross_attention": "encoder_attn",
+    "cross_attention.query": "encoder_attn.q_proj",
+    "cross_attention.key": "encoder_attn.k_proj",
+    "cross_attention.value": "encoder_attn.v_proj",
+    "cross_attention.output": "encoder_attn.out_proj",
     "cross_attention_sublayer.norm": "encoder_attn_layer_norm",
     "feed_forward.inner": "fc1",
     "feed_forward.outer": "fc2",
     "feed_forward_sublayer.norm": "final_layer_norm",
 }
-"""{our name: theirs} of the parts of a layer"""
-_PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+"""{our name: theirs} of the modules of a layer; the encoder has no cross-attention"""
 
 
-def names_of(config: ModelConfig) -> dict[str, str]:
-    """Return {our name: theirs} of all weights but the output bias, which has another shape."""
-    source, target, output = "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"
-    if config.embeddings == "shared":
-        target = "model.shared"
-    names = {"target_embedding": target}
-    if config.embeddings != "shared":
-        names["source_embedding"] = source
-    if config.embeddings == "separate":
-        names["output_embedding"] = output
-    for stack, depth in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
-        for i in range(depth):
-            for part, theirs in _parts_of_layer(stack).items():
-                names[f"{stack}.layers.{i}.{part}"] = f"model.{stack}.layers.{i}.{theirs}"
-        if config.norm == "pre":
-            names[f"{stack}.norm"] = f"model.{stack}.layer_norm"
+def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
+    """Return the architecture that config.json describes, with the positions of transformers.
+
+    `where` names config.json in error messages.
+
+    Raises:
+        ExchangeError: nmt cannot compute such a model; the message names the setting.
+    """
+    for name, (readable, default) in _READABLE.items():
+        value = settings.get(name, default)
+        if value != readable:
+            raise ExchangeError(
+                f"{where}: {name} is {abbreviate(value)}; nmt reads only {readable!r}"
+            )
+    activation = settings.get("activation_function")
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
+        raise ExchangeError(
+            f"{where}: activation_function is {abbreviate(activation)}; "
+            f"nmt reads {', '.join(_ACTIVATIONS)}"
+        )
+    ours: dict[str, Any] = {name: settings[name] for name in _DROPOUTS if name in settings}
+    for size, their_names in _SIZES.items():
+        values = [settings.get(name) for name in their_names]
+        if len(set(map(str, values))) > 1:
+            raise ExchangeError(
+                f"{where}: {' and '.join(their_names)} are {abbreviate(values)}, "
+                "expected equal ones"
+            )
+        ours[size] = values[0]
+    is_shared = settings.get("share_encoder_decoder_embeddings", True)
+    is_tied = settings.get("tie_word_embeddings", True)
+    if is_shared and not is_tied:
+        raise ExchangeError(
+            f"{where}: tie_word_embeddings is False although encoder and decoder share their "
+            "embeddings; nmt does not have this combination"
+        )
+    ours |= {
+        "activation": _ACTIVATIONS[activation],
+        "embeddings": "shared" if is_shared else "target" if is_tied else "separate",
+        "output_bias": True,
+        "positions": "sines_first",
+        "layer_norm_epsilon": 1e-5,  # that of nn.LayerNorm
+    }
+    try:
+        return replace_settings(ModelConfig(), ours, where)
+    except ConfigError as error:
+        raise ExchangeError(str(error)) from error
+
+
+def settings_of(config: ModelConfig) -> dict[str, Any]:
+    """Return what all our exports write into config.json about an architecture."""
+    sizes = {theirs: getattr(config, ours) for ours, names in _SIZES.items() for theirs in names}
     return {
-        f"{ours}.{kind}": f"{theirs}.{kind}"
-        for ours, theirs in names.items()
-        for kind in (("weight",) if "embed" in ours else ("weight", "bias"))
+        "is_encoder_decoder": True,
+        **sizes,
+        "activation_function": config.activation,
+        "scale_embedding": True,
     }
 
 
-def _parts_of_layer(stack: str) -> dict[str, str]:
-    """Return {our name: theirs} of all linear maps and norms of a layer."""
-    names: dict[str, str] = {}
-    for ours, theirs in _PARTS.items():
-        if stack == "encoder" and ours.startswith("cross"):
-            continue
-        if ours.endswith("attention"):
-            names |= {f"{ours}.{a}": f"{theirs}.{b}" for a, b in _PROJECTIONS.items()}
-        else:
-            names[ours] = theirs
+def weight_names(config: ModelConfig) -> dict[str, str]:
+    """Return {our name: theirs} of all weights but `BIAS`, which has another shape than ours."""
+    names = {"target_embedding.weight": "model.shared.weight"}
+    if config.embeddings != "shared":
+        names["source_embedding.weight"] = "model.encoder.embed_tokens.weight"
+        names["target_embedding.weight"] = "model.decoder.embed_tokens.weight"
+    if config.embeddings == "separate":
+        names["output_embedding.weight"] = "lm_head.weight"
+    modules = {}
+    for stack, depth in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
+        for i in range(depth):
+            for ours, theirs in _LAYER.items():
+                if stack == "decoder" or not ours.startswith("cross_attention"):
+                    modules[f"{stack}.layers.{i}.{ours}"] = f"model.{stack}.layers.{i}.{theirs}"
+        if config.norm == "pre":
+            modules[f"{stack}.norm"] = f"model.{stack}.layer_norm"
+    for ours, theirs in modules.items():
+        names[f"{ours}.weight"] = f"{theirs}.weight"
+        names[f"{ours}.bias"] = f"{theirs}.bias"
     return names

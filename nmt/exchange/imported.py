@@ -1,15 +1,16 @@
-"""A model of another program becomes a run directory, and an unchanged order of rows goes back.
+"""A model of another program becomes a run directory, and an export restores its order of rows.
 
-The folder `imported/` of the run holds provenance.json (where the model came from, its licence and
-the digests of its files) and the small original files, from which an export restores the layout.
+The rows of an embedding matrix belong to the pieces of the vocabulary. An import puts them in the
+order of our ids; an export to the same program puts them back. The folder `imported/` of the run
+holds provenance.json (where the model came from, its licence and the digests of its files) and the
+small original files, in which the original order stands.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,12 +25,14 @@ from nmt.data.tokens.foreign_vocabulary import (
 )
 from nmt.data.tokens.tokenizer import SOURCE, TARGET
 from nmt.errors import ConfigError, DataError, ExchangeError
-from nmt.exchange.engine import NEVER
-from nmt.files import create_folder_atomically, read_json
+from nmt.exchange.engine import EXCLUDED_BIAS
+from nmt.files import create_folder_atomically, read_json, write_json
 from nmt.load_run import build_model
 from nmt.run_directory import LoadedModel, RunDirectory, find_run
 
 PROVENANCE = "provenance.json"
+LARGEST_SMALL_FILE = 1 << 26
+"""bytes; the largest vocabulary that is published has 2 MB"""
 
 
 @dataclass(frozen=True)
@@ -38,17 +41,26 @@ class ImportedModel:
 
     config: ModelConfig
     weights: Mapping[str, Tensor]
-    """{our name: weight}, in the shapes that `config` says: the readers have checked them before
-    any memory is taken for the model; an output bias may be missing, and then is zero"""
+    """{our name: weight}, with an output bias, in the shapes of `weight_shape`: the readers have
+    checked them before any memory is taken for the model"""
     vocabularies: tuple[ForeignVocabulary, ForeignVocabulary]
     """of source and target"""
     decoding: DecodingConfig
     originals: Mapping[str, bytes]
     """{name: content} of the files that an export restores"""
     languages: tuple[str, str] = ("und", "und")
-    """codes of source and target"""
+    """codes of source and target; und: undetermined"""
     provenance: dict[str, Any] = field(default_factory=dict)
     """where the model comes from: format, source, licence, sha256 of files and so on"""
+
+
+class RowOrder(NamedTuple):
+    """For each row of a reordered matrix, the index of this row in the matrix before; -1: none."""
+
+    source: list[int]
+    """for the source embeddings, if they are a matrix of their own"""
+    target: list[int]
+    """for the target embeddings, which may be shared, the output matrix and the output bias"""
 
 
 def write_run(imported: ImportedModel, output: Path) -> None:
@@ -58,10 +70,10 @@ def write_run(imported: ImportedModel, output: Path) -> None:
         ConfigError: `output` exists.
         ExchangeError: the vocabulary does not fit the weights, or the files cannot be written.
     """
-    sides = _adopt(imported)
-    tokenizer = tokenizer_of(*sides)
+    source, target = _adopt_vocabularies(imported)
+    tokenizer = tokenizer_of(source, target)
     config = _config(imported, output, tokenizer.shared)
-    weights = _in_our_order(imported, sides)
+    weights = reorder_rows(imported.weights, RowOrder(source.rows, target.rows))
     model = build_model(config, tokenizer)
     load_into(model, weights, output)
     try:
@@ -72,8 +84,7 @@ def write_run(imported: ImportedModel, output: Path) -> None:
             run.imported.mkdir()
             for name, content in imported.originals.items():
                 (run.imported / name).write_bytes(content)
-            text = json.dumps(imported.provenance, indent=1, ensure_ascii=False)
-            (run.imported / PROVENANCE).write_text(text + "\n", "utf-8")
+            write_json(run.imported / PROVENANCE, imported.provenance)
             run.checkpoints.mkdir()
             save_checkpoint(run.checkpoint(0), weights_of(model))
     except FileExistsError as error:
@@ -86,8 +97,70 @@ def write_run(imported: ImportedModel, output: Path) -> None:
         ) from error
 
 
+def _adopt_vocabularies(imported: ImportedModel) -> tuple[AdoptedVocabulary, AdoptedVocabulary]:
+    """Return the vocabularies of source and target in our ids, after checks of their rows."""
+    source, target = imported.vocabularies
+    for name, side in (("source", source), ("target", target)):
+        for piece, row in side.rows.items():
+            if not 0 <= row < side.size:
+                raise ExchangeError(
+                    f"the {name} vocabulary has the row {row:,} for {piece!r}, but the model has "
+                    f"{side.size:,} rows; they do not belong together"
+                )
+        if len(set(side.rows.values())) < len(side.rows):
+            raise ExchangeError(f"two pieces of the {name} vocabulary have the same row")
+    if imported.config.embeddings == "shared" and source.rows != target.rows:
+        raise ExchangeError(
+            "the model has one matrix for both languages, but its vocabularies differ; they do not "
+            "belong together"
+        )
+    try:
+        return adopt_foreign(source, target)
+    except DataError as error:
+        raise ExchangeError(str(error)) from error
+
+
+def _config(imported: ImportedModel, output: Path, shared: bool) -> Config:
+    """Return the configuration of the run; `shared`: both languages use one vocabulary."""
+    source, target = imported.languages
+    tokenizer = TokenizerConfig()
+    if not shared:
+        folder = RunDirectory(output).tokenizer
+        models = (str(folder / SOURCE), str(folder / TARGET))
+        tokenizer = TokenizerConfig(shared=False, model=models[0], target_model=models[1])
+    return Config(
+        data=DataConfig(source_language=source, target_language=target),
+        tokenizer=tokenizer,
+        model=imported.config,
+        decoding=imported.decoding,
+    )
+
+
+def read_small_file(path: Path) -> bytes:
+    """Return the content of a file of a model that is not its weights.
+
+    Raises:
+        ExchangeError: it cannot be read, or is larger than `LARGEST_SMALL_FILE`.
+    """
+    try:
+        if path.stat().st_size > LARGEST_SMALL_FILE:
+            raise ExchangeError(f"{path}: has {path.stat().st_size:,} bytes, which no model needs")
+        return path.read_bytes()
+    except OSError as error:
+        raise ExchangeError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def file_digests(paths: Sequence[Path]) -> dict[str, str]:
+    """Return {name: sha256 in hex} of files, which were read before."""
+    digests = {}
+    for path in paths:
+        with path.open("rb") as file:
+            digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return digests
+
+
 def read_provenance(run: RunDirectory) -> dict[str, Any]:
-    """Return what is known of the origin of a run, its own or that of the model it began with.
+    """Return where a run's first weights come from, as `ImportedModel.provenance` says it.
 
     It is empty for a model that was trained from the start.
 
@@ -107,105 +180,72 @@ def origin_of(run: RunDirectory) -> str:
     Raises:
         ExchangeError: the record is damaged.
     """
-    known = read_provenance(run)
-    if not known:
+    provenance = read_provenance(run)
+    if not provenance:
         return ""
-    revision = f", revision {known['revision']}" if "revision" in known else ""
-    return f"{known['source']} ({known['format']}{revision}), licence {known['license']}"
-
-
-def digests(paths: Sequence[Path]) -> dict[str, str]:
-    """Return {name: sha256 in hex} of files.
-
-    Raises:
-        ExchangeError: one cannot be read.
-    """
-    found = {}
-    for path in paths:
-        try:
-            with path.open("rb") as file:
-                found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise ExchangeError(f"{path}: cannot be read: {error.strerror}") from error
-    return found
+    revision = f", revision {provenance['revision']}" if "revision" in provenance else ""
+    return (
+        f"{provenance['source']} ({provenance['format']}{revision}), "
+        f"licence {provenance['license']}"
+    )
 
 
 def original_files(run: LoadedModel) -> dict[str, bytes]:
-    """Return {name: content} of the original files of an imported run; empty if it is our own."""
+    """Return {name: content} of the files in `imported/` of a run; empty if it was not imported."""
     folder = find_run(run.path).imported
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*")) if path.is_file()}
 
 
 def original_order(
     run: LoadedModel, vocabularies: tuple[ForeignVocabulary, ForeignVocabulary]
-) -> tuple[list[int], list[int]] | None:
-    """Return our id of each original row, of source and target (-1: it has none).
+) -> RowOrder | None:
+    """Return the order that brings our rows back into that of the original `vocabularies`.
 
     None if the vocabulary of the run is not that of the imported model any more.
     """
     source, target = adopt_foreign(*vocabularies)
     if tokenizer_of(source, target).differs_from(run.tokenizer):
         return None
-    return source.ids(vocabularies[0].size), target.ids(vocabularies[1].size)
+    return RowOrder(source.ids(vocabularies[0].size), target.ids(vocabularies[1].size))
 
 
-def rows_in_order(weight: Tensor, ids: Sequence[int], missing: float = 0.0) -> Tensor:
-    """Return the rows `ids` of a weight (V, …); an id of -1 gives a row of the number `missing`."""
-    index = torch.tensor(ids)
-    rows = weight[index.clamp(min=0)]
-    rows[index < 0] = missing
-    return rows
-
-
-def bias_name(config: ModelConfig) -> str:
-    """Return our name of the output bias."""
-    return f"{'output' if config.embeddings == 'separate' else 'target'}_embedding.bias"
-
-
-def _adopt(imported: ImportedModel) -> tuple[AdoptedVocabulary, AdoptedVocabulary]:
-    source, target = imported.vocabularies
-    for name, side in (("source", source), ("target", target)):
-        if outside := [piece for piece, row in side.rows.items() if not 0 <= row < side.size]:
-            raise ExchangeError(
-                f"the {name} vocabulary has the row {side.rows[outside[0]]:,} for "
-                f"{outside[0]!r}, but the model has {side.size:,} rows; they do not belong together"
-            )
-        if len(set(side.rows.values())) < len(side.rows):
-            raise ExchangeError(f"two pieces of the {name} vocabulary have the same row")
-    if imported.config.embeddings == "shared" and source.rows != target.rows:
-        raise ExchangeError(
-            "the model has one matrix for both languages, but its vocabularies differ; they do not "
-            "belong together"
-        )
-    try:
-        return adopt_foreign(source, target)
-    except DataError as error:
-        raise ExchangeError(str(error)) from error
-
-
-def _in_our_order(
-    imported: ImportedModel, sides: tuple[AdoptedVocabulary, AdoptedVocabulary]
-) -> dict[str, Tensor]:
-    """Return the weights with a row for each of our ids; a new row has no probability."""
-    weights = dict(imported.weights)
-    bias = bias_name(imported.config)
-    weights.setdefault(bias, torch.zeros(imported.vocabularies[1].size))
-    for name in [name for name in weights if "_embedding." in name]:
-        rows = sides[0 if name.startswith("source") else 1].rows
-        weights[name] = rows_in_order(weights[name], rows, NEVER if name == bias else 0.0)
+def weights_to_export(run: LoadedModel) -> dict[str, Tensor]:
+    """Return {our name: weight} in float32, with an output bias: zeros if the model has none."""
+    weights = {name: weight.detach().float() for name, weight in run.model.named_parameters()}
+    weights.setdefault(bias_name(run.config.model), torch.zeros(run.tokenizer.target.size))
     return weights
 
 
-def _config(imported: ImportedModel, output: Path, shared: bool) -> Config:
-    source, target = imported.languages
-    tokenizer = TokenizerConfig()
-    if not shared:
-        folder = RunDirectory(output).tokenizer
-        models = (str(folder / SOURCE), str(folder / TARGET))
-        tokenizer = TokenizerConfig(shared=False, model=models[0], target_model=models[1])
-    return Config(
-        data=DataConfig(source_language=source, target_language=target),
-        tokenizer=tokenizer,
-        model=imported.config,
-        decoding=imported.decoding,
-    )
+def reorder_rows(weights: Mapping[str, Tensor], order: RowOrder) -> dict[str, Tensor]:
+    """Return {our name: weight} with the rows of embeddings and output bias in another order.
+
+    A row that did not exist before becomes zeros, and its output bias `EXCLUDED_BIAS`: no
+    translation has such a token.
+    """
+    reordered = dict(weights)
+    for name, weight in weights.items():
+        if "_embedding." in name:
+            rows = torch.tensor(order.source if name.startswith("source") else order.target)
+            is_new = rows < 0
+            reordered[name] = weight[rows.clamp(min=0)]
+            reordered[name][is_new] = EXCLUDED_BIAS if name.endswith(".bias") else 0.0
+    return reordered
+
+
+def bias_name(config: ModelConfig) -> str:
+    """Return our name of the output bias, which belongs to the matrix that computes logits."""
+    return f"{'output' if config.embeddings == 'separate' else 'target'}_embedding.bias"
+
+
+def weight_shape(name: str, config: ModelConfig, rows: tuple[int, int]) -> tuple[int, ...]:
+    """Return the shape of the weight with this name of ours: (V, D), (V,), (out, in) or (out,).
+
+    `rows` are the rows V of the source embeddings and of the target embeddings.
+    """
+    is_vector = name.endswith(".bias") or ".norm." in name
+    if "_embedding." in name:
+        count = rows[0] if name.startswith("source") else rows[1]
+        return (count,) if is_vector else (count, config.d_model)
+    outputs = config.d_ff if ".inner." in name else config.d_model
+    inputs = config.d_ff if ".outer." in name else config.d_model
+    return (outputs,) if is_vector else (outputs, inputs)

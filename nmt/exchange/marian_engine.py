@@ -13,8 +13,8 @@ from pathlib import Path
 
 from nmt.data.tokens.vocabulary import split_with
 from nmt.errors import ExchangeError, MissingExtraError
-from nmt.exchange.engine import LONGEST, EngineTranslation
-from nmt.exchange.marian_files import read_bytes
+from nmt.exchange.engine import MAX_TRANSLATION, EngineTranslation
+from nmt.exchange.imported import read_small_file
 from nmt.exchange.marian_package import open_package
 
 USAGE = """\
@@ -24,6 +24,7 @@ translator = Translator("--config decoder.yml --cpu-threads 1")  # of this folde
 print(translator.translate(["A dog sleeps."]))
 """
 """how the exported folder is used, for the model card"""
+# run in a process of its own: options and lines as JSON on stdin, the n-best lists on stdout
 _PROGRAM = """\
 import json, sys
 from pymarian import Translator
@@ -46,18 +47,19 @@ def translate_with_marian(folder: Path, texts: Sequence[str]) -> list[EngineTran
     if importlib.util.find_spec("pymarian") is None:
         raise MissingExtraError("verifying a model with Marian", "exchange")
     with open_package(folder) as package:
-        names = [[p.name for p in paths] for paths in (package.models, package.vocabularies)]
+        models = " ".join(path.name for path in package.models)
+        vocabularies = " ".join(path.name for path in package.vocabularies)
+        options = f"--models {models} --vocabs {vocabularies} {_OPTIONS}"
+        if package.settings.get("allow-unk"):
+            options += " --allow-unk"
         lines = list(texts)
-        if package.vocabularies[0].suffix == ".yml":  # then Marian expects pieces
-            pieces = split_with(read_bytes(package.segmentations[0]), texts)
-            lines = [" ".join(each) for each in pieces]
-        allow_unknown = " --allow-unk" if package.settings.get("allow-unk") else ""
-    options = (
-        f"--models {' '.join(names[0])} --vocabs {' '.join(names[1])} {_OPTIONS}{allow_unknown}"
-    )
-    # Marian's limit is a multiple of the tokens of the source, which has hardly fewer than words
-    words = min((len(text.split()) + 1 for text in texts), default=1)
-    options += f" --max-length-factor {math.ceil(2 * LONGEST / max(words, 4))}"
+        if package.vocabularies[0].suffix == ".yml":  # then Marian expects pieces, not text
+            segmentation = read_small_file(package.segmentations[0])
+            lines = [" ".join(pieces) for pieces in split_with(segmentation, texts)]
+    # Marian cuts a translation at a multiple of the tokens of its source. This factor suffices for
+    # a source with half as many tokens as words, EOS included. None has fewer than 2: half of 4.
+    words = min((len(text.split()) + 1 for text in texts), default=1)  # of the shortest text
+    options += f" --max-length-factor {math.ceil(2 * MAX_TRANSLATION / max(words, 4))}"
     process = subprocess.run(
         [sys.executable, "-c", _PROGRAM],
         input=json.dumps([options, lines]),
@@ -73,7 +75,12 @@ def translate_with_marian(folder: Path, texts: Sequence[str]) -> list[EngineTran
 
 
 def _parse(line: str) -> EngineTranslation:
-    """Parse `0 ||| PIECES ||| WordScores= LOG_P … ||| F0= SUM ||| SUM`; the pieces lack EOS."""
-    pieces, scores, *_ = line.split(" ||| ", 1)[1].rsplit(" ||| ", 3)
-    log_p = [float(score) for score in scores.removeprefix("WordScores= ").split()]
-    return EngineTranslation(pieces.split(" ")[:LONGEST] if pieces else [], sum(log_p))
+    """Parse a line `NUMBER ||| PIECES ||| WordScores= LOG_P … ||| F0= SUM ||| SUM` of Marian.
+
+    The pieces lack EOS, which has a log P. They may contain " ||| ", so the line is read from both
+    ends.
+    """
+    _number, rest = line.split(" ||| ", 1)
+    pieces, word_scores, *_sums = rest.rsplit(" ||| ", 3)
+    log_p = [float(score) for score in word_scores.removeprefix("WordScores= ").split()]
+    return EngineTranslation(pieces.split(" ")[:MAX_TRANSLATION] if pieces else [], sum(log_p))

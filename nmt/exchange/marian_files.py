@@ -22,20 +22,27 @@ from torch import Tensor
 
 from nmt import strict_yaml
 from nmt.errors import ConfigError, ExchangeError
+from nmt.exchange.imported import read_small_file
 
 OPTIONS = "special:model.yml"
 """the name under which Marian stores its options between the weights"""
-MOST_EXPANSION = 20
+MIB = 1 << 20
+MAX_EXPANSION = 20
 """a zip that unpacks to more than this times its size, and 1 MiB, is no model: weights hardly
 shrink, and text shrinks to a quarter"""
 
+_MAGIC = b"\x93NUMPY\x01\x00"
+"""the first bytes of an array in NumPy's format 1.0; then come the length of the header in two
+bytes, little-endian, the header, and the numbers:
+https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html"""
 _HEADER = re.compile(
-    rb"\x93NUMPY\x01\x00(..)\{'descr': '([<|][a-z][0-9])', 'fortran_order': False, "
-    rb"'shape': \(([0-9, ]{0,99})\), *\} *\n",
+    re.escape(_MAGIC) + rb"(?P<length>..)\{'descr': '(?P<type>[<|][a-z][0-9])', "
+    rb"'fortran_order': False, 'shape': \((?P<shape>[0-9, ]{0,99})\), *\} *\n",
     re.DOTALL,
 )
 _ESCAPES = {"0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"}
 _ESCAPES |= {"e": "\x1b", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029"}
+"""{letter after a backslash: character} of YAML's double-quoted strings"""
 
 
 def read_npz(path: Path) -> tuple[bytes, dict[str, Tensor]]:
@@ -62,38 +69,46 @@ def read_npz(path: Path) -> tuple[bytes, dict[str, Tensor]]:
 
 
 def _parse_array(data: bytes, where: str, is_text: bool) -> NDArray[Any]:
-    """Return the array in `data`, which is in NumPy's format 1.0, as Marian writes it."""
+    """Return the array in `data`: bytes of text as int8, or weights as float32."""
     header = _HEADER.match(data)
-    if not header or header.end() != 10 + int.from_bytes(header[1], "little"):
+    prefix = len(_MAGIC) + 2
+    if not header or header.end() != prefix + int.from_bytes(header["length"], "little"):
         raise ExchangeError(f"{where}: damaged: it has no header of an array that Marian writes")
-    found, expected = header[2].decode(), ("<i1", "|i1") if is_text else ("<f4",)
-    if found not in expected:
+    number_type, readable = header["type"].decode(), ("<i1", "|i1") if is_text else ("<f4",)
+    if number_type not in readable:
         raise ExchangeError(
-            f"{where}: its numbers have the type {found}, expected {expected[0]}; nmt reads models "
-            "of float32, which Marian saves when it trains"
+            f"{where}: its numbers have the type {number_type}, expected {readable[0]}; nmt reads "
+            "models of float32, which Marian saves when it trains"
         )
-    shape = [int(length) for length in header[3].replace(b",", b" ").split()]
-    content, needed = data[header.end() :], math.prod(shape) * int(found[-1])
-    if len(content) != needed:
+    shape = [int(length) for length in header["shape"].replace(b",", b" ").split()]
+    content = data[header.end() :]
+    expected_size = math.prod(shape) * int(number_type[-1])  # in bytes; 4 for <f4
+    if len(content) != expected_size:
         raise ExchangeError(
-            f"{where}: damaged: an array of shape {tuple(shape)} has {needed:,} bytes, "
+            f"{where}: damaged: an array of shape {tuple(shape)} has {expected_size:,} bytes, "
             f"found {len(content):,}"
         )
-    return np.frombuffer(content, found).reshape(shape).copy()
+    return np.frombuffer(content, number_type).reshape(shape).copy()
 
 
 def write_npz(options: bytes, weights: Mapping[str, Tensor]) -> bytes:
-    """Return the bytes of a model file that Marian reads; what `read_npz` read gives its bytes."""
+    """Return the bytes of a model file as Marian writes it; `read_npz` reads them.
+
+    What was read from a file of Marian and is unchanged gives the bytes of that file.
+    """
     arrays = {name: weight.cpu().numpy() for name, weight in weights.items()}
     arrays[OPTIONS] = np.frombuffer(options, np.int8)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, array in sorted(arrays.items()):
-            descr = "<i1" if array.dtype == np.int8 else "<f4"  # Marian knows no "|i1"
-            shape = ", ".join(str(length) for length in array.shape) + ("," * (array.ndim == 1))
-            header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}"
-            header += " " * (-(len(header) + 11) % 16) + "\n"
-            prefix = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
+            number_type = "<i1" if array.dtype == np.int8 else "<f4"  # Marian knows no "|i1"
+            shape = ", ".join(map(str, array.shape))
+            if array.ndim == 1:
+                shape += ","
+            header = f"{{'descr': '{number_type}', 'fortran_order': False, 'shape': ({shape}), }}"
+            # spaces and a line feed make the prefix and the header a multiple of 16 bytes long
+            header += " " * (-(len(_MAGIC) + 2 + len(header) + 1) % 16) + "\n"
+            prefix = _MAGIC + len(header).to_bytes(2, "little")
             info = zipfile.ZipInfo(f"{name}.npy", (1980, 0, 0, 0, 0, 0))
             archive.writestr(info, prefix + header.encode() + array.tobytes())
             info.create_system = info.external_attr = 0  # Marian writes neither these nor dates
@@ -128,21 +143,21 @@ def read_vocabulary(path: Path) -> dict[str, int]:
         ExchangeError: a line has another form, or a piece or a row occurs twice.
     """
     try:
-        text = read_bytes(path).replace(b"\xc1\xbf", b"\x7f").decode("utf-8")
+        text = read_small_file(path).replace(b"\xc1\xbf", b"\x7f").decode("utf-8")
     except UnicodeDecodeError as error:
         raise ExchangeError(f"{path}: the vocabulary is not UTF-8: {error}") from error
     rows: dict[str, int] = {}
-    lines = re.sub(r"^\? ([^\n]*)\n: ", r"\1: ", text, flags=re.MULTILINE).split("\n")
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
+    one_line_each = re.sub(r"^\? ([^\n]*)\n: ", r"\1: ", text, flags=re.MULTILINE)
+    for number, entry in enumerate(one_line_each.split("\n"), start=1):
+        if not entry.strip():
             continue
-        found = re.fullmatch(r"(.+): +([0-9]{1,8})\r?", line, re.DOTALL)
-        if not found:
-            raise ExchangeError(f"{path}: entry {number}: expected PIECE: ROW, got {line[:60]!r}")
-        piece = _unquote(found[1])
+        match = re.fullmatch(r"(?P<piece>.+): +(?P<row>[0-9]{1,8})\r?", entry, re.DOTALL)
+        if not match:
+            raise ExchangeError(f"{path}: entry {number}: expected PIECE: ROW, got {entry[:60]!r}")
+        piece = _unquote(match["piece"])
         if piece in rows:
             raise ExchangeError(f"{path}: entry {number}: the piece {piece!r} occurs twice")
-        rows[piece] = int(found[2])
+        rows[piece] = int(match["row"])
     if len(set(rows.values())) < len(rows):
         raise ExchangeError(f"{path}: two pieces of the vocabulary have the same row")
     return rows
@@ -151,18 +166,19 @@ def read_vocabulary(path: Path) -> dict[str, int]:
 def _unquote(scalar: str) -> str:
     """Return the string that a YAML scalar stands for: plain, 'single' or "double" quoted."""
     if len(scalar) > 1 and scalar[0] == scalar[-1] == '"':
-        pattern = r"\\(x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U00[01][0-9A-Fa-f]{5}|.)"
-        return re.sub(pattern, _unescape, scalar[1:-1], flags=re.DOTALL)
+        escape = r"\\(x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U00[01][0-9A-Fa-f]{5}|.)"
+        return re.sub(escape, _unescape, scalar[1:-1], flags=re.DOTALL)
     if len(scalar) > 1 and scalar[0] == scalar[-1] == "'":
         return scalar[1:-1].replace("''", "'")
     return scalar
 
 
 def _unescape(match: re.Match[str]) -> str:
+    """Return the character of an escape: after the backslash a letter, or x, u or U and digits."""
     code = match[1]
     if len(code) == 1:
         return _ESCAPES.get(code, code)
-    return chr(min(int(code[1:], 16), 0x10FFFF))
+    return chr(min(int(code[1:], 16), 0x10FFFF))  # the last character of Unicode
 
 
 def unpack(path: Path, folder: Path) -> None:
@@ -175,10 +191,11 @@ def unpack(path: Path, folder: Path) -> None:
     with _open_zip(path) as archive:
         for info in archive.infolist():
             name = PurePosixPath(info.filename)
-            link = stat.S_ISLNK(info.external_attr >> 16)
-            if link or name.is_absolute() or ".." in name.parts or "\\" in info.filename:
+            is_link = stat.S_ISLNK(info.external_attr >> 16)  # the file mode is in the upper bits
+            leads_out = name.is_absolute() or ".." in name.parts or "\\" in info.filename
+            if is_link or leads_out:
                 raise ExchangeError(
-                    f"{path}: it holds {'a link' if link else 'a name that leads elsewhere'}, "
+                    f"{path}: it holds {'a link' if is_link else 'a name that leads elsewhere'}, "
                     f"{info.filename!r}; unpack it yourself if you trust it"
                 )
             archive.extract(info, folder)
@@ -186,13 +203,13 @@ def unpack(path: Path, folder: Path) -> None:
 
 @contextmanager
 def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a zip; whatever is wrong with it, then or while its members are read, is one error."""
+    """Open a zip; what is wrong with it, now or while its members are read, is an ExchangeError."""
     try:
         with zipfile.ZipFile(path) as archive:
-            unpacked = sum(info.file_size for info in archive.infolist())
-            if unpacked > MOST_EXPANSION * path.stat().st_size + (1 << 20):
+            unpacked = sum(info.file_size for info in archive.infolist())  # bytes
+            if unpacked > MAX_EXPANSION * path.stat().st_size + MIB:
                 raise ExchangeError(
-                    f"{path}: it would unpack to {unpacked:,} bytes, more than {MOST_EXPANSION} "
+                    f"{path}: it would unpack to {unpacked:,} bytes, more than {MAX_EXPANSION} "
                     "times its size: no model does"
                 )
             if len(archive.namelist()) != len(set(archive.namelist())):
@@ -202,15 +219,3 @@ def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
         raise ExchangeError(f"{path}: damaged, or no zip or npz file: {error}") from error
     except OSError as error:
         raise ExchangeError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file.
-
-    Raises:
-        ExchangeError: it cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ExchangeError(f"{path}: cannot be read: {error.strerror}") from error

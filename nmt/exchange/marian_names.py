@@ -1,10 +1,9 @@
 """The weights and options of Marian's Transformer, and what they are called here.
 
-One table of names serves both directions. A matrix of a linear map is (in, out) in Marian, and
-`nn.Linear` has (out, in); vectors are rows (1, n).
+The tables serve both directions. A matrix of a linear map is (in, out) in Marian, and (out, in) in
+`nn.Linear`; a vector (n,) of ours is (1, n) there; embeddings have the same shape.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch import Tensor
 from nmt.config import ModelConfig
 from nmt.config_file import replace_settings
 from nmt.errors import ConfigError, ExchangeError
-from nmt.exchange.imported import bias_name
+from nmt.exchange.imported import bias_name, weight_shape
 
 READABLE: dict[str, list[Any]] = {
     "type": ["transformer"],
@@ -57,10 +56,22 @@ _SIZES = {
     "decoder_layers": "dec-depth",
 }
 """{our name: Marian's} of the sizes"""
-_PROJECTIONS = {"q": "query", "k": "key", "v": "value", "o": "output"}
-_SUBLAYERS = {"self": "self_attention", "context": "cross_attention"}
-_BIAS = "decoder_ff_logit_out_b"
-_MATRIX = re.compile("_W[qkvo12]$")
+_LAYER = {
+    "self_attention.query": ("self_Wq", "self_bq"),
+    "self_attention.key": ("self_Wk", "self_bk"),
+    "self_attention.value": ("self_Wv", "self_bv"),
+    "self_attention.output": ("self_Wo", "self_bo"),
+    "self_attention_sublayer.norm": ("self_Wo_ln_scale", "self_Wo_ln_bias"),
+    "cross_attention.query": ("context_Wq", "context_bq"),
+    "cross_attention.key": ("context_Wk", "context_bk"),
+    "cross_attention.value": ("context_Wv", "context_bv"),
+    "cross_attention.output": ("context_Wo", "context_bo"),
+    "cross_attention_sublayer.norm": ("context_Wo_ln_scale", "context_Wo_ln_bias"),
+    "feed_forward.inner": ("ffn_W1", "ffn_b1"),
+    "feed_forward.outer": ("ffn_W2", "ffn_b2"),
+    "feed_forward_sublayer.norm": ("ffn_ffn_ln_scale", "ffn_ffn_ln_bias"),
+}
+"""{our module of a layer: Marian's weight and bias of it}; the encoder has no cross-attention"""
 
 
 def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
@@ -69,17 +80,18 @@ def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
     Raises:
         ExchangeError: nmt cannot compute such a model; the message names the option.
     """
-    for name, values in READABLE.items():
-        found = options.get(name, values[0])
-        if found not in values:
-            _raise_unreadable(where, name, found, values)
+    for name, readable in READABLE.items():
+        value = options.get(name, readable[0])
+        if value not in readable:
+            _raise_unreadable(where, name, value, readable)
     for name, expected in _OPERATIONS.items():
-        found = options.get(name, expected)
-        if str(found).replace("d", "") != expected.replace("d", ""):
-            _raise_unreadable(where, name, found, [expected])
-    width, name = options.get("transformer-dim-ffn"), "transformer-decoder-dim-ffn"
-    if options.get(name, 0) not in (0, width):
-        _raise_unreadable(where, name, options[name], [0, width])
+        value = options.get(name, expected)
+        if str(value).replace("d", "") != expected.replace("d", ""):  # dropout is for training
+            _raise_unreadable(where, name, value, [expected])
+    d_ff = options.get("transformer-dim-ffn")
+    decoder_d_ff = options.get("transformer-decoder-dim-ffn", 0)
+    if decoder_d_ff not in (0, d_ff):  # 0: that of the encoder
+        _raise_unreadable(where, "transformer-decoder-dim-ffn", decoder_d_ff, [0, d_ff])
     settings = {
         **{ours: options.get(theirs) for ours, theirs in _SIZES.items()},
         "activation": options.get("transformer-ffn-activation", "swish"),
@@ -95,13 +107,37 @@ def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
         raise ExchangeError(f"{error}; {where} has no sizes of a Transformer") from error
 
 
+def _raise_unreadable(where: str, name: str, value: object, readable: list[Any]) -> None:
+    values = " or ".join(map(repr, readable))
+    raise ExchangeError(f"{where}: the model has {name}: {value!r}; nmt reads only {values}")
+
+
+def _embeddings(options: Mapping[str, Any], where: str) -> str:
+    """Return `ModelConfig.embeddings`: which of the three matrices are one."""
+    source, target, output = _embedding_names(options)
+    if source == target != output:
+        _raise_unreadable(where, "tied-embeddings-src without tied-embeddings", True, [False])
+    return "shared" if source == output else "target" if target == output else "separate"
+
+
+def _embedding_names(options: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return Marian's names of the matrices of source, target and output; tied ones are equal."""
+    all_tied = bool(options.get("tied-embeddings-all"))
+    source, target, output = "encoder_Wemb", "decoder_Wemb", "decoder_ff_logit_out_Wt"
+    if all_tied or options.get("tied-embeddings-src"):
+        source = target = "Wemb"
+    if all_tied or options.get("tied-embeddings"):
+        output = target
+    return source, target, output
+
+
 def options_of(config: ModelConfig, rows: tuple[int, int]) -> dict[str, Any]:
     """Return the options of a model of this architecture, with a bias; `read_config` reads them.
 
     `rows` are the sizes of the vocabularies of source and target.
     """
     return {
-        **{name: values[0] for name, values in READABLE.items()},
+        **{name: readable[0] for name, readable in READABLE.items()},
         **{theirs: getattr(config, ours) for ours, theirs in _SIZES.items()},
         **_OPERATIONS,
         "transformer-ffn-activation": config.activation,
@@ -113,33 +149,12 @@ def options_of(config: ModelConfig, rows: tuple[int, int]) -> dict[str, Any]:
     }
 
 
-def _raise_unreadable(where: str, name: str, found: object, values: list[Any]) -> None:
-    known = " or ".join(repr(value) for value in values)
-    raise ExchangeError(f"{where}: the model has {name}: {found!r}; nmt reads only {known}")
-
-
-def _embedding_names(options: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return Marian's names of the matrices of source, target and output."""
-    every = bool(options.get("tied-embeddings-all"))
-    source, target = "encoder_Wemb", "decoder_Wemb"
-    if every or options.get("tied-embeddings-src"):
-        source = target = "Wemb"
-    tied = every or options.get("tied-embeddings")
-    return source, target, target if tied else "decoder_ff_logit_out_Wt"
-
-
-def _embeddings(options: Mapping[str, Any], where: str) -> str:
-    """Return `ModelConfig.embeddings`."""
-    source, target, output = _embedding_names(options)
-    if target != output and source == target:
-        _raise_unreadable(where, "tied-embeddings-src without tied-embeddings", True, [False])
-    return "shared" if source == output else "target" if target == output else "separate"
-
-
 def to_ours(
     weights: Mapping[str, Tensor], options: Mapping[str, Any], config: ModelConfig, where: str
 ) -> dict[str, Tensor]:
-    """Return Marian's weights by our names and in our shapes; rows of vocabularies stay in order.
+    """Return Marian's weights by our names and in our shapes, with an output bias.
+
+    The rows of vocabularies stay in Marian's order.
 
     Raises:
         ExchangeError: a weight is missing, unknown, or has another shape than the options say.
@@ -149,91 +164,81 @@ def to_ours(
         raise ExchangeError(
             f"{where}: the options speak of {depth:,} layers, but there are {len(weights)} weights"
         )
-    names = names_of(options, config)
-    for name in sorted(names.keys() ^ weights.keys()):
-        problem = "is missing" if name in names else "is none that nmt knows"
-        raise ExchangeError(f"{where}: the weight {name} {problem}: the model is of another kind")
+    names = weight_names(options, config)
+    if wrong := sorted(weights.keys() ^ {*names.values()}):  # names on one side only
+        problem = "is none that nmt knows" if wrong[0] in weights else "is missing"
+        raise ExchangeError(
+            f"{where}: the weight {wrong[0]} {problem}: the model is of another kind"
+        )
     rows = vocabulary_sizes(options, where)
-    for name, weight in weights.items():
-        expected = shape_of(name, names[name], config, rows)
-        if tuple(weight.shape) != expected:
+    ours = {}
+    for name, theirs in names.items():
+        weight, expected = weights[theirs], marian_shape(name, config, rows)
+        if weight.shape != expected:
             raise ExchangeError(
-                f"{where}: the weight {name} has the shape {tuple(weight.shape)}, but the options "
-                f"say {expected}"
+                f"{where}: the weight {theirs} has the shape {tuple(weight.shape)}, but the "
+                f"options say {expected}"
             )
-    bias = {bias_name(config): torch.zeros(rows[1])}  # of a model without one
-    return bias | {names[name]: _transposed(name, weight) for name, weight in weights.items()}
+        ours[name] = _convert(name, weight)
+    ours.setdefault(bias_name(config), torch.zeros(rows[1]))
+    return ours
 
 
 def to_marian(
     weights: Mapping[str, Tensor], options: Mapping[str, Any], config: ModelConfig
 ) -> dict[str, Tensor]:
-    """Return weights by Marian's names and in its shapes: the reverse of `to_ours`."""
-    names = names_of(options, config)
-    return {theirs: _transposed(theirs, weights[ours]) for theirs, ours in names.items()}
+    """Return our weights by Marian's names and in its shapes: the reverse of `to_ours`."""
+    names = weight_names(options, config)
+    return {theirs: _convert(name, weights[name]) for name, theirs in names.items()}
 
 
-def _transposed(name: str, weight: Tensor) -> Tensor:
-    """Return a weight in the other program's orientation, by its name in Marian."""
-    if _MATRIX.search(name):
-        return weight.T.contiguous()
-    if name.endswith(("Wemb", "_Wt")):
-        return weight
-    return weight[0] if weight.ndim == 2 else weight[None]
+def weight_names(options: Mapping[str, Any], config: ModelConfig) -> dict[str, str]:
+    """Return {our name: Marian's name} of all weights."""
+    source, target, output = _embedding_names(options)
+    names = {"target_embedding.weight": target}
+    if source != target:
+        names["source_embedding.weight"] = source
+    if output != target:
+        names["output_embedding.weight"] = output
+    if not options.get("output-omit-bias"):
+        names[bias_name(config)] = "decoder_ff_logit_out_b"
+    for stack, depth in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
+        for i in range(depth):
+            for module, (weight, bias) in _LAYER.items():
+                if stack == "decoder" or not module.startswith("cross_attention"):
+                    ours, theirs = f"{stack}.layers.{i}.{module}", f"{stack}_l{i + 1}"
+                    names[f"{ours}.weight"] = f"{theirs}_{weight}"
+                    names[f"{ours}.bias"] = f"{theirs}_{bias}"
+    return names
 
 
 def vocabulary_sizes(options: Mapping[str, Any], where: str) -> tuple[int, int]:
-    """Return the rows of source and target that the options state."""
+    """Return the rows of source and target that the options state.
+
+    Raises:
+        ExchangeError: the options do not state two numbers.
+    """
     sizes = options.get("dim-vocabs")
     if not isinstance(sizes, list) or [type(size) for size in sizes] != [int, int]:
         raise ExchangeError(f"{where}: dim-vocabs is {sizes!r}, expected two sizes")
     return sizes[0], sizes[1]
 
 
-def shape_of(theirs: str, ours: str, config: ModelConfig, rows: tuple[int, int]) -> tuple[int, int]:
-    """Return the shape of a weight in Marian; `rows` are those of source and target."""
-    width, inner = config.d_model, config.d_ff
-    if "_embedding." in ours:
-        count = rows[0] if ours.startswith("source") else rows[1]
-        return (1, count) if ours.endswith("bias") else (count, width)
-    shapes = {"_ffn_W1": (width, inner), "_ffn_W2": (inner, width), "_ffn_b1": (1, inner)}
-    return shapes.get(theirs[-7:], (width, width) if _MATRIX.search(theirs) else (1, width))
+def marian_shape(name: str, config: ModelConfig, rows: tuple[int, int]) -> tuple[int, ...]:
+    """Return the shape in Marian of the weight with this name of ours.
+
+    `rows` are the sizes of the vocabularies of source and target.
+    """
+    shape = weight_shape(name, config, rows)
+    if len(shape) == 1:
+        return (1, *shape)
+    return shape if "_embedding." in name else shape[::-1]
 
 
-def names_of(options: Mapping[str, Any], config: ModelConfig) -> dict[str, str]:
-    """Return {Marian's name: our name} of all weights."""
-    source, target, output = _embedding_names(options)
-    names = {target: "target_embedding.weight"}
-    if source != target:
-        names[source] = "source_embedding.weight"
-    if output != target:
-        names[output] = "output_embedding.weight"
-    if not options.get("output-omit-bias"):
-        names[_BIAS] = bias_name(config)
-    for stack, depth in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
-        for number in range(depth):
-            names |= _names_of_layer(f"{stack}_l{number + 1}", f"{stack}.layers.{number}")
-    return names
-
-
-def _names_of_layer(theirs: str, ours: str) -> dict[str, str]:
-    names = {}
-    for short, attention in _SUBLAYERS.items():
-        if short == "context" and theirs.startswith("encoder"):
-            continue
-        for letter, projection in _PROJECTIONS.items():
-            names[f"{theirs}_{short}_W{letter}"] = f"{ours}.{attention}.{projection}.weight"
-            names[f"{theirs}_{short}_b{letter}"] = f"{ours}.{attention}.{projection}.bias"
-        norm = f"{ours}.{attention}_sublayer.norm"
-        names |= _names_of_norm(f"{theirs}_{short}_Wo", norm)
-    for number, linear in ((1, "inner"), (2, "outer")):
-        names[f"{theirs}_ffn_W{number}"] = f"{ours}.feed_forward.{linear}.weight"
-        names[f"{theirs}_ffn_b{number}"] = f"{ours}.feed_forward.{linear}.bias"
-    return names | _names_of_norm(f"{theirs}_ffn_ffn", f"{ours}.feed_forward_sublayer.norm")
-
-
-def _names_of_norm(theirs: str, ours: str) -> dict[str, str]:
-    return {
-        f"{theirs}_ln_scale": f"{ours}.weight",
-        f"{theirs}_ln_bias": f"{ours}.bias",
-    }
+def _convert(name: str, weight: Tensor) -> Tensor:
+    """Return a weight of Marian in our shape, or one of ours in Marian's; `name` is ours."""
+    if name.endswith("_embedding.weight"):
+        return weight
+    if name.endswith(".bias") or ".norm." in name:
+        return weight[0] if weight.ndim == 2 else weight[None]
+    return weight.T.contiguous()

@@ -14,7 +14,8 @@ from typing import Any
 from nmt.config import DecodingConfig
 from nmt.config_file import replace_settings
 from nmt.errors import ConfigError, ExchangeError, print_warning
-from nmt.exchange.marian_files import parse_yaml, read_bytes, unpack
+from nmt.exchange.imported import read_small_file
+from nmt.exchange.marian_files import parse_yaml, unpack
 
 DECODER = "decoder.yml"
 
@@ -28,29 +29,25 @@ class MarianPackage:
     settings: dict[str, Any]
     """what decoder.yml says"""
     models: list[Path]
+    """the weights as .npz; several are an ensemble"""
     vocabularies: list[Path]
     """of source and target: .spm, or .yml with the rows of the pieces"""
     segmentations: list[Path]
-    """the SentencePiece models of source and target"""
+    """the SentencePiece models of source and target; .spm vocabularies are these themselves"""
 
     def vocabulary_files(self) -> dict[str, bytes]:
-        """Return {name: content} of both lists, by names that do not depend on the package."""
+        """Return {name: content} of both lists, by the names of `vocabulary_names`."""
         files: dict[str, bytes] = {}
         for source, target in (self.vocabularies, self.segmentations):
-            contents = read_bytes(source), read_bytes(target)
-            names = shared_names(source.suffix) if source == target else own_names(source.suffix)
+            contents = read_small_file(source), read_small_file(target)
+            names = vocabulary_names(source.suffix, shared=source == target)
             files |= dict(zip(names, contents, strict=True))
         return files
 
 
-def shared_names(suffix: str) -> list[str]:
-    """Return the names of the vocabularies of source and target that are one file."""
-    return [f"vocab{suffix}"] * 2
-
-
-def own_names(suffix: str) -> list[str]:
-    """Return the names of the vocabularies of source and target that are two files."""
-    return [f"source{suffix}", f"target{suffix}"]
+def vocabulary_names(suffix: str, shared: bool) -> list[str]:
+    """Return the names that we give the files of source and target: one name if they share it."""
+    return [f"vocab{suffix}"] * 2 if shared else [f"source{suffix}", f"target{suffix}"]
 
 
 def read_decoding(package: MarianPackage) -> DecodingConfig:
@@ -59,21 +56,21 @@ def read_decoding(package: MarianPackage) -> DecodingConfig:
     Raises:
         ExchangeError: they are none that Marian knows.
     """
-    where = str(package.folder / DECODER)
-    normalize, penalty = (package.settings.get(key, 0) for key in ("normalize", "word-penalty"))
-    if normalize not in (0, 1):
+    where, settings = str(package.folder / DECODER), package.settings
+    normalize, penalty = settings.get("normalize", 0), settings.get("word-penalty", 0)
+    if normalize not in (0, 1):  # the exponent of the length by which a score is divided
         print_warning(
             f"{where}: scores are divided by the length, and not by its power normalize: "
             f"{normalize!r}, which nmt does not have"
         )
     if penalty != 0:
         print_warning(f"{where}: word-penalty: {penalty!r} is left out; nmt does not have it")
-    changes = {
-        "max_length_factor": package.settings.get("max-length-factor", 3),
+    changes = {  # missing settings have Marian's defaults
+        "max_length_factor": settings.get("max-length-factor", 3),
         "max_length_offset": 0,
-        "beam_size": package.settings.get("beam-size", 12),
+        "beam_size": settings.get("beam-size", 12),
         "length_normalization": "average" if normalize else "none",
-        "allow_unknown": bool(package.settings.get("allow-unk", False)),
+        "allow_unknown": bool(settings.get("allow-unk", False)),
     }
     try:
         return replace_settings(DecodingConfig(), changes, where)
@@ -83,51 +80,58 @@ def read_decoding(package: MarianPackage) -> DecodingConfig:
 
 @contextmanager
 def open_package(source: Path) -> Iterator[MarianPackage]:
-    """Find the files of a model, given its folder, decoder.yml, .npz or zip; a zip is unpacked.
+    """Find the files of a model, given its folder, decoder.yml, .npz or zip.
+
+    A zip is unpacked for the time of the block.
 
     Raises:
         ExchangeError: a file is missing, or cannot be read.
     """
     if source.suffix != ".zip":
-        yield _package(_find_decoder(source), source.absolute())
+        yield _read_package(_find_decoder(source), source if source.suffix == ".npz" else None)
         return
     with tempfile.TemporaryDirectory(prefix="nmt-import-") as folder:
         unpack(source, Path(folder))
-        yield _package(_find_decoder(Path(folder)), Path(folder), only_inside=True)
+        yield _read_package(_find_decoder(Path(folder)), only_inside=True)
 
 
 def _find_decoder(source: Path) -> Path:
     """Return the path of decoder.yml for a folder, a model in it, or itself."""
     if source.suffix == ".npz":
-        beside = source.with_name(f"{source.name}.{DECODER}")
-        found = [beside if beside.is_file() else source.with_name(DECODER)]
+        own = source.with_name(f"{source.name}.{DECODER}")
+        candidates = [own if own.is_file() else source.with_name(DECODER)]
     elif source.is_dir():
-        own = source / DECODER
-        found = [own] if own.is_file() else sorted(source.glob(f"*{DECODER}"))
+        plain = source / DECODER
+        candidates = [plain] if plain.is_file() else sorted(source.glob(f"*{DECODER}"))
     else:
-        found = [source]
-    if len(found) != 1 or not found[0].is_file():
-        names = ", ".join(path.name for path in found) or "none"
+        candidates = [source]
+    if len(candidates) != 1 or not candidates[0].is_file():
+        names = ", ".join(path.name for path in candidates) or "none"
         raise ExchangeError(
             f"{source}: expected one {DECODER} that names models and vocabularies, found {names}; "
             "give its path"
         )
-    return found[0]
+    return candidates[0]
 
 
-def _package(decoder: Path, source: Path, only_inside: bool = False) -> MarianPackage:
-    settings = parse_yaml(read_bytes(decoder), str(decoder))
-    folder = decoder.absolute().parent
+def _read_package(
+    decoder: Path, model: Path | None = None, only_inside: bool = False
+) -> MarianPackage:
+    """Return what a decoder.yml names, or only `model` of its models.
 
-    def files(key: str) -> list[Path]:
+    `only_inside`: files outside its folder do not count, for a zip that nobody has checked.
+    """
+    settings = parse_yaml(read_small_file(decoder), str(decoder))
+
+    def paths_under(key: str) -> list[Path]:
         names = settings.get(key)
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ExchangeError(f"{decoder}: {key} is {names!r}, expected a list of files")
-        return [_resolve(name, folder, decoder, only_inside) for name in names]
+        return [_resolve(name, decoder, only_inside) for name in names]
 
-    models, vocabularies = files("models"), files("vocabs")
-    if source.suffix == ".npz":
-        models = [source]
+    models, vocabularies = paths_under("models"), paths_under("vocabs")
+    if model is not None:
+        models = [model.absolute()]
     if not models or len(vocabularies) != 2:
         raise ExchangeError(
             f"{decoder}: it names {len(models)} models and {len(vocabularies)} vocabularies; "
@@ -143,14 +147,17 @@ def _package(decoder: Path, source: Path, only_inside: bool = False) -> MarianPa
                 f"{vocabulary}: there is no {segmentation.name} beside it to split text into its "
                 "pieces; nmt needs a SentencePiece model"
             )
+    folder = decoder.absolute().parent
     return MarianPackage(folder, settings, models, vocabularies, segmentations)
 
 
-def _resolve(name: str, folder: Path, decoder: Path, only_inside: bool) -> Path:
+def _resolve(name: str, decoder: Path, only_inside: bool) -> Path:
     """Return the path of a file that decoder.yml names, there or, if it was moved, beside it."""
+    folder = decoder.absolute().parent
     paths = [folder / name, folder / Path(name).name]
-    inside = [path for path in paths if path.resolve().is_relative_to(folder.resolve())]
-    for path in inside if only_inside else paths:
+    if only_inside:
+        paths = [path for path in paths if path.resolve().is_relative_to(folder.resolve())]
+    for path in paths:
         if path.is_file():
             return path
     raise ExchangeError(f"{decoder}: the file {name} that it names is not there")

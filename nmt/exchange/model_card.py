@@ -1,6 +1,6 @@
 """The model card of an export: a README.md with a header that the Hugging Face Hub reads.
 
-https://huggingface.co/docs/hub/model-cards. It says only what the run records.
+It says only what the run records. See https://huggingface.co/docs/hub/model-cards.
 """
 
 from pathlib import Path
@@ -18,8 +18,8 @@ def model_card(run: LoadedModel, written: str, verification: str, usage: str) ->
 
     Args:
         run: The model.
-        written: The format, and how the weights are stored.
-        verification: What the verification has found, or that there was none.
+        written: The format, and how the weights are stored, such as "ctranslate2 (int8)".
+        verification: What the verification has found, or that there was none; ends "The export is".
         usage: Lines of Python that use the folder.
     """
     directory, config = find_run(run.path), run.config
@@ -67,27 +67,29 @@ def _architecture(config: Config) -> str:
 
 
 def _origin(config: Config, provenance: dict[str, Any]) -> list[str]:
-    """Return where weights and training text come from, and under which licence."""
+    """Return lines that say where weights and training text come from, and under which licence."""
     lines = []
     if provenance:
-        # of a file here only the name: where it lies is nobody else's concern
-        source = (
-            provenance["source"] if "revision" in provenance else Path(provenance["source"]).name
-        )
-        revision = f", revision {provenance['revision']}" if "revision" in provenance else ""
-        lines += [
+        source, revision = provenance["source"], ""
+        if "revision" in provenance:  # a model of the Hub
+            revision = f", revision {provenance['revision']}"
+        else:  # of a path only the name: the folders of this machine do not concern others
+            source = Path(source).name
+        lines.append(
             f"- Imported from {source} ({provenance['format']}{revision}), "
-            f"licence: {provenance['license']}.",
-            *(f"- {name}: sha256 {digest}" for name, digest in provenance["sha256"].items()),
-        ]
+            f"licence: {provenance['license']}."
+        )
+        for name, digest in provenance["sha256"].items():
+            lines.append(f"- {name}: sha256 {digest}")
     texts = [", ".join(Path(path).name for path in text.paths) for text in config.data.train]
-    texts += [config.data.corpus] if config.data.corpus else []
+    if config.data.corpus:
+        texts.append(config.data.corpus)
     lines += [f"- Training text: {text}; licence: see its source." for text in texts]
     return [*(lines or ["- Training text: unknown."]), ""]
 
 
 def _scores(directory: RunDirectory) -> list[str]:
-    """Return the scores of the run's test set with their signatures."""
+    """Return lines with the scores of the run's test set and their signatures."""
     result = read_json_or_empty(directory.result)
     lines = [
         f"- {score['name']}: {score['score']:.2f} ({score['signature']})"

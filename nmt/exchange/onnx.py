@@ -6,7 +6,6 @@ transformers.js loads, does the work of either, as its input `use_cache_branch` 
 int8 version, NAME_quantized.onnx. index.html translates in the browser.
 """
 
-import importlib
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,9 +16,12 @@ import numpy.typing as npt
 import torch
 
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
-from nmt.errors import ExchangeError, MissingExtraError
-from nmt.exchange.engine import LONGEST, EngineTranslation
-from nmt.exchange.fast_tokenizer import LONGEST_INPUT, TOKENIZER, UNREADABLE, write_tokenizer
+from nmt.errors import ExchangeError
+from nmt.exchange.engine import MAX_SOURCE, MAX_TRANSLATION, EngineTranslation, import_engine
+from nmt.exchange.fast_tokenizer import FAST_TOKENIZER, UNREADABLE, write_tokenizer
+from nmt.exchange.huggingface import CONFIG, GENERATION
+from nmt.exchange.huggingface_export import SPECIAL_IDS
+from nmt.exchange.huggingface_names import settings_of
 from nmt.exchange.onnx_graphs import ENCODER, MERGED, quietly, write_graphs
 from nmt.exchange.onnx_page import page
 from nmt.exchange.verify import excluded_ids
@@ -27,14 +29,15 @@ from nmt.files import read_json, write_atomically, write_json
 from nmt.run_directory import LoadedModel
 
 LARGEST = 2**31 - 2**24
-"""bytes of weights that fit into one ONNX file: protobuf allows 2 GiB"""
+"""bytes of weights that fit into one ONNX file: protobuf allows 2 GiB, 16 MiB are for the rest"""
 GRAPHS, QUANTIZED = "onnx", "_quantized"
+"""the folder of the graphs, and the end of the names of those in int8"""
+FEATURE = "the format onnx"
 BATCH = 16
 """texts that are translated at once, for a check"""
 
 Array = npt.NDArray[Any]
 
-GENERATION = "generation_config.json"
 USAGE = """\
 from optimum.onnxruntime import ORTModelForSeq2SeqLM
 from transformers import AutoTokenizer
@@ -50,8 +53,7 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 def export_onnx(run: LoadedModel, folder: Path) -> None:
     """Write graphs, tokenizer, settings and a page into an empty folder.
 
-    The model and its parameters are not changed. A source is cut after `LONGEST_INPUT` tokens, and
-    no translation may have more than as many.
+    The model and its parameters are not changed. A source is cut after `MAX_SOURCE` tokens.
 
     Raises:
         MissingExtraError: onnx or onnxruntime is not installed.
@@ -59,26 +61,31 @@ def export_onnx(run: LoadedModel, folder: Path) -> None:
             tokenizer that tokenizer.json cannot express.
         OSError: a file cannot be written.
     """
-    _import("onnx")
-    quantization = _import("onnxruntime.quantization")
-    size = 4 * sum(parameter.numel() for parameter in run.model.parameters())
+    import_engine("onnx", FEATURE)
+    quantization = import_engine("onnxruntime.quantization", FEATURE)
+    size = 4 * sum(parameter.numel() for parameter in run.model.parameters())  # bytes of float32
     if size > LARGEST:
         raise ExchangeError(
             f"the model has {size / 1e9:.1f} GB of weights, but a file of ONNX holds at most "
             f"{LARGEST / 1e9:.1f} GB; export it with --to ctranslate2"
         )
     write_tokenizer(run.tokenizer, folder)
-    ids = {
-        "pad_token_id": PAD,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "decoder_start_token_id": BOS,
+    architecture = {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        **settings_of(run.config.model),
+        "vocab_size": run.tokenizer.target.size,
+        "max_position_embeddings": 2 * MAX_SOURCE,
+        "use_cache": True,
     }
-    write_json(folder / "config.json", _configuration(run) | ids)
-    beam = run.config.decoding.beam_size
-    never = [[token] for token in excluded_ids(run.config.decoding)]
-    search = {"bad_words_ids": never, "num_beams": beam, "max_length": LONGEST}
-    write_json(folder / GENERATION, ids | search)
+    search = {
+        "bad_words_ids": [[token] for token in excluded_ids(run.config.decoding)],
+        "num_beams": run.config.decoding.beam_size,
+        "max_length": MAX_TRANSLATION,
+    }
+    # transformers.js takes the sizes of its first cache from config.json
+    write_json(folder / CONFIG, architecture | SPECIAL_IDS)
+    write_json(folder / GENERATION, SPECIAL_IDS | search)
     write_atomically(folder / "index.html", page())
     (folder / GRAPHS).mkdir()
     for path in write_graphs(run.model, folder / GRAPHS):
@@ -92,36 +99,6 @@ def export_onnx(run: LoadedModel, folder: Path) -> None:
             )
 
 
-def _configuration(run: LoadedModel) -> dict[str, Any]:
-    """Return config.json without ids; transformers.js builds the first cache from its sizes."""
-    model = run.config.model
-    sides = {
-        "layers": (model.encoder_layers, model.decoder_layers),
-        "attention_heads": (model.heads, model.heads),
-        "ffn_dim": (model.d_ff, model.d_ff),
-    }
-    return {
-        "architectures": ["MarianMTModel"],
-        "model_type": "marian",
-        "is_encoder_decoder": True,
-        "vocab_size": run.tokenizer.target.size,
-        "d_model": model.d_model,
-        **{f"encoder_{name}": size for name, (size, _) in sides.items()},
-        **{f"decoder_{name}": size for name, (_, size) in sides.items()},
-        "activation_function": model.activation,
-        "max_position_embeddings": 2 * LONGEST_INPUT,
-        "scale_embedding": True,
-        "use_cache": True,
-    }
-
-
-def _import(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingExtraError("the format onnx", "exchange") from error
-
-
 def translate_with_onnxruntime(
     folder: Path, texts: Sequence[str], quantized: bool = False
 ) -> list[EngineTranslation]:
@@ -130,45 +107,53 @@ def translate_with_onnxruntime(
     Raises:
         MissingExtraError: onnxruntime or tokenizers is not installed.
     """
-    runtime = _import("onnxruntime")
-    tokenizer = _import("tokenizers").Tokenizer.from_file(str(folder / TOKENIZER))
+    runtime = import_engine("onnxruntime", FEATURE)
+    tokenizers = import_engine("tokenizers", FEATURE)
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / FAST_TOKENIZER))
     tokenizer.enable_padding(pad_id=PAD)
+    suffix = QUANTIZED if quantized else ""
     encoder, decoder = (
-        runtime.InferenceSession(folder / GRAPHS / f"{name}{QUANTIZED * quantized}.onnx")
+        runtime.InferenceSession(folder / GRAPHS / f"{name}{suffix}.onnx")
         for name in (ENCODER, MERGED)
     )
-    never = [token for (token,) in read_json(folder / GENERATION)["bad_words_ids"]]
+    excluded = [token for (token,) in read_json(folder / GENERATION)["bad_words_ids"]]
     translations = []
     for first in range(0, len(texts), BATCH):
-        encoded = tokenizer.encode_batch(list(texts[first : first + BATCH]))
-        source = np.array([text.ids for text in encoded])
-        for tokens, log_p in zip(*_greedy(encoder, decoder, source, never), strict=True):
-            kept = itertools.takewhile(lambda token: token != EOS, tokens.tolist())
-            pieces = [tokenizer.id_to_token(token).removeprefix(UNREADABLE) for token in kept]
-            translations.append(EngineTranslation(pieces, float(log_p)))
+        encodings = tokenizer.encode_batch(list(texts[first : first + BATCH]))
+        source = np.array([encoding.ids for encoding in encodings])  # (B, S)
+        tokens, log_p = _greedy(encoder, decoder, source, excluded)
+        for row, row_log_p in zip(tokens.tolist(), log_p.tolist(), strict=True):
+            until_eos = itertools.takewhile(lambda token: token != EOS, row)
+            pieces = [tokenizer.id_to_token(token).removeprefix(UNREADABLE) for token in until_eos]
+            translations.append(EngineTranslation(pieces, row_log_p))
     return translations
 
 
-def _greedy(encoder: Any, decoder: Any, source: Array, never: Sequence[int]) -> tuple[Array, Array]:
+def _greedy(
+    encoder: Any, decoder: Any, source: Array, excluded: Sequence[int]
+) -> tuple[Array, Array]:
     """Return the most probable tokens (B, T) of source ids (B, S), and the sums of log P (B,).
 
-    The ids `never` are no tokens of a translation.
+    The ids `excluded` are in no translation. What stands after the EOS of a row has no meaning.
     """
     mask = (source != PAD).astype(np.int64)
     (memory,) = encoder.run(None, {"input_ids": source, "attention_mask": mask})
     inputs = {"encoder_attention_mask": mask, "encoder_hidden_states": memory}
-    past = {x.name: x.shape for x in decoder.get_inputs() if x.name.startswith("past")}
-    for name, (_, heads, _, width) in past.items():
-        inputs[name] = np.zeros((len(source), heads, 0, width), np.float32)
-    latest = np.full((len(source), 1), BOS)
+    past = [tensor for tensor in decoder.get_inputs() if tensor.name.startswith("past")]
+    past_names = [tensor.name for tensor in past]
+    for tensor in past:
+        _, heads, _, width = tensor.shape
+        inputs[tensor.name] = np.zeros((len(source), heads, 0, width), np.float32)
+    latest = np.full((len(source), 1), BOS)  # (B, 1)
     done, sums = np.zeros(len(source), bool), np.zeros(len(source))
     tokens: list[Array] = []
-    while not done.all() and len(tokens) < LONGEST:
-        inputs |= {"input_ids": latest, "use_cache_branch": np.array([bool(tokens)])}
+    while not done.all() and len(tokens) < MAX_TRANSLATION:
+        has_past = len(tokens) > 0
+        inputs |= {"input_ids": latest, "use_cache_branch": np.array([has_past])}
         logits, *cache = decoder.run(None, inputs)
-        inputs |= dict(zip(past, cache, strict=True))
+        inputs |= dict(zip(past_names, cache, strict=True))
         log_p = torch.from_numpy(logits[:, -1]).double().log_softmax(-1).numpy()  # (B, V)
-        log_p[:, never] = -np.inf
+        log_p[:, excluded] = -np.inf
         latest = log_p.argmax(1)[:, None]
         sums += np.where(done, 0.0, log_p.max(1))
         done |= latest[:, 0] == EOS

@@ -6,29 +6,31 @@ package but onnx; the newer exporter, which is to replace it, needs onnxscript a
 
 import contextlib
 import copy
-import itertools
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from nmt.exchange.fast_tokenizer import LONGEST_INPUT
+from nmt.exchange.engine import MAX_SOURCE
 from nmt.model.attention import AttentionContext
 from nmt.model.decoder import DecoderLayer
 from nmt.model.layout import Layout
 from nmt.model.transformer import Transformer
 
+# names of the files, which are those of optimum
 ENCODER, DECODER = "encoder_model", "decoder_model"
 WITH_PAST, MERGED = "decoder_with_past_model", "decoder_model_merged"
 OPSET = 17
+"""the version of ONNX's operators"""
 
 Axes = dict[str, dict[int, str]]
-"""names of inputs or outputs of a graph, each with those of its dimensions whose size varies"""
-TARGET = {0: "batch_size", 1: "decoder_sequence_length"}
-SOURCE = {0: "batch_size", 1: "encoder_sequence_length"}
+"""{input or output of a graph: {dimension whose size varies: its name}}"""
+TARGET_AXES = {0: "batch_size", 1: "decoder_sequence_length"}
+SOURCE_AXES = {0: "batch_size", 1: "encoder_sequence_length"}
 
 
 class EncoderGraph(nn.Module):
@@ -46,7 +48,7 @@ class EncoderGraph(nn.Module):
 
 
 class ChunkedLayout(Layout):
-    """Splits heads without a reshape, for which ONNX finds no width where a memory has length 0."""
+    """Splits heads without a reshape: its -1 has no answer where a memory has length 0 in ONNX."""
 
     def split_heads(self, x: Tensor, heads: int) -> Tensor:
         """Split the width into heads: (B, L, D) -> (B, H, L, K)."""
@@ -59,31 +61,33 @@ CHUNKED = ChunkedLayout()
 class GrowingKeyValues:
     """A `KeyValueView` of tensors that are inputs and outputs of a graph; nothing is overwritten.
 
-    `past` has the keys and values of earlier target positions, then of the source: (B, H, L, K).
-    Those of the source are computed from `memory` if there is one, and follow any in `past`.
+    `past` is empty, or has key and value of earlier target positions, then key and value of the
+    source: (B, H, L, K) each. If there is a `memory`, those of the source are computed from it and
+    put behind the ones in `past`.
     """
 
     def __init__(self, layer: DecoderLayer, memory: Tensor | None, past: Sequence[Tensor]) -> None:
-        self.key_and_value, source = past[:2], past[2:]
+        self.key_and_value, cross_key_and_value = past[:2], past[2:]
         if memory is not None:
-            source = _joined(source, layer.cross_attention.project_memory(memory, CHUNKED))
-        self.cross_key, self.cross_value = source
+            computed = layer.cross_attention.project_memory(memory, CHUNKED)
+            cross_key_and_value = _concatenated(cross_key_and_value, computed)
+        self.cross_key, self.cross_value = cross_key_and_value
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Return the keys and values of all positions, those of the new ones (B, H, T, K) last."""
-        self.key_and_value = key, value = _joined(self.key_and_value, (key, value))
+        self.key_and_value = key, value = _concatenated(self.key_and_value, (key, value))
         return key, value
 
 
-def _joined(past: Sequence[Tensor], new: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Return keys and values with those of the past, if there are any, before them."""
+def _concatenated(past: Sequence[Tensor], new: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Return key and value of the positions in `past`, which may be empty, and then in `new`."""
     if not past:
         return new
     return torch.cat((past[0], new[0]), 2), torch.cat((past[1], new[1]), 2)
 
 
 class DecoderGraph(nn.Module):
-    """The decoder for the next positions: logits (B, T, V), and the cache for the step after."""
+    """The decoder at the next target positions: their logits, and the cache for the step after."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -97,32 +101,46 @@ class DecoderGraph(nn.Module):
         past: list[Tensor],
         use_past: Tensor | None,
     ) -> list[Tensor]:
-        """Return logits (B, T, V) after ids (B, T), then the cache: four tensors for each layer.
+        """Return logits (B, T, V) after the new target ids (B, T), then the cache.
 
-        `past` is the cache so far, or empty; `mask` (B, S) is that of the source. A graph that has
-        both `memory` and `past` ignores one of them, as `use_past` (1,) says: the ignored one is
+        `mask` (B, S) is that of the source. `past` is the cache so far, or empty: for each layer
+        key and value of the target positions, then of the source, (B, H, L, K) each. A graph with
+        both `memory` (B, S, D) and `past` uses one of them, as `use_past` (1,) says; the other is
         cut to length 0, so that nothing is computed from it. A graph without `memory` returns only
-        the cache of target positions, two tensors for each layer.
+        key and value of the target positions, because those of the source do not change.
         """
         if memory is not None and use_past is not None:
-            used = use_past.long()[0]
-            past = [x[:, :, : x.shape[2] * used] for x in past]
-            memory = memory[:, : memory.shape[1] * (1 - used)]
-        layers = self.model.decoder.layers
-        stored = [
-            GrowingKeyValues(each, memory, past[4 * i :][:4]) for i, each in enumerate(layers)
+            with_past = use_past.long()[0]  # 1 or 0
+            past = [tensor[:, :, : tensor.shape[2] * with_past] for tensor in past]
+            memory = memory[:, : memory.shape[1] * (1 - with_past)]
+        views = [
+            GrowingKeyValues(layer, memory, past[4 * i : 4 * i + 4])
+            for i, layer in enumerate(self.model.decoder.layers)
         ]
-        start = past[0].shape[2] if past else 0
+        start = past[0].shape[2] if past else 0  # the position of the first of `ids`
         x = self.model.positions(self.model.target_embedding(ids), start)
-        key = torch.arange(start + ids.shape[1])
-        to_past = AttentionContext(key <= key[start:, None])  # (T, L), L positions so far
-        to_source = AttentionContext(mask.bool()[:, None, None])
-        x = self.model.decoder.through_layers(x, stored, to_past, to_source)
+        positions = torch.arange(start + ids.shape[1])
+        causal = AttentionContext(positions <= positions[start:, None])  # (T, start + T)
+        to_source = AttentionContext(mask.bool()[:, None, None])  # (B, 1, 1, S)
+        x = self.model.decoder.through_layers(x, views, causal, to_source)
         cache: list[Tensor] = []
-        for view in stored:
-            source = () if memory is None else (view.cross_key, view.cross_value)
-            cache += [*view.key_and_value, *source]
+        for view in views:
+            cache += view.key_and_value
+            if memory is not None:
+                cache += [view.cross_key, view.cross_value]
         return [self.model.output_embedding.logits(x), *cache]
+
+
+class TracedGraph(NamedTuple):
+    """What becomes one file of an export."""
+
+    name: str
+    module: nn.Module
+    example: tuple[object, ...]
+    """arguments of the module's `forward`, in the run that is traced"""
+    inputs: Axes
+    """in the order of the tensors in `example`"""
+    outputs: Axes
 
 
 def write_graphs(model: Transformer, folder: Path) -> list[Path]:
@@ -132,60 +150,69 @@ def write_graphs(model: Transformer, folder: Path) -> list[Path]:
         OSError: a file cannot be written.
     """
     model = copy.deepcopy(model).cpu().eval()
-    width = model.target_embedding.weight.shape[1]
-    model.positions(torch.zeros(1, 1, width), LONGEST_INPUT - 1)  # its table has now 2,048 rows
-    encoder, decoder = EncoderGraph(model), DecoderGraph(model)
-    ids = mask = torch.ones(2, 3, dtype=torch.long)
-    with torch.no_grad():
-        memory = encoder(ids, mask)
-        _, *cache = decoder(mask, ids, memory, [], None)
-    layers = len(model.decoder.layers)
-    past = _cache_axes("past_key_values", layers)
-    read: Axes = {
-        "encoder_attention_mask": SOURCE,
-        "input_ids": TARGET,
-        "encoder_hidden_states": SOURCE,
-    }
-    both: Axes = {"logits": TARGET, **_cache_axes("present", layers)}
-    target_only = {name: axes for name, axes in both.items() if ".encoder." not in name}
-    without_memory = {name: read[name] for name in ("encoder_attention_mask", "input_ids")} | past
-    with_branch: Axes = {**read, **past, "use_cache_branch": {}}
-    use_past = torch.tensor([True])
-    names: Axes = {"input_ids": SOURCE, "attention_mask": SOURCE}
-    graphs: list[tuple[str, nn.Module, tuple[object, ...], Axes, Axes]] = [
-        (ENCODER, encoder, (ids, mask), names, {"last_hidden_state": SOURCE}),
-        (DECODER, decoder, (mask, ids, memory, [], None), read, both),
-        (WITH_PAST, decoder, (mask, ids, None, cache, None), without_memory, target_only),
-        (MERGED, decoder, (mask, ids, memory, cache, use_past), with_branch, both),
-    ]
-    for name, graph, example, inputs, outputs in graphs:
+    d_model = model.target_embedding.weight.shape[1]
+    # The graphs hold the table of positions as it is now. This makes it grow to 2 * `MAX_SOURCE`.
+    model.positions(torch.zeros(1, 1, d_model), MAX_SOURCE - 1)
+    paths = []
+    for graph in _graphs(model):
+        paths.append(folder / f"{graph.name}.onnx")
         with quietly():
             torch.onnx.export(
-                graph,
-                example,
-                str(folder / f"{name}.onnx"),
-                input_names=list(inputs),
-                output_names=list(outputs),
-                dynamic_axes={**inputs, **outputs},
+                graph.module,
+                graph.example,
+                str(paths[-1]),
+                input_names=list(graph.inputs),
+                output_names=list(graph.outputs),
+                dynamic_axes={**graph.inputs, **graph.outputs},
                 opset_version=OPSET,
                 dynamo=False,
             )
-    return [folder / f"{name}.onnx" for name, *_ in graphs]
+    return paths
+
+
+def _graphs(model: Transformer) -> list[TracedGraph]:
+    """Return the encoder and the three decoders; optimum knows their tensors by these names."""
+    encoder, decoder = EncoderGraph(model), DecoderGraph(model)
+    ids = mask = torch.ones(2, 3, dtype=torch.long)  # (B, S), and (B, T) of the decoder
+    with torch.no_grad():
+        memory = encoder(ids, mask)
+        _, *cache = decoder(mask, ids, memory, [], None)
+    use_past = torch.tensor([True])
+    layers = len(model.decoder.layers)
+    source_ids: Axes = {"input_ids": SOURCE_AXES, "attention_mask": SOURCE_AXES}
+    mask_and_ids: Axes = {"encoder_attention_mask": SOURCE_AXES, "input_ids": TARGET_AXES}
+    with_memory: Axes = {**mask_and_ids, "encoder_hidden_states": SOURCE_AXES}
+    past = _cache_axes("past_key_values", layers)
+    with_past: Axes = {**mask_and_ids, **past}
+    with_both: Axes = {**with_memory, **past, "use_cache_branch": {}}
+    outputs: Axes = {"logits": TARGET_AXES, **_cache_axes("present", layers)}
+    target_only = {name: axes for name, axes in outputs.items() if ".encoder." not in name}
+    return [
+        TracedGraph(ENCODER, encoder, (ids, mask), source_ids, {"last_hidden_state": SOURCE_AXES}),
+        TracedGraph(DECODER, decoder, (mask, ids, memory, [], None), with_memory, outputs),
+        TracedGraph(WITH_PAST, decoder, (mask, ids, None, cache, None), with_past, target_only),
+        TracedGraph(MERGED, decoder, (mask, ids, memory, cache, use_past), with_both, outputs),
+    ]
 
 
 def _cache_axes(prefix: str, layers: int) -> Axes:
-    """Return the names of the tensors of a cache, layer by layer."""
-    length = "past_decoder_sequence_length" if prefix.startswith("past") else "decoder_length"
-    lengths = {"decoder": length, "encoder": "encoder_sequence_length_out"}
+    """Return the names of the tensors of a cache, layer by layer; "decoder" is the target side."""
+    is_past = prefix.startswith("past")
+    lengths = {
+        "decoder": "past_decoder_sequence_length" if is_past else "decoder_length",
+        "encoder": "encoder_sequence_length_out",
+    }
     return {
-        f"{prefix}.{layer}.{side}.{kind}": {0: "batch_size", 2: lengths[side]}
-        for layer, side, kind in itertools.product(range(layers), lengths, ("key", "value"))
+        f"{prefix}.{layer}.{side}.{tensor}": {0: "batch_size", 2: length}
+        for layer in range(layers)
+        for side, length in lengths.items()
+        for tensor in ("key", "value")
     }
 
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """Silence, during the block, warnings of the exporter about its own age and of each number."""
+    """Silence warnings during the block: the exporter warns of its age and of each constant."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

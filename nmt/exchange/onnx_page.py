@@ -6,6 +6,7 @@ from pathlib import Path
 from nmt.errors import ExchangeError
 from nmt.files import write_atomically
 
+# what transformers.js reads of a model that it runs in int8
 MODEL_FILES = (
     "config.json",
     "generation_config.json",
@@ -14,6 +15,7 @@ MODEL_FILES = (
     "onnx/encoder_model_quantized.onnx",
     "onnx/decoder_model_merged_quantized.onnx",
 )
+# transformers.js, and the engine that it runs: the script of onnxruntime-web and its WebAssembly
 LIBRARY_FILES = (
     "@huggingface/transformers/dist/transformers.min.js",
     "onnxruntime-web/dist/ort-wasm-simd-threaded.mjs",
@@ -37,7 +39,7 @@ def write_single_page(folder: Path, node_modules: Path, path: Path) -> None:
     """
     files = {name: folder / name for name in MODEL_FILES}
     files |= {Path(name).name: node_modules / name for name in LIBRARY_FILES}
-    parts = []
+    embedded = []
     for name, file in files.items():
         if not file.is_file():
             raise ExchangeError(
@@ -45,6 +47,7 @@ def write_single_page(folder: Path, node_modules: Path, path: Path) -> None:
                 "in which you ran: npm install @huggingface/transformers"
             )
         content = base64.b64encode(file.read_bytes()).decode("ascii")
-        parts.append(f'<script type="text/plain" id="{name}">{content}</script>\n')
-    before, script = page().split('<script type="module">')
-    write_atomically(path, "".join([before, *parts, '<script type="module">', script]))
+        embedded.append(f'<script type="text/plain" id="{name}">{content}</script>\n')
+    script_tag = '<script type="module">'  # the script finds each file by its id
+    before, script = page().split(script_tag)
+    write_atomically(path, "".join([before, *embedded, script_tag, script]))

@@ -30,7 +30,7 @@ def export_safetensors(run: LoadedModel, folder: Path) -> None:
 
 
 def verify_safetensors(run: LoadedModel, folder: Path) -> str:
-    """Load an exported folder, compare it bit for bit, and return a sentence about it.
+    """Load an exported folder, compare it with the run, and return the end of a sentence about it.
 
     Raises:
         ExchangeError: weights, configuration or vocabulary are not those of `run`.
@@ -55,11 +55,11 @@ def _merged(config: Config) -> Config:
 
 def usage(run: LoadedModel) -> str:
     """Return lines of Python that read the exported folder without nmt, for the model card."""
-    name = SHARED if run.tokenizer.shared else SOURCE
+    model_file = SHARED if run.tokenizer.shared else SOURCE
     return (
         "import safetensors.torch, sentencepiece, yaml\n\n"
         'config = yaml.safe_load(open("config.yaml"))["model"]  # heads, norm, activation, …\n'
         'weights = safetensors.torch.load_file("model.safetensors")  # {name: tensor}\n'
-        f'tokenizer = sentencepiece.SentencePieceProcessor(model_file="tokenizer/{name}")\n'
+        f'tokenizer = sentencepiece.SentencePieceProcessor(model_file="tokenizer/{model_file}")\n'
         'print(weights["target_embedding.weight"].shape, tokenizer.encode("A dog sleeps."))\n'
     )

@@ -7,7 +7,7 @@ how much more probable its own choice is: 0 if it is the same, next to 0 if two 
 probable (a tie, which rounding decides), more if the export is wrong.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -17,12 +17,13 @@ import torch
 from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import DataError, ExchangeError
-from nmt.exchange.engine import LONGEST, EngineTranslation
+from nmt.exchange.engine import MAX_TRANSLATION, EngineTranslation
 from nmt.run_directory import LoadedModel
 
 SENTENCES = 200
-LONGEST_SOURCE = LONGEST // 2
-"""longer sources, in tokens, are left out, as their translations might be cut"""
+"""sentences that are translated to verify an export"""
+MAX_VERIFIED_SOURCE = MAX_TRANSLATION // 2
+"""longer sources, in tokens, are left out, because their translations might be cut"""
 
 
 class Tolerance(NamedTuple):
@@ -30,14 +31,14 @@ class Tolerance(NamedTuple):
 
     nats: float
     """a sentence agrees if our choice is at no position more probable by more than this, and if log
-    P of the whole differs by at most this times its tokens"""
+    P of the whole differs by at most this per token"""
     share: float
-    """share of the sentences that must agree"""
+    """share of the sentences that must agree, 0 to 1"""
 
 
-EXACT = Tolerance(1e-4, 1.0)
+EXACT = Tolerance(nats=1e-4, share=1.0)
 """for exports in fp32: one sentence that differs is an error"""
-ROUNDED = Tolerance(0.1, 0.9)
+ROUNDED = Tolerance(nats=0.1, share=0.9)
 """for exports with rounded weights, which prefer another token where two are almost as probable"""
 
 
@@ -45,37 +46,37 @@ ROUNDED = Tolerance(0.1, 0.9)
 class CheckedTranslation:
     """A translation of the other program, and what our model says about it."""
 
-    text: str
-    """the source"""
+    source: str
     theirs: list[str]
     """the pieces of the other program, and EOS unless the translation is cut"""
     ours: list[str]
     """our most probable piece at each position, after their pieces before it"""
     gaps: list[float]
     """at each position, in nats, how much more probable our piece is than theirs"""
-    log_p: tuple[float, float]
-    """log P of the translation by the other program, and by our model"""
+    their_log_p: float
+    """log P of the translation by the other program, in nats"""
+    our_log_p: float
 
     @property
     def log_p_error(self) -> float:
         """The difference of log P in nats per token."""
-        return abs(self.log_p[0] - self.log_p[1]) / len(self.theirs)
+        return abs(self.their_log_p - self.our_log_p) / len(self.theirs)
 
-    def agrees(self, nats: float) -> bool:
-        """Return whether no difference is larger than `nats` per token; NaN is."""
-        return all(gap <= nats for gap in self.gaps) and self.log_p_error <= nats
-
-    def describe(self, nats: float) -> str:
-        """Return the first difference larger than `nats`, as the end of a sentence."""
+    def difference(self, nats: float) -> str:
+        """Describe the first difference of more than `nats` per token; empty if there is none."""
         for i, gap in enumerate(self.gaps):
-            if not gap <= nats:
+            if not gap <= nats:  # larger, or NaN
                 return (
-                    f"{self.text!r} becomes {self.theirs}; ours continues {self.theirs[:i]} with "
+                    f"{self.source!r} becomes {self.theirs}; ours continues {self.theirs[:i]} with "
                     f"{self.ours[i]!r}, which is more probable than {self.theirs[i]!r} by "
                     f"{gap:.4g} nats"
                 )
-        theirs, ours = self.log_p
-        return f"{self.text!r} becomes {self.theirs} with log P {theirs:.6f}, expected {ours:.6f}"
+        if not self.log_p_error <= nats:
+            return (
+                f"{self.source!r} becomes {self.theirs} with log P {self.their_log_p:.6f}, "
+                f"expected {self.our_log_p:.6f}"
+            )
+        return ""
 
 
 def excluded_ids(settings: DecodingConfig) -> list[int]:
@@ -84,17 +85,22 @@ def excluded_ids(settings: DecodingConfig) -> list[int]:
 
 
 def choose_sentences(run: LoadedModel, lines: Iterable[str]) -> list[str]:
-    """Return the first `SENTENCES` lines that are neither blank nor longer than `LONGEST_SOURCE`.
+    """Return the first `SENTENCES` lines with text and at most `MAX_VERIFIED_SOURCE` tokens.
 
     Raises:
         DataError: there is no such line.
     """
-    encode = run.tokenizer.source.encode
-    suitable = (x for x in lines if x.strip() and len(encode([x])[0]) <= LONGEST_SOURCE)
-    chosen = list(islice(suitable, SENTENCES))
+
+    def is_suitable(line: str) -> bool:
+        if not line.strip():
+            return False
+        (ids,) = run.tokenizer.source.encode([line])
+        return len(ids) <= MAX_VERIFIED_SOURCE
+
+    chosen = list(islice(filter(is_suitable, lines), SENTENCES))
     if not chosen:
         raise DataError(
-            f"no sentences to verify the export with: expected lines of 1 to {LONGEST_SOURCE} "
+            f"no sentences to verify the export with: expected lines of 1 to {MAX_VERIFIED_SOURCE} "
             "tokens; give others with --verify FILE"
         )
     return chosen
@@ -102,32 +108,36 @@ def choose_sentences(run: LoadedModel, lines: Iterable[str]) -> list[str]:
 
 def verify_translations(
     run: LoadedModel,
-    texts: Sequence[str],
+    sources: Sequence[str],
     translations: Sequence[EngineTranslation],
     tolerance: Tolerance,
 ) -> str:
     """Compare greedy translations of another program with our model, and return a summary.
 
+    `sources` and `translations` belong together, one by one.
+
     Raises:
         ExchangeError: too many differ; the message shows the first one.
     """
-    index = {piece: i for i, piece in enumerate(run.tokenizer.target.pieces)}
+    target_ids = {piece: i for i, piece in enumerate(run.tokenizer.target.pieces)}
     checked = [
-        _check(run, text, translation, [index.get(piece, UNK) for piece in translation.pieces])
-        for text, translation in zip(texts, translations, strict=True)
+        _check(run, source, translation, target_ids)
+        for source, translation in zip(sources, translations, strict=True)
     ]
-    different = [each for each in checked if not each.agrees(tolerance.nats)]
-    if len(different) > (1 - tolerance.share) * len(checked):
+    differences = [translation.difference(tolerance.nats) for translation in checked]
+    differences = [difference for difference in differences if difference]
+    if len(differences) > (1 - tolerance.share) * len(checked):
         raise ExchangeError(
-            f"the exported model is not the same: {len(different)} of {len(checked)} translations "
-            f"differ, the first of them: {different[0].describe(tolerance.nats)}"
+            f"the exported model is not the same: {len(differences)} of {len(checked)} "
+            f"translations differ, the first of them: {differences[0]}"
         )
-    equal = sum(each.theirs == each.ours for each in checked)
-    error = max(each.log_p_error for each in checked)
-    agreeing = len(checked) - len(different)
-    rounded = f"with rounded weights {agreeing} of {len(checked)} sentences agree; "
-    return (
-        f"{rounded if tolerance.share < 1 else ''}"
+    summary = ""
+    if tolerance.share < 1:
+        agreeing = len(checked) - len(differences)
+        summary = f"with rounded weights {agreeing} of {len(checked)} sentences agree; "
+    equal = sum(translation.theirs == translation.ours for translation in checked)
+    error = max(translation.log_p_error for translation in checked)
+    return summary + (
         f"{equal} of {len(checked)} greedy translations are equal token by token, "
         f"log P differs by at most {error:.1e} nats per token"
     )
@@ -135,26 +145,32 @@ def verify_translations(
 
 @torch.inference_mode()
 def _check(
-    run: LoadedModel, text: str, translation: EngineTranslation, ids: list[int]
+    run: LoadedModel, source: str, translation: EngineTranslation, target_ids: Mapping[str, int]
 ) -> CheckedTranslation:
-    """Let our model, in fp32 on the CPU, read a translation of the other program, with its ids."""
+    """Let our model, in fp32 on the CPU, read a translation of the other program.
+
+    `target_ids` are our ids of the target pieces.
+    """
     pieces = run.tokenizer.target.pieces
-    is_cut = len(ids) >= LONGEST - 1
-    ids = ids + [EOS] * (not is_cut)
-    source = torch.tensor(run.tokenizer.source.encode([text]))
-    logits = run.model(source, torch.tensor([[BOS, *ids[:-1]]]))[0].double()  # (T, V)
-    target = torch.tensor(ids)[:, None]
-    lowest = float(logits.log_softmax(1).gather(1, target).sum())
+    theirs = translation.pieces if translation.is_cut else [*translation.pieces, pieces[EOS]]
+    ids = [target_ids.get(piece, UNK) for piece in theirs]
+    source_ids = torch.tensor(run.tokenizer.source.encode([source]))  # (1, S)
+    target_input = torch.tensor([[BOS, *ids[:-1]]])  # (1, T)
+    target_output = torch.tensor(ids)[:, None]  # (T, 1)
+    logits = run.model(source_ids, target_input)[0].double()  # (T, V)
+    # The softmax of the other program may count the excluded tokens or not. If it does, log P is
+    # lower. Any value between the two is right, so the one nearest to theirs is our value.
+    lowest = float(logits.log_softmax(1).gather(1, target_output).sum())
     logits[:, excluded_ids(run.config.decoding)] = -torch.inf
-    log_p = logits.log_softmax(1)
-    chosen = log_p.gather(1, target)
-    # the program's softmax may count the excluded tokens or not
-    ours = min(max(lowest, translation.log_p), float(chosen.sum()))
+    log_p = logits.log_softmax(1)  # (T, V)
+    log_p_of_pieces = log_p.gather(1, target_output)[:, 0]  # (T,)
+    our_log_p = min(max(lowest, translation.log_p), float(log_p_of_pieces.sum()))
     best = log_p.max(1)
     return CheckedTranslation(
-        text,
-        [*translation.pieces, *[pieces[EOS]] * (not is_cut)],
-        [pieces[i] for i in best.indices.tolist()],
-        (best.values - chosen[:, 0]).tolist(),
-        (ours if is_cut else translation.log_p, ours),
+        source=source,
+        theirs=theirs,
+        ours=[pieces[i] for i in best.indices.tolist()],
+        gaps=(best.values - log_p_of_pieces).tolist(),
+        their_log_p=our_log_p if translation.is_cut else translation.log_p,
+        our_log_p=our_log_p,
     )

@@ -12,6 +12,7 @@ from nmt import strict_yaml
 from nmt.config import Config, DataConfig
 from nmt.config_file import parse_config
 from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.device import pick_device
 from nmt.errors import DataError
@@ -25,14 +26,14 @@ from nmt.processor import available_cores
 SizeName = Literal["tiny", "small", "base", "big"]
 _VOCABULARIES = ((8_000, 2000), (20_000, 4000), (60_000, 6000), (1_000_000, 8000), (5e6, 16_000))
 """(limit, entries): a text of fewer than `limit` pairs gets a vocabulary of `entries` pieces"""
-_LARGEST_VOCABULARY = 32_000
-_MOST_EPOCHS = 60
-"""epochs of a small corpus; more of them no longer improve the model"""
+_LARGEST_VOCABULARY, _SMALLEST_VOCABULARY = 32_000, 500
+_MAX_EPOCHS = 60  # more of them no longer improve the model
 _VALIDATIONS = 8  # number of validations in a training
 _DROPOUTS = ((3, 0.1), (8, 0.15), (25, 0.25))
 """(limit, dropout) for trainings of fewer than `limit` epochs: more dropout for repeated pairs"""
-_FEWEST_STEPS = 50  # fewer steps teach a model nothing
+_MIN_STEPS = 50  # fewer steps teach a model nothing
 _CPU_MINUTES, _GPU_MINUTES = 30.0, 120.0
+"""the time to train if the user asks for none"""
 _DRAFT = {"steps": 100_000, "steps_reason": "", "epochs": 0.0, "dropout": 0.1}
 """template values of a recipe whose speed is not measured yet; they do not change its speed"""
 
@@ -63,7 +64,7 @@ def choose_recipe(
     `profile` describes the text, and `data` becomes the data section. `minutes` is the time to
     train (None: 30 on a CPU, 120 on a GPU). If `size` is None, it follows from text, machine and
     time; a model that would train for longer than `minutes` becomes a tiny one. A training has at
-    least `_FEWEST_STEPS` steps, even if they take longer than `minutes`.
+    least `_MIN_STEPS` steps, even if they take longer than `minutes`.
     """
     on_cpu = pick_device("auto").type == "cpu"
     minutes = minutes or (_CPU_MINUTES if on_cpu else _GPU_MINUTES)
@@ -88,13 +89,14 @@ def choose_recipe(
 def _recipe_of(
     size: SizeName, profile: TextProfile, values: dict[str, Any], minutes: float
 ) -> FirstRecipe:
-    """Choose all other settings for a model of this size; `values` has the template's so far."""
+    """Choose all other settings for a model of this size; `values` are the template's so far."""
     figures = next(row for row in known_figures("sizes") if row["name"] == size)
     values = {**values, "size": figures}
-    store, vocabulary = _learn_sample_vocabulary(profile, values)
+    values["vocabulary_size"], tokenizer = _learn_sample_vocabulary(profile, values)
+    entries, store = tokenizer.target.size, _encode_sample(profile, tokenizer)
     draft = parse_config(_fill_in(values | _DRAFT), "nmt init")
-    speed = probe(draft, store, (vocabulary, vocabulary))
-    workload = _workload(profile, draft, store, vocabulary)
+    speed = probe(draft, store, (entries, entries))
+    workload = _workload(profile, draft, store, entries)
     steps, reason = _steps(draft, workload, speed, minutes)
     epochs = steps / (workload.steps_per_epoch or 1)
     highest_dropout = 0.3 if size == "tiny" else 0.35
@@ -119,11 +121,11 @@ def _section(settings: dict[str, Any]) -> str:
 
 def _align(text: str) -> str:
     """Move the comments, which are two spaces behind a setting, to a common column."""
-    lines = [line.partition("  # ") for line in text.split("\n")]
-    return "\n".join(
-        f"{setting:<26} # {reason}" if hash_sign else setting
-        for setting, hash_sign, reason in lines
-    )
+    lines = []
+    for line in text.split("\n"):
+        setting, hash_sign, reason = line.partition("  # ")
+        lines.append(f"{setting:<26} # {reason}" if hash_sign else line)
+    return "\n".join(lines)
 
 
 def describe_recipe(recipe: FirstRecipe, command: str) -> str:
@@ -151,7 +153,7 @@ def _warnings(speed: Speed, time: RunTime, minutes: float) -> list[str]:
         )
     if time.total > minutes * 60:
         warnings.append(
-            f"{_FEWEST_STEPS} steps of this model take more than {minutes:g} min here "
+            f"{_MIN_STEPS} steps of this model take more than {minutes:g} min here "
             f"({speed.step_seconds:.1f} s each), and fewer steps teach it nothing; the training is "
             f"planned to take {time.total / 60:.1f} min"
         )
@@ -167,31 +169,35 @@ def _size_for(pairs: int, minutes: float, on_cpu: bool) -> SizeName:
     return "big" if pairs >= 10_000_000 and minutes >= 600 else "base"
 
 
-def _learn_sample_vocabulary(
-    profile: TextProfile, values: dict[str, Any]
-) -> tuple[TokenStore, int]:
-    """Learn a vocabulary from the sample; return the sample as token ids, and its exact size.
+def _learn_sample_vocabulary(profile: TextProfile, values: dict[str, Any]) -> tuple[int, Tokenizer]:
+    """Return the vocabulary size for the recipe, and a tokenizer of this size for the sample.
 
-    Writes the size into `values`, halved until the sample has enough different pieces for it.
+    The size follows from the size of the text. It is halved until the sample has enough different
+    pieces for it.
     """
-    sizes = (size for limit, size in _VOCABULARIES if profile.pairs < limit)
-    values["vocabulary_size"] = next(sizes, _LARGEST_VOCABULARY)
+    sizes = (entries for limit, entries in _VOCABULARIES if profile.pairs < limit)
+    size = next(sizes, _LARGEST_VOCABULARY)
     while True:
+        draft = parse_config(_fill_in(values | _DRAFT | {"vocabulary_size": size}), "nmt init")
         try:
-            draft = parse_config(_fill_in(values | _DRAFT), "nmt init")
-            tokenizer = learn_vocabulary(profile.sample, draft.tokenizer)
-            break
+            return size, learn_vocabulary(profile.sample, draft.tokenizer)
         except DataError:
-            if values["vocabulary_size"] <= 500:  # the text is too small for any vocabulary
+            if size <= _SMALLEST_VOCABULARY:  # the text is too small for any vocabulary
                 raise
-            values["vocabulary_size"] //= 2
+            size //= 2
+
+
+def _encode_sample(profile: TextProfile, tokenizer: Tokenizer) -> TokenStore:
+    """Return the ids of the sample, without the pairs that are too long to be trained on."""
+    max_length = Config().data.cleaning.max_length
     sources = tokenizer.source.encode([pair.source for pair in profile.sample])
     targets = tokenizer.target.encode([pair.target for pair in profile.sample])
-    longest = Config().data.cleaning.max_length
-    encoded = zip(sources, targets, strict=True)
-    pairs = [pair for pair in encoded if max(len(pair[0]), len(pair[1])) <= longest]
-    store = TokenStore.of([source for source, _ in pairs], [target for _, target in pairs])
-    return store, tokenizer.target.size
+    pairs = [
+        (source, target)
+        for source, target in zip(sources, targets, strict=True)
+        if max(len(source), len(target)) <= max_length
+    ]
+    return TokenStore.of([source for source, _ in pairs], [target for _, target in pairs])
 
 
 def _thread_limit() -> int | None:
@@ -201,7 +207,10 @@ def _thread_limit() -> int | None:
 
 
 def _workload(profile: TextProfile, config: Config, store: TokenStore, vocabulary: int) -> Workload:
-    """Return the size of an epoch of the whole text, with the sentence lengths of its sample."""
+    """Return the size of an epoch of the whole text, with the sentence lengths of its sample.
+
+    `store` has the sample, and `vocabulary` is the number of entries of the one vocabulary.
+    """
     source_length = float(store.source.lengths.mean())
     target_length = float(store.target.lengths.mean())
     tokens = profile.pairs * max(source_length, target_length)  # batches count the longer side
@@ -223,11 +232,10 @@ def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> 
     training = config.training.model_copy(update={"max_steps": 1, "validate_every": 1})
     one_step = run_time(config.model_copy(update={"training": training}), workload, speed)
     seconds = minutes * 60 - _VALIDATIONS * one_step.validations - one_step.ending
-    steps = int(seconds / speed.step_seconds)
-    if steps < _FEWEST_STEPS:
-        return _FEWEST_STEPS, "the fewest steps that teach the model anything"
-    most_steps = _MOST_EPOCHS * (workload.steps_per_epoch or 1)
-    if most_steps < steps:
-        reason = f"{_MOST_EPOCHS} times through the text; more overfits"
-        return max(most_steps, _FEWEST_STEPS), reason
-    return steps, f"{minutes:g} minutes of this machine, {speed.step_seconds:.2f} s a step"
+    affordable = int(seconds / speed.step_seconds)
+    useful = _MAX_EPOCHS * (workload.steps_per_epoch or 1)
+    if affordable < _MIN_STEPS:
+        return _MIN_STEPS, "the fewest steps that teach the model anything"
+    if useful < affordable:
+        return max(useful, _MIN_STEPS), f"{_MAX_EPOCHS} times through the text; more overfits"
+    return affordable, f"{minutes:g} minutes of this machine, {speed.step_seconds:.2f} s a step"

@@ -26,13 +26,14 @@ from nmt.processor import CGROUP, available_cores, meminfo
 if TYPE_CHECKING:
     import torch
 
-_TORCH = [2, 10]  # oldest supported version
+_OLDEST_TORCH = [2, 10]  # oldest supported version
 _REQUIREMENT = re.compile(r"([\w.-]+)\s*>=\s*([\d.]+)")
 """a requirement of pyproject.toml: a library and its oldest supported version"""
 _EXTRAS = {
     "plot": ("matplotlib", "`nmt plot` draws"),
     "tensorboard": ("tensorboard", "training.tensorboard writes"),
 }
+"""module and purpose of the optional parts of this package, by the name of the extra"""
 _LOW_MEMORY, _LOW_DISK, _FULL_DISK = 2e9, 2e9, 100e6  # bytes
 _MISSING = importlib.metadata.PackageNotFoundError
 _NVIDIA_DRIVER = Path("/proc/driver/nvidia")
@@ -46,6 +47,7 @@ class Check:
     status: Literal["ok", "warning", "failure"]
     """warning: training works, but worse than it could; failure: it could not start or finish"""
     found: str
+    """the state that was found, such as: 8 cores"""
     remedy: str = ""
     """what to do; empty if nothing has to be done"""
 
@@ -65,16 +67,16 @@ def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
     If a folder does not exist, its nearest parent that exists is checked.
     """
     yield Check("python", "ok", platform.python_version())
-    yield _torch()
-    yield _libraries()
-    yield from _device()
-    yield _threads()
-    yield _search()
-    yield _memory()
-    existing = [_existing_parent(folder) for folder in folders]
-    for folder in dict.fromkeys(existing):  # each one once, in this order
-        yield _disk(folder)
-        yield _write_access(folder)
+    yield _check_torch()
+    yield _check_libraries()
+    yield from _check_device()
+    yield _check_threads()
+    yield _check_search()
+    yield _check_memory()
+    existing_folders = [_existing_parent(folder) for folder in folders]
+    for folder in dict.fromkeys(existing_folders):  # without repetitions
+        yield _check_disk(folder)
+        yield _check_write_access(folder)
     for extra, (module, purpose) in _EXTRAS.items():
         found = f"{extra}: {purpose}"
         if not importlib.util.find_spec(module):
@@ -82,7 +84,7 @@ def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
         yield Check("extra", "ok", found)
 
 
-def _torch() -> Check:
+def _check_torch() -> Check:
     remedy = "pip install 'torch>=2.10'"
     try:
         torch = importlib.import_module("torch")
@@ -90,31 +92,32 @@ def _torch() -> Check:
         reason = str(error).partition("\n")[0]
         return Check("torch", "failure", f"cannot be imported ({reason})", remedy)
     version = str(torch.__version__)
-    if _version_numbers(version) < _TORCH:
+    if _version_numbers(version) < _OLDEST_TORCH:
         return Check("torch", "failure", f"{version} loads checkpoints unsafely", remedy)
     return Check("torch", "ok", version)
 
 
-def _libraries() -> Check:
+def _check_libraries() -> Check:
+    """Check that all libraries except PyTorch and those of extras are present and new enough."""
     try:
-        required = importlib.metadata.requires("nmt") or []
+        requirements = importlib.metadata.requires("nmt") or []
     except _MISSING:
         found = "nmt itself is not installed, only found"
         return Check("libraries", "warning", found, "pip install .")
     present, unsuitable, to_install = [], [], []
-    for line in required:
-        requirement = _REQUIREMENT.match(line)
-        if not requirement or "extra ==" in line or requirement[1] == "torch":
+    for requirement in requirements:
+        match = _REQUIREMENT.match(requirement)
+        if not match or "extra ==" in requirement or match[1] == "torch":
             continue  # torch has a check of its own
-        name, oldest = requirement.groups()
+        name, oldest = match.groups()
         try:
             version = importlib.metadata.version(name)
         except _MISSING:
-            version = ""  # older than every version
+            version = ""  # has no numbers, so it is older than every version
         present.append(f"{name} {version}")
         if _version_numbers(version) < _version_numbers(oldest):
-            here = f" (here: {version})" if version else ""
-            unsuitable.append(f"{name} {oldest}{here}")
+            installed = f" (here: {version})" if version else ""
+            unsuitable.append(f"{name} {oldest}{installed}")
             to_install.append(f"'{name}>={oldest}'")
     if unsuitable:
         found = f"missing or too old: {', '.join(unsuitable)}"
@@ -127,7 +130,8 @@ def _version_numbers(version: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", version.partition("+")[0])]
 
 
-def _device() -> Iterator[Check]:
+def _check_device() -> Iterator[Check]:
+    """Yield checks of the device and of its precision; none if PyTorch cannot be imported."""
     try:
         import torch
 
@@ -154,18 +158,19 @@ def _device() -> Iterator[Check]:
         yield Check("precision", "warning", found, remedy)
 
 
-def _threads() -> Check:
+def _check_threads() -> Check:
+    """Check that the container, if there is one, allows as many processors as there are cores."""
     cores, quota = available_cores(), _cpu_quota()
     found = "1 core" if cores == 1 else f"{cores} cores"
-    if quota is not None and quota < cores - 0.5:  # so that `remedy` names fewer threads
+    if quota is not None and quota < cores - 0.5:  # else `remedy` would round up to all cores
         found += f"; this container may use {quota:.1f} of them"
         remedy = f"set training.threads: {max(1, round(quota))}"
         return Check("threads", "warning", found, remedy)
     return Check("threads", "ok", found)
 
 
-def _search() -> Check:
-    """Whether translating on a CPU uses the search in C (`nmt.inference.native`)."""
+def _check_search() -> Check:
+    """Check whether translation on a CPU uses the search in C (`nmt.inference.native`)."""
     if not runs_on_this_processor():
         found = "PyTorch searches; the search in C is for x86 processors with AVX2, on Linux"
         return Check("search", "ok", found)
@@ -181,17 +186,19 @@ def _search() -> Check:
 def _cpu_quota() -> float | None:
     """Return the number of processors the control group allows, or None if it sets no limit."""
     try:
-        limit, period = _read_cgroup("cpu.max").split()  # processor time in each period, both in µs
+        # two numbers of µs: the processor time that is allowed in each period, and the period
+        limit, period = _read_cgroup("cpu.max").split()
         return None if limit == "max" else int(limit) / int(period)
     except (OSError, ValueError):
         return None
 
 
 def _read_cgroup(name: str) -> str:
+    """Return the content of a file of the control group, such as memory.max."""
     return (CGROUP / name).read_text("ascii")
 
 
-def _memory() -> Check:
+def _check_memory() -> Check:
     available = available_memory()
     if available is None:
         return Check("memory", "ok", "not known on this system")
@@ -202,7 +209,7 @@ def _memory() -> Check:
 
 
 def available_memory() -> int | None:
-    """Return the free bytes of memory: of system or container, the smaller; None if unknown."""
+    """Return the free bytes of memory, in the system or the container, the fewer; None: unknown."""
     available = meminfo("MemAvailable")
     if available is None:
         return None
@@ -216,8 +223,8 @@ def available_memory() -> int | None:
 def _cached_file_bytes() -> int:
     """Return the bytes of cached files: the control group counts them as used but can free them."""
     try:
-        used = dict(line.split() for line in _read_cgroup("memory.stat").splitlines())
-        return int(used["active_file"]) + int(used["inactive_file"])
+        statistics = dict(line.split() for line in _read_cgroup("memory.stat").splitlines())
+        return int(statistics["active_file"]) + int(statistics["inactive_file"])
     except (OSError, ValueError, KeyError):
         return 0
 
@@ -242,7 +249,7 @@ def free_space(folder: Path) -> int:
     return shutil.disk_usage(_existing_parent(folder)).free
 
 
-def _disk(folder: Path) -> Check:
+def _check_disk(folder: Path) -> Check:
     free = free_space(folder)
     found = f"{gigabytes(free)} free in {folder}"
     if free < _FULL_DISK:
@@ -253,7 +260,7 @@ def _disk(folder: Path) -> Check:
     return Check("disk", "ok", found)
 
 
-def _write_access(folder: Path) -> Check:
+def _check_write_access(folder: Path) -> Check:
     try:
         with tempfile.TemporaryFile(dir=folder):
             return Check("writing", "ok", f"{folder} can be written to")

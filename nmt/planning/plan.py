@@ -25,17 +25,11 @@ from nmt.training.validation import BATCH_TOKENS
 
 _VALIDATION_PAIRS = 2000
 """assumed size of a validation set that is not on this machine"""
-# Units: (smallest number that is shown in this unit, size of the unit, number format, name)
-_NUMBERS = [(1e9, 1e9, ".3g", "G"), (1e6, 1e6, ".3g", "M"), (1e3, 1e3, ".3g", "k")]
-_NUMBERS += [(0, 1, ".0f", "")]
-_BYTES = [(1e9, 1e9, ".3g", "GB"), (1e6, 1e6, ".3g", "MB"), (0, 1e3, ".3g", "kB")]
-_SECONDS = [(48 * 3600, 86400, ".1f", "days"), (2 * 3600, 3600, ".1f", "h")]
-_SECONDS += [(120, 60, ".1f", "min"), (0, 1, ".0f", "s")]
 
 
 @dataclass(frozen=True)
 class RunTime:
-    """Seconds of a whole run on this machine; `total` is the sum of the other times."""
+    """Estimated seconds of a whole run on this machine; `total` is the sum of the other times."""
 
     training: float
     validations: float
@@ -108,10 +102,12 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     device = pick_device(config.training.device)
     workload, prepared = find_workload(config)
     model = resources.build_meta_model(config.model, *workload.vocabularies)
-    tokens = workload.tokens_per_step(config)  # source tokens, target tokens
-    lengths = workload.source_length, workload.target_length
-    longer_length = max(lengths)  # mean length of the longer side
-    operations = resources.training_operations(model, config.model, *tokens, *lengths)
+    source_tokens, target_tokens = workload.tokens_per_step(config)
+    source_length, target_length = workload.source_length, workload.target_length
+    longer_length = max(source_length, target_length)
+    step_operations = resources.training_operations(
+        model, config.model, source_tokens, target_tokens, source_length, target_length
+    )
     if config.training.lora:
         add_adapters(model, config.training.lora)
     hardware = _hardware(config, device, model)
@@ -130,15 +126,15 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         memory=memory,
         gpu_memory=training_memory(config, model, Hardware("cuda", "bf16"), longer_length),
         disk=resources.disk_usage(config, model),
-        source_tokens=tokens[0],
-        target_tokens=tokens[1],
-        step_operations=operations,
+        source_tokens=source_tokens,
+        target_tokens=target_tokens,
+        step_operations=step_operations,
         steps=config.training.max_steps,
         speed=speed,
         time=run_time(config, workload, speed) if speed else None,
         utilization=resources.utilization(config.model),
-        gpus=[_estimate(gpu, config, model, operations, longer_length) for gpu in resources.GPUS],
-        operations=operations * config.training.max_steps,
+        gpus=_estimate_gpus(config, model, step_operations, longer_length),
+        operations=step_operations * config.training.max_steps,
         paper=list(resources.PAPER),
     )
 
@@ -169,35 +165,41 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
     """Estimate how long a run takes at this speed: its steps, its validations and its ending."""
     training = config.training
     pairs = workload.validation_pairs or _VALIDATION_PAIRS
-    batches = pairs * workload.target_length / BATCH_TOKENS  # batches of a validation
-    # seconds for a batch: greedy search in a validation, and beam search at the end
-    greedy = 0.0 if training.validation_metric == "loss" else speed.greedy_seconds
-    beam = speed.greedy_seconds * config.decoding.beam_size
-    validations = math.ceil(training.max_steps / training.validate_every)
+    batches = pairs * workload.target_length / BATCH_TOKENS  # of a validation, or the test set
+    # seconds for one batch: the loss, and translations, which all metrics but the loss need
+    forward, greedy = speed.forward_seconds, speed.greedy_seconds
+    beam_search = greedy * config.decoding.beam_size
+    if training.validation_metric == "loss":
+        validation_batch = ending_batch = forward
+    else:
+        validation_batch, ending_batch = forward + greedy, forward + beam_search
+    validation_count = math.ceil(training.max_steps / training.validate_every)
     candidates = 3 if training.moving_average else 2  # weights to choose from at the end
-    choosing = candidates * speed.forward_seconds  # seconds per batch
-    if training.validation_metric != "loss":  # the other metrics need translations
-        choosing = candidates * (speed.forward_seconds + beam)
     has_test_set = training.score_test_set and (config.data.test or config.data.corpus)
+    test_batch = beam_search if has_test_set else 0.0
     steps = training.max_steps * speed.step_seconds
-    validating = validations * batches * (speed.forward_seconds + greedy)
-    ending = batches * (choosing + (beam if has_test_set else 0.0))
-    return RunTime(steps, validating, ending, pairs, total=steps + validating + ending)
+    validations = validation_count * batches * validation_batch
+    ending = batches * (candidates * ending_batch + test_batch)
+    return RunTime(steps, validations, ending, pairs, total=steps + validations + ending)
 
 
-def _estimate(
-    gpu: resources.GpuSpec, config: Config, model: Transformer, operations: float, length: float
-) -> GpuEstimate:
-    """Estimate training on one GPU from the operations of a step and the mean sentence length."""
-    size = gpu.gigabytes * 1e9
-    memory = training_memory(config, model, Hardware("cuda", "bf16", size), length)
-    micro_batches = math.ceil(config.training.batch_tokens / memory.tokens)
-    seconds = resources.step_seconds(gpu, config.model, operations, micro_batches)
-    return GpuEstimate(gpu.name, config.training.max_steps * seconds, fits=memory.total < size)
+def _estimate_gpus(
+    config: Config, model: Transformer, step_operations: float, length: float
+) -> list[GpuEstimate]:
+    """Estimate training on each known GPU; `length` is the mean sentence length in tokens."""
+    estimates = []
+    for gpu in resources.GPUS:
+        gpu_bytes = gpu.gigabytes * 1e9
+        memory = training_memory(config, model, Hardware("cuda", "bf16", gpu_bytes), length)
+        micro_batches = math.ceil(config.training.batch_tokens / memory.tokens)
+        step_seconds = resources.step_seconds(gpu, config.model, step_operations, micro_batches)
+        seconds = config.training.max_steps * step_seconds
+        estimates.append(GpuEstimate(gpu.name, seconds, fits=memory.total < gpu_bytes))
+    return estimates
 
 
 def read_template(name: str, **filters: Callable[..., str]) -> Template:
-    """Return this folder's Jinja template `name`, which may use `filters` and `number`."""
+    """Return this folder's Jinja template `name`; it can use `filters`, and `number` to format."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
     )
@@ -205,20 +207,49 @@ def read_template(name: str, **filters: Callable[..., str]) -> Template:
     return environment.get_template(name)
 
 
+@dataclass(frozen=True)
+class _Unit:
+    """A unit for numbers of at least `smallest`; `size` is how much one of it is."""
+
+    smallest: float
+    size: float
+    number_format: str
+    name: str
+
+
+_NUMBERS = (
+    _Unit(1e9, 1e9, ".3g", "G"),
+    _Unit(1e6, 1e6, ".3g", "M"),
+    _Unit(1e3, 1e3, ".3g", "k"),
+    _Unit(0, 1, ".0f", ""),
+)
+_BYTES = (
+    _Unit(1e9, 1e9, ".3g", "GB"),
+    _Unit(1e6, 1e6, ".3g", "MB"),
+    _Unit(0, 1e3, ".3g", "kB"),
+)
+_SECONDS = (
+    _Unit(48 * 3600, 86400, ".1f", "days"),
+    _Unit(2 * 3600, 3600, ".1f", "h"),
+    _Unit(120, 60, ".1f", "min"),
+    _Unit(0, 1, ".0f", "s"),
+)
+
+
 def describe_plan(plan: Plan) -> str:
     """Return the plan as text for a terminal: blocks, each with a heading on its left."""
-    count = plan.speed.threads if plan.speed else 0  # 0 is not shown
-    threads = f"{count} threads" if count > 1 else f"{count} thread"
     template = read_template(
         "plan.txt",
         large=functools.partial(_with_unit, _NUMBERS),
         size=functools.partial(_with_unit, _BYTES),
         duration=functools.partial(_with_unit, _SECONDS),
     )
+    count = plan.speed.threads if plan.speed else 0  # the template shows it only with a speed
+    threads = f"{count} threads" if count > 1 else f"{count} thread"
     return template.render(plan=plan, kept_on_cpu=KEPT_ON_CPU, threads=threads)
 
 
-def _with_unit(units: Sequence[tuple[float, float, str, str]], number: float) -> str:
-    """Format a number in the first unit that is not too large for it: 2.5 GB."""
-    _smallest, size, number_format, name = next(unit for unit in units if number >= unit[0])
-    return f"{number / size:{number_format}} {name}".rstrip()
+def _with_unit(units: Sequence[_Unit], number: float) -> str:
+    """Format a number in the first of `units` that is not too large for it: 2.5 GB."""
+    unit = next(unit for unit in units if number >= unit.smallest)
+    return f"{number / unit.size:{unit.number_format}} {unit.name}".rstrip()

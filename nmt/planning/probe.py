@@ -24,18 +24,18 @@ from nmt.training.layers import prepare_layers
 from nmt.training.trainer import Trainer
 from nmt.training.validation import BATCH_TOKENS
 
-_WARM_UP = 2
+_WARM_UP_STEPS = 2
 """number of first steps that do not count: memory and kernels are still being prepared"""
-_FEWEST, _MOST = 6, 40
-"""limits of the number of counted steps"""
+_MIN_STEPS, _MAX_STEPS = 6, 40
+"""limits of the number of measured steps"""
 _ENOUGH_SECONDS, _PATIENCE_SECONDS = 8.0, 40.0
-"""limits of the computing time, and of the elapsed time (longer on a busy machine)"""
+"""no more steps are measured after so much computing, or so much time (on a busy machine)"""
 _STEP_SECONDS = 3.0
 """a step that would take longer is measured with fewer tokens, and its time scaled up"""
 _SMALLEST_STEP = 512  # tokens
 _NO_RUN = Path("not-a-run")
 """the run directory of the probe: nothing is written into it"""
-_SHORTEST_SECONDS, _MOST_WAITING = 1e-6, 0.99  # so that no divisor is 0
+_SHORTEST_SECONDS, _MAX_WAITING = 1e-6, 0.99  # so that no divisor is 0
 _BUSY = 0.1
 """share of the time that other processes may take without being reported"""
 
@@ -89,12 +89,13 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
     on_gpu = device.type == "cuda"
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
-    tokens = _affordable_tokens(config, model, store, precision)  # batch_tokens of the probe
-    steps = _take_steps(_trainer(config, model, store, precision, tokens))
-    scale = config.training.batch_tokens / tokens  # above 1 if the steps were made smaller
+    step_tokens = _affordable_tokens(config, model, store, precision)
+    steps = _take_steps(_build_trainer(config, model, store, precision, step_tokens))
+    batch_tokens = config.training.batch_tokens
+    scale = batch_tokens / step_tokens  # above 1 if the steps were made smaller
     # the time of the gradient grows with the tokens, the time of the update does not
-    computing = _interquartile_mean([step.computing for step in steps]) * scale
-    step_seconds = computing + _interquartile_mean([step.updating for step in steps])
+    gradient_seconds = _interquartile_mean([step.computing for step in steps]) * scale
+    step_seconds = gradient_seconds + _interquartile_mean([step.updating for step in steps])
     target_tokens = sum(step.tokens for step in steps) / len(steps) * scale  # of a whole step
     target_length = round(float(store.target.lengths.mean()))
     waiting = sum(step.waited for step in steps) / sum(step.elapsed for step in steps)
@@ -105,47 +106,55 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
         step_seconds=step_seconds,
         target_tokens=target_tokens / step_seconds,
         steps=len(steps),
-        step_tokens=tokens,
-        waiting=min(_MOST_WAITING, waiting),
+        step_tokens=step_tokens,
+        waiting=min(_MAX_WAITING, waiting),
         greedy_seconds=_greedy_seconds(model, max(target_length, 2), precision),
         # forward and backward take three times as long as forward alone
-        forward_seconds=computing / 3 * BATCH_TOKENS / config.training.batch_tokens,
+        forward_seconds=gradient_seconds / 3 * BATCH_TOKENS / batch_tokens,
         peak_bytes=torch.cuda.max_memory_allocated() if on_gpu else 0,
     )
 
 
-def _trainer(
-    config: Config, model: Transformer, store: TokenStore, precision: str, tokens: int
+def _build_trainer(
+    config: Config, model: Transformer, store: TokenStore, precision: str, step_tokens: int
 ) -> Trainer:
-    """Return the trainer of the recipe with steps of this many tokens; it never validates."""
-    training = config.training.model_copy(update={"batch_tokens": tokens, "tensorboard": False})
+    """Return the trainer of the recipe with steps of this many tokens; it never validates.
+
+    It samples no subwords and writes no files, so that it needs no tokenizer and no run directory.
+    """
+    changes = {"batch_tokens": step_tokens, "tensorboard": False}
+    training = config.training.model_copy(update=changes)
     tokenizer = config.tokenizer.model_copy(update={"sampling": 0.0})
-    smaller = config.model_copy(update={"training": training, "tokenizer": tokenizer})
-    loaded = LoadedModel(smaller, None, model, _NO_RUN)  # type: ignore[arg-type]
-    return Trainer(loaded, store, None, precision)  # type: ignore[arg-type]
+    changed = config.model_copy(update={"training": training, "tokenizer": tokenizer})
+    run = LoadedModel(changed, None, model, _NO_RUN)  # type: ignore[arg-type]
+    return Trainer(run, store, None, precision)  # type: ignore[arg-type]
 
 
 def _affordable_tokens(
     config: Config, model: Transformer, store: TokenStore, precision: str
 ) -> int:
-    """Return how many tokens make a step of about `_STEP_SECONDS`; trains two small steps."""
-    wanted = config.training.batch_tokens
-    small = min(_SMALLEST_STEP, wanted)
-    trainer = _trainer(config, model, store, precision, small)
+    """Return the tokens of a step of about `_STEP_SECONDS`, at most those of the recipe's steps.
+
+    Trains two small steps to estimate it.
+    """
+    batch_tokens = config.training.batch_tokens
+    small = min(_SMALLEST_STEP, batch_tokens)
+    trainer = _build_trainer(config, model, store, precision, small)
     steps = [_take_step(trainer) for _ in range(2)]
     # Linux measures the waiting time of short steps too coarsely to subtract all of it
     seconds = min(max(step.computing, step.elapsed / 10) for step in steps)
     affordable = int(small * _STEP_SECONDS / seconds)
-    return max(small, min(wanted, affordable))
+    return max(small, min(batch_tokens, affordable))
 
 
 @dataclass(frozen=True)
 class _ProbedStep:
-    """Seconds of a step; the time of waiting for a processor counts as `waited` alone."""
+    """Seconds of a step: the gradient, the update, and waiting for a processor in both."""
 
     computing: float
-    """seconds of the gradient"""
+    """seconds of the gradient, without `waited`"""
     updating: float
+    """seconds of the update, without `waited`"""
     waited: float
     tokens: int
     """target tokens"""
@@ -158,16 +167,17 @@ class _ProbedStep:
 
 def _take_steps(trainer: Trainer) -> Sequence[_ProbedStep]:
     """Take steps until there are enough or they took too long; return all after the warm-up."""
+    for _ in range(_WARM_UP_STEPS):
+        _take_step(trainer)
     steps: list[_ProbedStep] = []
-    while len(steps) < _MOST + _WARM_UP:
+    while len(steps) < _MAX_STEPS:
         steps.append(_take_step(trainer))
-        measured = steps[_WARM_UP:]
-        elapsed = sum(step.elapsed for step in measured)
-        worked = elapsed - sum(step.waited for step in measured)
+        elapsed = sum(step.elapsed for step in steps)
+        worked = elapsed - sum(step.waited for step in steps)
         long_enough = worked > _ENOUGH_SECONDS or elapsed > _PATIENCE_SECONDS
-        if len(measured) >= _FEWEST and long_enough:
+        if len(steps) >= _MIN_STEPS and long_enough:
             break
-    return steps[_WARM_UP:]
+    return steps
 
 
 def _take_step(trainer: Trainer) -> _ProbedStep:
@@ -176,10 +186,10 @@ def _take_step(trainer: Trainer) -> _ProbedStep:
     trainer.state.step += 1
     clock = _Clock(trainer.device)
     gradient = trainer.gradients.compute(trainer.state.step)
-    computing, waited_before = clock.lap()
+    computing, waited_in_gradient = clock.lap()
     trainer.stepper.update(gradient)
-    updating, waited_after = clock.lap()
-    return _ProbedStep(computing, updating, waited_before + waited_after, gradient.tokens)
+    updating, waited_in_update = clock.lap()
+    return _ProbedStep(computing, updating, waited_in_gradient + waited_in_update, gradient.tokens)
 
 
 class _Clock:
@@ -198,8 +208,9 @@ class _Clock:
         now, waits = time.perf_counter(), _read_waits()
         elapsed = now - self._time
         new_waits = [wait - self._waits.get(thread, 0) for thread, wait in waits.items()]  # ns
+        longest_wait = max(new_waits, default=0) / 1e9
         self._time, self._waits = now, waits
-        waited = min(max(new_waits, default=0) / 1e9, elapsed)
+        waited = min(longest_wait, elapsed)
         return max(_SHORTEST_SECONDS, elapsed - waited), waited
 
 
@@ -214,9 +225,9 @@ def _read_waits() -> dict[str, int]:
 
 
 def _interquartile_mean(values: Sequence[float]) -> float:
-    """Return the mean of the middle half: unusually fast and slow steps do not count."""
-    ordered, quarter = sorted(values), len(values) // 4
-    return statistics.fmean(ordered[quarter : len(ordered) - quarter])
+    """Return the mean without the lowest and the highest quarter, so that outliers do not count."""
+    ascending, quarter = sorted(values), len(values) // 4
+    return statistics.fmean(ascending[quarter : len(values) - quarter])
 
 
 @torch.inference_mode()
@@ -230,6 +241,7 @@ def _greedy_seconds(model: Transformer, length: int, precision: str) -> float:
     cache = prepared.start(prepared.encode(source), source)
     for _ in range(length):
         logits = prepared.step(source[:, :1], cache)
-        logits[:, 0].float().logsumexp(1)  # a search normalises the logits; only its time counts
+        # a search normalises the logits: the result is not used, but takes time
+        logits[:, 0].float().logsumexp(1)
     computing, _waited = clock.lap()
     return computing

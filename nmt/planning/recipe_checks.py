@@ -18,8 +18,8 @@ from nmt.run_directory import find_run
 from nmt.training.monitor import summary_writer
 from nmt.training.step_memory import KEPT_ON_CPU
 
-_TIGHT = 0.8
-"""share of the free memory above which training may run out of it"""
+_SAFE_SHARE = 0.8
+"""share of the free memory; training that takes more may run out of memory"""
 _PREPARE_AGAIN = "prepare the data again with `nmt prepare`"
 
 
@@ -28,25 +28,25 @@ def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
 
     Reads the whole text. Checks that need the result of a failed check are left out.
     """
-    settings_check = _settings(config)
+    settings_check = _check_settings(config)
     yield settings_check
     try:
         splits = find_splits(config.data)
     except NmtError as error:
         yield Check("data", "failure", str(error), "see `nmt data list`")
         return
-    text_checks = list(_texts(config, splits))
+    text_checks = list(_check_texts(config, splits))
     yield from text_checks
     if any(check.status == "failure" for check in text_checks):
         return
-    vocabulary_check = _vocabulary(config)
+    vocabulary_check = _check_vocabulary(config)
     yield vocabulary_check
     if "failure" not in (settings_check.status, vocabulary_check.status):
-        yield from _fit(config, runs)
+        yield from _check_fit(config, runs)
 
 
-def _settings(config: Config) -> Check:
-    """Check what needs no text: device, TensorBoard, pretrained run and numbers of steps."""
+def _check_settings(config: Config) -> Check:
+    """Check what does not depend on the text: device, TensorBoard, pretrained run, and steps."""
     training = config.training
     try:
         pick_device(training.device)
@@ -72,29 +72,28 @@ def _settings(config: Config) -> Check:
     return Check("recipe", "ok", f"{steps} steps of {training.batch_tokens:,} tokens")
 
 
-def _texts(config: Config, splits: Splits | None) -> Iterator[Check]:
-    """Read each split of the data to its end and check it."""
+def _check_texts(config: Config, splits: Splits | None) -> Iterator[Check]:
+    """Check each text of the recipe by reading it to its end; `splits` None: not downloaded."""
     if splits is None:
-        assert config.data.corpus is not None
+        assert config.data.corpus is not None  # `find_splits` says so
         corpus = find_corpus(config.data.corpus)
         found = f"corpus {corpus.name} is not here yet; `nmt train` gets it ({corpus.download})"
         yield Check("data", "ok", found)
         return
-    for number, text in enumerate(splits.train, start=1):
-        yield _text("train" if number == 1 else f"train{number}", text, config)
-    yield _text("validation", splits.validation, config)
-    if splits.test is not None:
-        yield _text("test", splits.test, config)
-    else:
+    sets = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+    for name, texts in sets.items():
+        for number, text in enumerate(texts, start=1):
+            yield _check_text(name if number == 1 else f"{name}{number}", text, config)
+    if not splits.test:
         found = "no test set, so the run ends without a score"
         yield Check("test", "warning", found, "name one as data.test")
 
 
-def _text(name: str, text: TextPair, config: Config) -> Check:
+def _check_text(name: str, text: TextPair, config: Config) -> Check:
     """Check that both sides have as many lines; held-out sets are also decoded as UTF-8."""
     try:
         pairs = ParallelText(text, config.data.languages)
-        if name.startswith("train"):  # blocks of bytes: much faster than decoded lines
+        if name.startswith("train"):  # blocks are not decoded, which is much faster
             count = sum(len(block) for block in pairs.blocks())
         else:
             count = sum(1 for _ in pairs)
@@ -103,41 +102,42 @@ def _text(name: str, text: TextPair, config: Config) -> Check:
     return Check(name, "ok", f"{count:,} pairs, aligned, in {' and '.join(text.paths)}")
 
 
-def _vocabulary(config: Config) -> Check:
-    """Check that the vocabulary has all ids of prepared data, or that it can be learnt."""
+def _check_vocabulary(config: Config) -> Check:
+    """Check that the ids of prepared data are in the vocabulary, or that its files can be read."""
+    settings = config.tokenizer
     try:
         prepared = find_prepared(config)
-        if prepared is None and config.tokenizer.models:
-            size = adopt_vocabulary(config.tokenizer).target.size
-            return Check("tokenizer", "ok", f"{size:,} entries of {config.tokenizer.models[-1]}")
         if prepared is None:
-            settings = config.tokenizer
             found = f"{settings.vocabulary_size:,} {settings.kind} entries, to be learnt"
+            if settings.models:
+                size = adopt_vocabulary(settings).target.size
+                found = f"{size:,} entries of {settings.models[-1]}"
             return Check("tokenizer", "ok", found)
-        largest_source = int(prepared.train.source.ids.max(initial=0))
-        largest_target = int(prepared.train.target.ids.max(initial=0))
     except NmtError as error:
         return Check("tokenizer", "failure", str(error), _PREPARE_AGAIN)
-    folder, largest = prepared.directory, max(largest_source, largest_target)
-    sizes = prepared.tokenizer.source.size, prepared.tokenizer.target.size
-    if largest_source >= sizes[0] or largest_target >= sizes[1]:
+    folder, store, tokenizer = prepared.directory, prepared.train, prepared.tokenizer
+    source_size, target_size = tokenizer.source.size, tokenizer.target.size
+    largest_source = int(store.source.ids.max(initial=0))
+    largest_target = int(store.target.ids.max(initial=0))
+    largest = max(largest_source, largest_target)
+    if largest_source >= source_size or largest_target >= target_size:
         found = (
-            f"{folder} holds ids up to {largest:,}, outside of vocabularies of {sizes[0]:,} and "
-            f"{sizes[1]:,} entries"
+            f"{folder} holds ids up to {largest:,}, outside of vocabularies of {source_size:,} and "
+            f"{target_size:,} entries"
         )
         return Check("tokenizer", "failure", found, f"delete {folder} and run `nmt prepare`")
-    found = f"{sizes[1]:,} entries, ids up to {largest:,} of {len(prepared.train):,} pairs"
+    found = f"{target_size:,} entries, ids up to {largest:,} of {len(store):,} pairs"
     return Check("tokenizer", "ok", found)
 
 
-def _fit(config: Config, runs: Path) -> Iterator[Check]:
+def _check_fit(config: Config, runs: Path) -> Iterator[Check]:
     """Check that memory and disk are large enough for the training, as `nmt plan` estimates it."""
     try:
         plan = make_plan(config, measure=False)
     except DataError as error:
         yield Check("fit", "failure", str(error), _PREPARE_AGAIN)
         return
-    yield _memory_fit(plan)
+    yield _check_memory_fit(plan)
     needed, free = gigabytes(plan.disk.total), free_space(runs)
     if plan.disk.total <= free:
         yield Check("disk fit", "ok", f"checkpoints take {needed} of {gigabytes(free)}")
@@ -147,19 +147,21 @@ def _fit(config: Config, runs: Path) -> Iterator[Check]:
     yield Check("disk fit", "failure", found, remedy)
 
 
-def _memory_fit(plan: Plan) -> Check:
+def _check_memory_fit(plan: Plan) -> Check:
+    """Check that the free memory of the device is enough, now and after many steps."""
     needed = plan.memory.total
-    likely = needed + (KEPT_ON_CPU if plan.device == "cpu" else 0)
-    free = free_memory(torch.device(plan.device))
     found = f"training takes {gigabytes(needed)}"
-    if likely > needed:
-        found += f", in the long run about {gigabytes(likely)}"
+    needed_later = needed
+    if plan.device == "cpu":
+        needed_later += KEPT_ON_CPU
+        found += f", in the long run about {gigabytes(needed_later)}"
+    free = free_memory(torch.device(plan.device))
     if free is None:
         return Check("memory fit", "ok", found)
     found += f" of {gigabytes(free)}"
     remedy = "lower training.micro_batch_tokens, or set training.activation_checkpointing: true"
     if needed > free:
         return Check("memory fit", "failure", found, remedy)
-    if likely > _TIGHT * free:
+    if needed_later > _SAFE_SHARE * free:
         return Check("memory fit", "warning", found, remedy)
     return Check("memory fit", "ok", found)

@@ -21,10 +21,11 @@ from nmt.training.retention import ranking_size
 from nmt.training.step_memory import FP32, optimizer_bytes, parameter_count, trained_count
 
 _SOURCE_SIDE_OF_DECODER = ("cross_attention.key", "cross_attention.value")
+"""maps of the decoder that are applied to the tokens of the source"""
 # Share of a GPU's dense peak that training in PyTorch without fused layers reaches at d_model 1024:
 # fairseq reached 23 % on an A100 (Transformer big, LightSeq's comparison), NVIDIA's example 33 %.
 # Narrower models are limited by memory, in proportion to their width. Assumed, not measured.
-_UTILIZATION, _WIDTH = 0.25, 1024
+_UTILIZATION, _WIDE_MODEL = 0.25, 1024
 # Launching a kernel from Python takes about 8 µs. The forward and backward passes launch about 100
 # kernels for an encoder layer and 160 for a decoder layer.
 _LAUNCH_SECONDS, _ENCODER_KERNELS, _DECODER_KERNELS = 8e-6, 100, 160
@@ -50,7 +51,7 @@ class DiskUsage:
     checkpoints: int
     """largest number of checkpoints at one time, including the one that is being written"""
     finished: int
-    """weights without training state: the average of checkpoints, and the moving average"""
+    """weights that a finished run adds: the average of checkpoints, and the moving average"""
     total: int
 
 
@@ -95,28 +96,29 @@ def training_operations(
 ) -> float:
     """Return the floating-point operations of one forward and backward pass over these tokens.
 
-    The lengths are mean sentence lengths in tokens. A length of 0 leaves out the products between
-    attended positions (about 1 % of the total). The module's docstring explains the factors.
+    The lengths are mean sentence lengths in tokens. If they are 0, the products of attention are
+    left out (about 1 % of the total). The module's docstring explains the factors 6 and 12.
     """
     source_weights, target_weights = _matrix_weights(model)
-    attended = config.encoder_layers * source_tokens * source_length  # positions in all layers
-    attended += config.decoder_layers * target_tokens * (source_length + target_length)
     matrices = 6.0 * (source_weights * source_tokens + target_weights * target_tokens)
-    return matrices + 12.0 * config.d_model * attended
+    # positions that are attended to, over all tokens and layers
+    in_encoder = config.encoder_layers * source_tokens * source_length
+    in_decoder = config.decoder_layers * target_tokens * (source_length + target_length)
+    return matrices + 12.0 * config.d_model * (in_encoder + in_decoder)
 
 
 def disk_usage(config: Config, model: Transformer) -> DiskUsage:
     """Return the disk space of a run at its largest, when no checkpoint is both best and last."""
     training = config.training
     weights = FP32 * trained_count(model)  # bytes
+    checkpoint = weights + optimizer_bytes(config, model)
     averaged = 0 if training.average == "best" else training.average_checkpoints
-    most_best, most_last = ranking_size(training), max(averaged, training.keep_last)
+    best, last = ranking_size(training), max(averaged, training.keep_last)  # how many are kept
     # a run saves a checkpoint at every multiple of these two numbers; common multiples count once
     steps, every = training.max_steps, training.checkpoint_every
     validate_every = training.validate_every
     saved = steps // every + steps // validate_every - steps // math.lcm(every, validate_every)
-    checkpoint = weights + optimizer_bytes(config, model)
-    checkpoints = min(most_best + most_last, max(1, saved)) + 1  # one more is being written
+    checkpoints = min(best + last, max(1, saved)) + 1  # one more is being written
     finished = weights * (2 if training.moving_average else 1)
     return DiskUsage(checkpoint, checkpoints, finished, checkpoint * checkpoints + finished)
 
@@ -132,13 +134,13 @@ class GpuSpec:
 
 def utilization(config: ModelConfig) -> float:
     """Return the share of its peak speed that a GPU is assumed to reach in training this model."""
-    return _UTILIZATION * min(1.0, config.d_model / _WIDTH)
+    return _UTILIZATION * min(1.0, config.d_model / _WIDE_MODEL)
 
 
 def step_seconds(gpu: GpuSpec, config: ModelConfig, operations: float, micro_batches: int) -> float:
     """Estimate the seconds of a step: its operations or its kernel launches, the longer of both."""
     kernels = _ENCODER_KERNELS * config.encoder_layers + _DECODER_KERNELS * config.decoder_layers
-    launching = _LAUNCH_SECONDS * kernels * micro_batches  # each launches all kernels
+    launching = _LAUNCH_SECONDS * kernels * micro_batches  # each micro-batch launches all kernels
     computing = operations / (gpu.teraflops * 1e12 * utilization(config))
     return max(computing, launching)
 
@@ -168,8 +170,9 @@ PAPER = tuple(PaperModel(**row) for row in known_figures("paper"))
 
 def find_paper_model(config: ModelConfig) -> PaperModel | None:
     """Return the model of the paper that has the sizes of `config`, or None."""
-    wanted = config.d_model, config.heads, config.d_ff, config.encoder_layers, config.decoder_layers
+    sizes = config.d_model, config.heads, config.d_ff, config.encoder_layers, config.decoder_layers
     for row in known_figures("sizes"):
-        if (row["d_model"], row["heads"], row["d_ff"], row["layers"], row["layers"]) == wanted:
+        if (row["d_model"], row["heads"], row["d_ff"], row["layers"], row["layers"]) == sizes:
+            # tiny and small are no models of the paper
             return next((model for model in PAPER if model.name == row["name"]), None)
     return None

@@ -18,11 +18,11 @@ from nmt.planning.resources import known_figures
 
 SMALLEST_CORPUS = 1000
 """least number of pairs; a Transformer learns nothing useful from fewer"""
-_SAMPLE = 20_000  # pairs
-_ALIGNED = 0.25
+_MAX_SAMPLE = 40_000  # pairs
+_MIN_CORRELATION = 0.25
 """least correlation of the lengths of both sides in aligned text; shuffled text has about 0"""
-_FEW_KNOWN_WORDS = 0.02  # smallest share of function words that tells a language
-_ONE_SCRIPT = 0.95  # smallest share of letters of one script
+_MIN_FUNCTION_WORDS = 0.02  # least share of all words by which a language is recognised
+_ONE_SCRIPT = 0.95  # share of the letters from which on a side has one script
 _WITHOUT_SPACES = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer"}
 _LANGUAGE_SUFFIX = re.compile(r"\.([a-z]{2,3}(?:_[A-Za-z]{2,4})?)(?:\.(?:gz|xz|zst))?$")
 """a language code at the end of a file name, before the suffix of a compression"""
@@ -40,7 +40,7 @@ class SideProfile:
     script: str | None
     """the script of almost all letters, such as Latin; None if the side mixes scripts"""
     language: str | None
-    """the language code, as its frequent words suggest it, or None if they suggest none"""
+    """the language code that the most frequent words suggest, or None if they suggest none"""
 
     @property
     def spaced(self) -> bool:
@@ -58,7 +58,7 @@ class TextProfile:
     tokenized: bool
     """whether spaces separate punctuation from words"""
     sample: list[SentencePair]
-    """up to 40,000 pairs, evenly spread over the text"""
+    """fewer than 40,000 pairs, evenly spread over the text"""
 
 
 def profile_text(text: TextPair, languages: tuple[str, str]) -> TextProfile:
@@ -91,19 +91,19 @@ def profile_text(text: TextPair, languages: tuple[str, str]) -> TextProfile:
 
 
 def _spread_sample(pairs: Iterator[SentencePair] | ParallelText) -> tuple[int, list[SentencePair]]:
-    """Count the pairs and keep up to `2 * _SAMPLE`, evenly spread, that have text on both sides.
+    """Return the number of pairs, and a sample of those with text on both sides, evenly spread.
 
-    When `2 * _SAMPLE` pairs are kept, every second one is dropped, and from then on only half as
-    many of the following pairs are kept.
+    When the sample has `_MAX_SAMPLE` pairs, every second one is dropped, and from then on only half
+    as many of the following pairs are added.
     """
-    count, stride, kept = 0, 1, list[SentencePair]()
+    count, stride, sample = 0, 1, list[SentencePair]()
     for pair in pairs:
         if count % stride == 0 and pair.source.strip() and pair.target.strip():
-            kept.append(pair)
-            if len(kept) >= 2 * _SAMPLE:
-                kept, stride = kept[::2], stride * 2
+            sample.append(pair)
+            if len(sample) >= _MAX_SAMPLE:
+                sample, stride = sample[::2], stride * 2
         count += 1
-    return count, kept
+    return count, sample
 
 
 def _check_alignment(sample: Sequence[SentencePair], name: str) -> None:
@@ -118,44 +118,52 @@ def _check_alignment(sample: Sequence[SentencePair], name: str) -> None:
     if lengths.std(axis=0).min() == 0:  # lines of equal length have no correlation
         return
     correlation = float(np.corrcoef(lengths.T)[0, 1])
-    if correlation < _ALIGNED:
+    if correlation < _MIN_CORRELATION:
         raise DataError(
             f"{name}: the lengths of the two sides have a correlation of {correlation:.2f}, and "
-            f"translations have above {_ALIGNED}; line n of one must translate line n of the "
-            "other. Was one of the files sorted or cut?"
+            f"translations have above {_MIN_CORRELATION}; line n of one must translate line n of "
+            "the other. Was one of the files sorted or cut?"
         )
 
 
 def _describe_side(lines: Sequence[str]) -> SideProfile:
-    some_lines = lines[:: max(1, len(lines) // 2000)]  # evenly spaced
-    letters = filter(str.isalpha, chain.from_iterable(some_lines))
-    scripts = Counter(map(_script_of, letters))
-    script, most = scripts.most_common(1)[0] if scripts else (None, 0)
-    capitals = sum(line != line.lower() for line in lines)  # lines with a capital letter
+    """Describe one side of the sample: words, case, script and language."""
+    lines_with_capitals = sum(line != line.lower() for line in lines)
     has_case = any(line != line.upper() for line in lines)
     return SideProfile(
         words=sum(len(line.split()) for line in lines) / len(lines),
-        lowercase=has_case and capitals < len(lines) / 100,
-        script=script if most > _ONE_SCRIPT * scripts.total() else None,
+        lowercase=has_case and lines_with_capitals < len(lines) / 100,
+        script=_main_script(lines),
         language=_language_of(lines),
     )
 
 
+def _main_script(lines: Sequence[str]) -> str | None:
+    """Return the script of almost all letters of some 2,000 lines, or None if there is none."""
+    evenly_spaced = lines[:: max(1, len(lines) // 2000)]
+    letters = filter(str.isalpha, chain.from_iterable(evenly_spaced))
+    counts = Counter(map(_script_of, letters))
+    if not counts:
+        return None
+    script, count = counts.most_common(1)[0]
+    return script if count > _ONE_SCRIPT * counts.total() else None
+
+
 def _script_of(letter: str) -> str:
     """Return the script of a letter, the first word of its Unicode name (LATIN SMALL LETTER A)."""
-    first = unicodedata.name(letter, "OTHER").partition(" ")[0]
-    return "Han" if first == "CJK" else first.capitalize()
+    first_word = unicodedata.name(letter, "OTHER").partition(" ")[0]
+    return "Han" if first_word == "CJK" else first_word.capitalize()
 
 
 def _language_of(lines: Sequence[str]) -> str | None:
     """Return the language with the most function words, or None if no language stands out."""
-    words = Counter(chain.from_iterable(line.lower().split() for line in lines))
-    shares = {
-        row["language"]: sum(words[word] for word in row["words"].split()) / max(1, words.total())
-        for row in known_figures("function_words")
-    }
+    counts = Counter(chain.from_iterable(line.lower().split() for line in lines))
+    total = max(1, counts.total())
+    shares = {}  # share of all words that are function words of a language
+    for row in known_figures("function_words"):
+        shares[row["language"]] = sum(counts[word] for word in row["words"].split()) / total
     first, second = sorted(shares, key=lambda language: shares[language], reverse=True)[:2]
-    if shares[first] < _FEW_KNOWN_WORDS or shares[first] < 1.5 * shares[second]:
+    if shares[first] < _MIN_FUNCTION_WORDS or shares[first] < 1.5 * shares[second]:
         return None
     return first
 
@@ -164,36 +172,48 @@ def languages_from_file_names(text: TextPair) -> tuple[str | None, str | None]:
     """Return the language codes of both file names, such as en of train.en.xz (None: no code)."""
     if text.file is not None:  # one file with both sides
         return None, None
-    matches = [_LANGUAGE_SUFFIX.search(Path(path).name) for path in text.paths]
-    endings = [match[1] if match else None for match in matches]
-    source, target = (None if ending in _FORMATS else ending for ending in endings)
-    return source, target
+    source_path, target_path = text.paths
+    return _language_from_file_name(source_path), _language_from_file_name(target_path)
+
+
+def _language_from_file_name(path: str) -> str | None:
+    match = _LANGUAGE_SUFFIX.search(Path(path).name)
+    return match[1] if match and match[1] not in _FORMATS else None
 
 
 def choose_languages(
-    given: tuple[str, str] | None, from_names: tuple[str | None, str | None], profile: TextProfile
+    from_user: tuple[str, str] | None,
+    from_names: tuple[str | None, str | None],
+    profile: TextProfile,
 ) -> tuple[str, str]:
     """Return the language codes of source and target, and check that they fit the text.
 
-    `given` are the user's codes (None: none). Without them, each side has the code of its file's
-    name, or else the language that its words suggest.
+    They are those `from_user`. If these are None, each side has the code of its file's name, or
+    else the language that its words suggest.
 
     Raises:
         ConfigError: the languages are unknown, or source and target seem to be swapped.
     """
-    detected = profile.source.language, profile.target.language
-    source, target = given or (from_names[0] or detected[0], from_names[1] or detected[1])
+    source_detected, target_detected = profile.source.language, profile.target.language
+    source, target = from_user or (
+        from_names[0] or source_detected,
+        from_names[1] or target_detected,
+    )
     if source is None or target is None or source == target:
         raise ConfigError(
             f"the languages of the text are not known (source: {source or '?'}, target: "
             f"{target or '?'}); tell them with --languages, such as --languages en-de"
         )
-    short = source.lower()[:2], target.lower()[:2]  # en for en_GB
-    # swapped: one side or both are detected as the language of the other, and no side as its own
-    if detected[0] in (None, short[1]) and detected[1] in (None, short[0]) and any(detected):
+    # en for en_GB, because detected languages have no country
+    source_code, target_code = source.lower()[:2], target.lower()[:2]
+    # whether each side is, or may be, in the language of the other
+    source_fits_target = source_detected in (None, target_code)
+    target_fits_source = target_detected in (None, source_code)
+    if source_fits_target and target_fits_source and (source_detected or target_detected):
         raise ConfigError(
             f"source and target seem to be swapped: the source was told to be {source}, and reads "
-            f"as {detected[0] or 'unknown'}; the target was told to be {target}, and reads as "
-            f"{detected[1] or 'unknown'}. Give the files in the other order, or other --languages"
+            f"as {source_detected or 'unknown'}; the target was told to be {target}, and reads as "
+            f"{target_detected or 'unknown'}. Give the files in the other order, or other "
+            "--languages"
         )
     return source, target

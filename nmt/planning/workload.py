@@ -11,22 +11,21 @@ from nmt.config import Config
 from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import Prepared, find_prepared
 from nmt.data.text.lines import raw_lines
-from nmt.data.tokens.batches import BatchPlan
+from nmt.data.tokens.stages import StagedPlan
 from nmt.data.tokens.token_store import Sentences, TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import adopt_vocabulary
 from nmt.errors import DataError, NmtError
 from nmt.planning.resources import known_figures
 
-_LENGTH = 25.0
+_DEFAULT_LENGTH = 25.0
 """tokens per sentence that are assumed if nothing is known about the text"""
-_CHARACTERS = 4.3
-"""average characters per subword in Tatoeba's French"""
+_CHARACTERS_PER_SUBWORD = 4.3  # the mean in Tatoeba's French
 _GAMMA_SHAPE, _RATIO_NOISE = 8.0, 0.15
 """random sentence lengths: shape of their gamma distribution, noise of the target's length"""
 _FIRST_WORD = 4  # smaller ids are special symbols
 _RANDOM_STEPS = 128
-"""number of steps that a random sample lasts"""
+"""number of steps that random pairs last"""
 _LARGEST_SAMPLE = 200_000
 """pairs of prepared data that a sample holds at most"""
 
@@ -38,7 +37,8 @@ class Workload:
     origin: str
     """where the figures come from"""
     pairs: int | None
-    """sentence pairs of an epoch: the sum over all texts of their pairs times their weight"""
+    """sentence pairs of an epoch: the sum over all texts of their pairs times their weight; with
+    several stages, of the average epoch"""
     source_length: float
     """average tokens of a sentence, including EOS"""
     target_length: float
@@ -46,6 +46,8 @@ class Workload:
     source_vocabulary: int
     target_vocabulary: int
     validation_pairs: int | None
+    stages: int = 1
+    """parts of the training in which other texts are learnt"""
 
     @property
     def vocabularies(self) -> tuple[int, int]:
@@ -72,58 +74,76 @@ def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
 
 
 def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
-    store, tokenizer = prepared.train, prepared.tokenizer
-    sample = _sample(store)
-    plan = BatchPlan(
-        sample.source.lengths,
-        sample.target.lengths,
-        config.training.batch_tokens,
-        config.seed,
-        prepared.corpus_weights if sample is store else (),
-    )
-    pairs = round(sum(text.pair_count * text.weight for text in prepared.corpus_weights))
-    epoch_size = 1.0 if sample is store else pairs / len(sample)  # in samples
+    store, tokenizer, stages = prepared.train, prepared.tokenizer, prepared.stages
+    sample, max_steps = _sample(store), config.training.max_steps
+    lengths = sample.source.lengths, sample.target.lengths
+    mixtures = stages if sample is store else []
+    plan = StagedPlan(*lengths, config.training.batch_tokens, config.seed, mixtures)
+    sizes = [sum(text.pair_count * text.weight for text in each.corpus_weights) for each in stages]
+    steps: list[float] = list(plan.steps_per_epoch)
+    if sample is not store:
+        steps = [plan.steps_per_epoch[0] * size / len(sample) for size in sizes]
+    ends = [*(stage.start for stage in stages[1:]), max_steps]
+    epochs = [
+        (end - stage.start) / per_epoch
+        for stage, end, per_epoch in zip(stages, ends, steps, strict=True)
+    ]
+    pairs = sum(size * count for size, count in zip(sizes, epochs, strict=True))
     return Workload(
         origin=f"prepared data in {prepared.directory}",
-        pairs=pairs,
+        pairs=round(pairs / sum(epochs)),
         source_length=float(store.source.lengths.mean()),
         target_length=float(store.target.lengths.mean()),
-        steps_per_epoch=round(plan.steps_per_epoch * epoch_size),
+        steps_per_epoch=max(1, round(max_steps / sum(epochs))),
         source_vocabulary=tokenizer.source.size,
         target_vocabulary=tokenizer.target.size,
         validation_pairs=_validation_pairs(config),
+        stages=len(stages),
     )
 
 
 def _assumed_workload(config: Config) -> Workload:
-    data = config.data
-    languages = "-".join(sorted(data.languages))
-    known: dict[str, Any] = {}
-    for row in known_figures("corpora"):
-        if not data.train and (row["name"], row["languages"]) == (data.corpus, languages):
-            known = row
-    pairs, length = known.get("pairs"), known.get("length", _LENGTH)
+    """Return the size of an epoch by known_figures.yaml, with numbers None if it lacks the text."""
+    corpus = _corpus_figures(config)
+    pairs, length = corpus.get("pairs"), corpus.get("length", _DEFAULT_LENGTH)
     if config.tokenizer.kind == "char":
-        length *= _CHARACTERS
-    origin = f"what is known of the corpus {data.corpus}; it is not prepared here"
-    if not known:
+        length *= _CHARACTERS_PER_SUBWORD
+    origin = f"what is known of the corpus {config.data.corpus}; it is not prepared here"
+    if not corpus:
         origin = f"nothing is known before `nmt prepare`; {length:.0f} tokens a sentence assumed"
-    sizes = config.tokenizer.vocabulary_size, config.tokenizer.vocabulary_size
+    source_size = target_size = config.tokenizer.vocabulary_size
     if config.tokenizer.models:
         tokenizer = adopt_vocabulary(config.tokenizer)
-        sizes = tokenizer.source.size, tokenizer.target.size
+        source_size, target_size = tokenizer.source.size, tokenizer.target.size
     steps = None if pairs is None else max(1, round(pairs * length / config.training.batch_tokens))
-    held_out = _validation_pairs(config) or known.get("validation") or None
-    return Workload(origin, pairs, length, length, steps, *sizes, held_out)
+    return Workload(
+        origin,
+        pairs=pairs,
+        source_length=length,
+        target_length=length,
+        steps_per_epoch=steps,
+        source_vocabulary=source_size,
+        target_vocabulary=target_size,
+        validation_pairs=_validation_pairs(config) or corpus.get("validation") or None,
+    )
+
+
+def _corpus_figures(config: Config) -> dict[str, Any]:
+    """Return the row of the recipe's corpus in known_figures.yaml; empty if there is none."""
+    if config.data.train:  # the corpus, if one is named, is not the training text
+        return {}
+    key = config.data.corpus, "-".join(sorted(config.data.languages))
+    rows = known_figures("corpora")
+    return next((row for row in rows if (row["name"], row["languages"]) == key), {})
 
 
 def _validation_pairs(config: Config) -> int | None:
-    """Count the validation pairs if the set is a text file on this machine, else return None."""
+    """Count the validation pairs if they are in text files on this machine, else return None."""
     splits = find_splits(config.data)
-    if splits is None or splits.validation.source is None:
+    if splits is None or any(text.file for text in splits.validation):
         return None
     try:
-        return sum(1 for _ in raw_lines(Path(splits.validation.source)))
+        return sum(1 for text in splits.validation for _ in raw_lines(Path(text.paths[0])))
     except NmtError:
         return None
 
@@ -134,14 +154,16 @@ def sample_sentences(config: Config, workload: Workload, prepared: Prepared | No
         return _sample(prepared.train)
     random = np.random.default_rng(config.seed)
     longer_length = max(workload.source_length, workload.target_length)
-    count = int(_RANDOM_STEPS * config.training.batch_tokens / longer_length) + 1  # pairs
-    scale = workload.source_length / _GAMMA_SHAPE  # a gamma's mean is shape * scale
-    source = np.maximum(2, random.gamma(_GAMMA_SHAPE, scale, count))  # lengths; 2: a word and EOS
+    pairs = int(_RANDOM_STEPS * config.training.batch_tokens / longer_length) + 1
+    scale = workload.source_length / _GAMMA_SHAPE  # the mean of a gamma is shape * scale
+    shortest = 2  # a word and EOS
+    source_lengths = np.maximum(shortest, random.gamma(_GAMMA_SHAPE, scale, pairs))
     ratio = workload.target_length / workload.source_length
-    target = np.maximum(2, source * ratio * random.normal(1.0, _RATIO_NOISE, count))
+    noise = random.normal(1.0, _RATIO_NOISE, pairs)
+    target_lengths = np.maximum(shortest, source_lengths * ratio * noise)
     return TokenStore(
-        _random_sentences(source, workload.source_vocabulary, random),
-        _random_sentences(target, workload.target_vocabulary, random),
+        _random_sentences(source_lengths, workload.source_vocabulary, random),
+        _random_sentences(target_lengths, workload.target_vocabulary, random),
     )
 
 

@@ -27,19 +27,22 @@ KIND_TITLES = {
     "encoder": "encoder self-attention,",
     "decoder": "decoder self-attention,",
 }
+"""how the title of a map begins; "layer 2 of 6" follows"""
 MAX_PIECES = 80
 """largest number of pieces on a side; a figure with more is not legible"""
 START, END = "<s>", "</s>"
+"""the labels of BOS and EOS"""
 CONTINUATION = "·"
 """the mark of a piece that continues a word"""
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A text in subword pieces: the label of each piece, and the index of its word, from 0."""
+    """A text in subword pieces, with a legible label for each piece."""
 
     labels: list[str]
     words: list[int]
+    """for each piece, the index of its word; never decreasing"""
 
     def with_end(self) -> "Pieces":
         """Return the pieces with the end symbol `</s>` after them, as a word of its own."""
@@ -62,14 +65,17 @@ class SentenceAttention:
 
 @dataclass(frozen=True, slots=True)
 class AttentionMap:
-    """The weights (H heads, T rows, S columns) of one layer, with labels; a row adds up to 1."""
+    """The attention weights of one layer, with labels for a figure; each row adds up to 1."""
 
     title: str
     row_title: str
     column_title: str
     rows: Pieces
+    """the T positions that attend"""
     columns: Pieces
+    """the S positions that are attended to"""
     weights: npt.NDArray[np.float32]
+    """(H, T, S)"""
 
 
 def readable_pieces(pieces: Sequence[str]) -> Pieces:
@@ -81,30 +87,30 @@ def readable_pieces(pieces: Sequence[str]) -> Pieces:
     labels, word_indices, word_index = [], [], -1
     single_characters = all(len(piece.strip("▁")) <= 1 for piece in pieces)
     for piece in pieces:
-        begins = piece.startswith("▁") or word_index < 0  # the first piece always begins a word
-        if begins:
+        begins_word = piece.startswith("▁") or word_index < 0  # the first piece always does
+        if begins_word:
             word_index += 1
         label = piece.replace("▁", " ").strip() or "␣"
-        continues = not begins and not single_characters and label[0].isalnum()
-        labels.append(CONTINUATION + label if continues else label)
+        is_marked = not begins_word and not single_characters and label[0].isalnum()
+        labels.append(CONTINUATION + label if is_marked else label)
         word_indices.append(word_index)
     return Pieces(labels, word_indices)
 
 
 def join_words(pieces: Pieces) -> Pieces:
     """Return one piece for each word; its label joins the word's labels without `CONTINUATION`."""
-    labels = []
+    joined = []
     words = groupby(zip(pieces.words, pieces.labels, strict=True), key=itemgetter(0))
     for _word_index, pairs in words:
-        first, *others = (label for _word_index, label in pairs)
-        # a piece that is only ␣, the word boundary, is dropped before other pieces
-        begin = "" if first == "␣" and others else first
-        labels.append(begin + "".join(label.removeprefix(CONTINUATION) for label in others))
-    return Pieces(labels, list(range(len(labels))))
+        first, *rest = (label for _word_index, label in pairs)
+        if first == "␣" and rest:  # the word boundary as a piece of its own: no text
+            first = ""
+        joined.append(first + "".join(label.removeprefix(CONTINUATION) for label in rest))
+    return Pieces(joined, list(range(len(joined))))
 
 
 def merge_words(attention: AttentionMap) -> AttentionMap:
-    """Return the attention from word to word: rows and columns of the same word are merged.
+    """Return the attention from word to word: the rows, and the columns, of a word become one.
 
     The attention to a word is the sum over its pieces; the attention from a word is the mean over
     its pieces (Clark et al., 2019: What Does BERT Look At?). Each row is a distribution again.
@@ -112,9 +118,10 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
     rows, columns = attention.rows, attention.columns
     row_starts = np.flatnonzero(np.diff(rows.words, prepend=-1))  # first piece of each word
     column_starts = np.flatnonzero(np.diff(columns.words, prepend=-1))
-    weights = np.add.reduceat(attention.weights, column_starts, axis=2)  # sum of each word
-    weights = np.add.reduceat(weights, row_starts, axis=1)
-    weights /= np.bincount(rows.words)[:, None]  # pieces of each word: the sum becomes a mean
+    weights = np.add.reduceat(attention.weights, column_starts, axis=2)  # sums of columns
+    weights = np.add.reduceat(weights, row_starts, axis=1)  # sums of rows
+    pieces_per_word = np.bincount(rows.words)
+    weights /= pieces_per_word[:, None]  # sums of rows become means
     return replace(
         attention,
         row_title=attention.row_title.replace("piece", "word"),
@@ -128,7 +135,7 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
 def record_attention(
     run: LoadedModel, sentence: str, max_pieces: int = MAX_PIECES
 ) -> SentenceAttention:
-    """Translate `sentence` by beam search; return pieces of both sides and attention weights.
+    """Translate `sentence` by beam search, and record the attention of the model to both sides.
 
     Raises:
         DataError: the sentence is empty, is not valid text or has more than `max_pieces` pieces,
@@ -136,19 +143,19 @@ def record_attention(
     """
     check_text(sentence, f"the sentence {sentence!a}")
     vocabulary = run.tokenizer.source
-    ids = vocabulary.encode([sentence])
-    source_pieces = readable_pieces([vocabulary.pieces[i] for i in ids[0][:-1]])  # without EOS
+    (ids,) = vocabulary.encode([sentence])
+    source_pieces = readable_pieces([vocabulary.pieces[i] for i in ids[:-1]])  # without EOS
     if not source_pieces.labels:
         raise DataError("the sentence is empty; give some text to translate")
     _check_length(source_pieces.labels, "sentence", max_pieces)
     device = next(run.model.parameters()).device
-    source = torch.tensor(ids, device=device)  # (1, S)
+    source = torch.tensor([ids], device=device)  # (1, S)
     record = AttentionRecord()
     with torch.inference_mode():
-        hypotheses = beam_search(run.model, source, run.config.decoding)[0]  # the only sentence
+        (hypotheses,) = beam_search(run.model, source, run.config.decoding)
         best = hypotheses[0]
         target_input = torch.tensor([[BOS, *best.tokens]], device=device)  # (1, T)
-        run.model(source, target_input, attention=record)
+        run.model(source, target_input, attention=record)  # teacher forcing
     target_pieces = readable_pieces([run.tokenizer.target.pieces[i] for i in best.tokens])
     _check_length(target_pieces.labels, "translation", MAX_PIECES)
     return SentenceAttention(sentence, source_pieces, target_pieces, record)
@@ -179,10 +186,11 @@ def attention_map(
         stack = "encoder" if kind == "encoder" else "decoder"
         raise DataError(f"layer {number}: the {stack} of this model has layers 1 to {len(layers)}")
     source, target = sentence.source.with_end(), sentence.target.with_end()
-    row_title, column_title, rows, columns = {
-        "cross": ("piece written", "source piece", target, source),
-        "encoder": ("source piece", "attends to", source, source),
-        "decoder": ("piece written", "earlier piece", target, sentence.target.with_start()),
+    rows, row_title = (source, "source piece") if kind == "encoder" else (target, "piece written")
+    columns, column_title = {
+        "cross": (source, "source piece"),
+        "encoder": (source, "attends to"),
+        "decoder": (sentence.target.with_start(), "earlier piece"),
     }[kind]
     weights = layers[number - 1][0].float().cpu().numpy()  # (1, H, T, S) -> (H, T, S)
     title = f"{KIND_TITLES[kind]} layer {number} of {len(layers)}"

@@ -39,6 +39,7 @@ def read_metrics(path: Path) -> list[Record]:
 
 
 def _parse(line: bytes, where: str) -> Record:
+    """Return the record in a line; `where` names the line in the error message."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -95,14 +96,15 @@ def running_mean(curve: Curve) -> Curve:
     sums = np.concatenate(([0.0], np.cumsum([*curve.values()], dtype=np.float64)))
     indices = np.arange(count)
     half_window = max(1, count // 20) // 2
-    before = np.minimum(half_window, indices)  # points of the window before each point
-    after = np.minimum(before, indices[::-1])
-    means = (sums[indices + after + 1] - sums[indices - before]) / (before + 1 + after)
+    before = np.minimum(half_window, indices)  # number of points of the window before each point
+    after = np.minimum(before, indices[::-1])  # and after it, where as many points follow
+    first, end = indices - before, indices + after + 1
+    means = (sums[end] - sums[first]) / (end - first)
     return dict(zip(curve, means.tolist(), strict=True))
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:
-    """Return up to `most` (2 or more) evenly spaced indices below `count`, with 0 and the last."""
+    """Return at most `most` (2 or more) evenly spaced indices of `count`, with 0 and the last."""
     if count <= most:
         return list(range(count))
     return sorted({round(n * (count - 1) / (most - 1)) for n in range(most)})
@@ -188,14 +190,18 @@ def training_charts(records: list[Record]) -> list[LineChart]:
 def line_chart(
     title: str, unit: str, lines: Sequence[ChartLine], number_format: str, from_zero: bool = True
 ) -> LineChart | None:
-    """Return a chart of the non-empty lines (None: all empty); `from_zero`: the axis shows 0."""
+    """Return a chart of the lines that have points, or None if none has.
+
+    `from_zero`: the vertical axis begins at 0, or below if a value is negative.
+    """
     drawn = [replace(line, curve=thinned(line.curve)) for line in lines if line.curve]
     if not drawn:
         return None
     values = [value for line in drawn for value in line.curve.values()]
-    lowest, high = min([*values, 0.0] if from_zero else values), max(values)
-    margin = 0.04 * (high - lowest) if high > lowest else 1.0  # free height at the ends
-    low = lowest if from_zero else lowest - margin
+    low, high = min([*values, 0.0] if from_zero else values), max(values)
+    margin = 0.04 * (high - low) if high > low else 1.0  # free height at the ends of the axis
+    if not from_zero:
+        low -= margin
     return LineChart(title, unit, drawn, number_format, low, high + margin)
 
 
@@ -207,10 +213,10 @@ def thinned(curve: Curve) -> Curve:
 
 def round_ticks(low: float, high: float, about: int) -> list[float]:
     """Return round numbers from low to high, evenly spaced, about `about` many (low < high)."""
-    rough = (high - low) / about  # distance of the ticks, not rounded yet
-    power = 10.0 ** math.floor(math.log10(rough))
+    exact_distance = (high - low) / about  # of neighbouring ticks
+    power = 10.0 ** math.floor(math.log10(exact_distance))
+    round_distances = (power * factor for factor in (1, 2, 2.5, 5, 10))
     # 0.999 and 1e-9 allow for rounding errors
-    distances = (power * factor for factor in (1, 2, 2.5, 5, 10))
-    distance = next(one for one in distances if one >= rough * 0.999)
-    first, final = math.ceil(low / distance - 1e-9), math.floor(high / distance + 1e-9)
-    return [float(n * distance) for n in range(first, final + 1)]
+    distance = next(rounded for rounded in round_distances if rounded >= exact_distance * 0.999)
+    first, last = math.ceil(low / distance - 1e-9), math.floor(high / distance + 1e-9)
+    return [float(n * distance) for n in range(first, last + 1)]

@@ -78,29 +78,31 @@ def save_figure(figure: "Figure", output: Path, dots_per_inch: int = 300) -> lis
 
 
 def font_families(text: str) -> list[str]:
-    """Return names of fonts for `text`: the default font, then fonts for characters it lacks.
+    """Return names of fonts for `text`: the default font, and those for characters that it lacks.
 
     For characters that no font has, warns on stderr and adds a font of boxes, if there is one.
     """
     from matplotlib import font_manager, get_cachedir
 
+    def characters_of(path: str) -> set[str]:
+        return set(map(chr, font_manager.get_font(path).get_charmap()))
+
     families, box_fonts = list(STYLE["font.family"]), []
-    path = font_manager.findfont(families[0])
-    lacking = set(text) - set(map(chr, font_manager.get_font(path).get_charmap()))
-    for entry in font_manager.fontManager.ttflist if lacking else ():
+    lacking = set(text) - characters_of(font_manager.findfont(families[0]))
+    for font in font_manager.fontManager.ttflist if lacking else ():
         # the font "Last Resort" (also ".LastResort") has a box for every character
-        if entry.name.lower().replace(" ", "").lstrip(".").startswith("lastresort"):
-            box_fonts.append(entry.name)
+        if font.name.lower().replace(" ", "").lstrip(".").startswith("lastresort"):
+            box_fonts.append(font.name)
             continue
-        covered = lacking & set(map(chr, font_manager.get_font(entry.fname).get_charmap()))
+        covered = lacking & characters_of(font.fname)
         if covered:
-            families.append(entry.name)
+            families.append(font.name)
             lacking -= covered
     if not lacking:
         return families
-    ordered = sorted(lacking, key=text.index)
-    named = [c if c.isprintable() else f"U+{ord(c):04X}" for c in ordered[:MAX_NAMED]]
-    more = " …" if len(ordered) > MAX_NAMED else ""
+    in_order = sorted(lacking, key=text.index)
+    named = [c if c.isprintable() else f"U+{ord(c):04X}" for c in in_order[:MAX_NAMED]]
+    more = " …" if len(in_order) > MAX_NAMED else ""
     print_warning(
         f"no installed font has {' '.join(named)}{more}, "
         "so boxes are drawn instead; install a font that does, such as Noto Sans CJK, and delete "

@@ -1,6 +1,7 @@
 """The page of a report: one HTML file that needs no network, made from templates.
 
-The templates are in templates/, one for each chapter; this module prepares their values.
+The templates are in templates/, one for each chapter. They call the functions below as filters,
+such as `records | training_charts`.
 """
 
 import base64
@@ -9,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -79,7 +81,9 @@ def extreme_sentences(
     The best come best first; among equal scores, the longest source. No index is in both lists.
     """
     worst_first = sorted(range(len(scores)), key=scores.__getitem__)
-    count = min(EXTREMES, len(scores) // 2) or len(scores)  # a single sentence is a worst one
+    count = min(EXTREMES, len(scores) // 2)
+    if len(scores) == 1:
+        count = 1  # a single sentence is a worst one
     best_first = sorted(worst_first[count:], key=lambda i: (-scores[i], -len(sources[i])))
     return worst_first[:count], best_first[:count]
 
@@ -87,20 +91,25 @@ def extreme_sentences(
 def translation_versions(
     examples: Mapping[int, Sequence[ExampleTranslation]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield a dict for each sentence of `examples` (lists by step): how its translation changed.
+    """Yield for each sentence how its translation changed; `examples` are its sentences by step.
 
-    Its keys: `example`, from the last step; `versions`, pairs of steps ("100 – 300") and
+    Each is a dict with `example`, from the last step; `versions`, pairs of steps ("100 – 300") and
     translation; `shown`, at most `MAX_VERSIONS` of these pairs, evenly spaced.
     """
-    for index in range(len(examples[max(examples)])):
-        history = [(step, row[index]) for step, row in sorted(examples.items()) if index < len(row)]
+    last_examples = examples[max(examples)]
+    for index, last_example in enumerate(last_examples):
+        history = [
+            (step, sentences[index].translation)
+            for step, sentences in sorted(examples.items())
+            if index < len(sentences)
+        ]
         versions = []
-        for text, unchanged in groupby(history, lambda pair: pair[1].translation):
-            steps = [step for step, _example in unchanged]  # with the same translation
+        for text, same_translation in groupby(history, key=itemgetter(1)):
+            steps = [step for step, _text in same_translation]
             first, last = steps[0], steps[-1]
             versions.append((f"{first:,} – {last:,}" if first < last else f"{first:,}", text))
         shown = [versions[n] for n in evenly_spaced(len(versions), MAX_VERSIONS)]
-        yield {"example": history[-1][1], "versions": versions, "shown": shown}
+        yield {"example": last_example, "versions": versions, "shown": shown}
 
 
 def mark_shared_words(text: str, other: str) -> Iterator[tuple[str, bool]]:
@@ -108,11 +117,11 @@ def mark_shared_words(text: str, other: str) -> Iterator[tuple[str, bool]]:
 
     If `other` has a word n times, only its first n places in `text` are yielded with True.
     """
-    unused = Counter(map(_bare, other.split()))
+    unmatched = Counter(map(_bare, other.split()))  # places in `other` of each word
     for word in text.split():
         bare = _bare(word)
-        unused[bare] -= 1  # below 0: `other` has no more of it
-        yield word, unused[bare] >= 0
+        unmatched[bare] -= 1  # below 0: `other` has no more of it
+        yield word, unmatched[bare] >= 0
 
 
 def _bare(word: str) -> str:
@@ -121,7 +130,10 @@ def _bare(word: str) -> str:
 
 
 def attention_data(sentence: SentenceAttention) -> dict[str, Any]:
-    """Return all attention maps for page.js; weights are Base64 of bytes, 255 for a weight of 1."""
+    """Return all attention maps of a sentence as JSON data for page.js.
+
+    The weights (layers, H, T, S) are Base64 of bytes, 255 for a weight of 1.
+    """
     kinds = {}
     for kind in KINDS:
         count = len(getattr(sentence.record, kind))
@@ -151,5 +163,5 @@ def setting_text(value: object) -> str:
     if isinstance(value, list | tuple):
         return " ".join(map(setting_text, value)) or "–"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {one}" for key, one in value.items() if one is not None)
+        return ", ".join(f"{key}: {item}" for key, item in value.items() if item is not None)
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)

@@ -24,6 +24,7 @@ LINE: Any = {"linewidth": 1.3, "markersize": 2.5}
 COLUMN_WIDTH = 3.3
 """inches: one column of a two-column page"""
 SCHEDULE_POINTS = 2000
+"""steps at which the learning rate is drawn, about"""
 CELL = 0.125
 """inches: size of a row or column of an attention map, enough for a label"""
 LETTER = 0.065
@@ -46,17 +47,17 @@ def plot_loss(metrics: Path, output: Path) -> list[Path]:
         raise DataError(f"{metrics}: no losses recorded yet; let the run train a little longer")
     qualities = {name: curve(records, "validation", key) for key, name in METRIC_NAMES.items()}
     metric = next((name for name, quality in qualities.items() if quality), None)
-    panels = 2 if metric else 1
-    with new_figure(COLUMN_WIDTH, 1.1 + 1.45 * panels) as figure:
-        heights = [3, 2][:panels]
-        grid = figure.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=heights)
-        axes = grid[:, 0]  # the panels, one below the other
-        _draw_losses(axes[0], training, validation)
+    height_ratios = [3, 2] if metric else [3]
+    count = len(height_ratios)
+    with new_figure(COLUMN_WIDTH, 1.1 + 1.45 * count) as figure:
+        grid = figure.subplots(count, 1, sharex=True, squeeze=False, height_ratios=height_ratios)
+        panels = grid[:, 0]  # one below the other
+        _draw_losses(panels[0], training, validation)
         if metric:
-            _draw_quality(axes[1], qualities[metric], metric)
-        for panel in axes:
+            _draw_quality(panels[1], qualities[metric], metric)
+        for panel in panels:
             panel.grid(axis="y")
-        _format_steps(axes[-1], max(steps))
+        _format_steps(panels[-1], max(steps))
         return save_figure(figure, output)
 
 
@@ -79,7 +80,7 @@ def _draw_quality(axes: "Axes", quality: Curve, metric: str) -> None:
     """Draw the lower panel: BLEU or chrF at each validation, and which one is the best."""
     axes.plot([*quality], [*quality.values()], "s-", color=GREEN, **LINE)
     step = best_step(quality)
-    assert step is not None
+    assert step is not None  # the curve is not empty
     best = quality[step]
     axes.axhline(best, color=GREEN, linewidth=0.6, linestyle=(0, (4, 3)))
     title = f"best {best:.1f} at step {step:,}"
@@ -157,26 +158,28 @@ def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
 
 
 def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
-    """Draw each head, and first their mean if there are several; write `output`.png and .svg.
+    """Draw the weights of each head, and before them their mean if there are several heads.
+
+    Writes `output`.png and `output`.svg, and returns both paths.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    heads, height, width = attention.weights.shape
+    heads, row_count, column_count = attention.weights.shape
     names, maps = [""], [*attention.weights]
     if heads > 1:
         names = ["mean of the heads", *(f"head {n}" for n in range(1, heads + 1))]
         maps.insert(0, attention.weights.mean(axis=0))
     across = math.ceil(math.sqrt(len(maps)))  # panels beside each other
     down = math.ceil(len(maps) / across)  # rows of panels
-    single = len(maps) == 1  # narrow enough for a column of a page, with the colour bar below
-    margins = (0.6 if single else 1.3, 1.3 if single else 0.8)  # inches: width, height
+    is_single = len(maps) == 1  # narrow enough for a column of a page, with the colour bar below
     rows, columns = attention.rows.labels, attention.columns.labels
-    label_sizes = [LETTER * max(map(len, labels)) for labels in (rows, columns)]
-    with new_figure(
-        across * max(1.0, width * CELL) + margins[0] + label_sizes[0],
-        down * (max(1.0, height * CELL) + 0.3) + margins[1] + label_sizes[1],
-    ) as figure:
+    # inches: the panels, what stands beside or above all of them, and the longest label
+    width = across * max(1.0, column_count * CELL) + (0.6 if is_single else 1.3)
+    width += LETTER * max(map(len, rows))
+    height = down * (max(1.0, row_count * CELL) + 0.3) + (1.3 if is_single else 0.8)
+    height += LETTER * max(map(len, columns))
+    with new_figure(width, height) as figure:
         families = font_families("".join(rows + columns))
         panels = figure.subplots(down, across, squeeze=False)
         for unused_panel in panels.flat[len(maps) :]:
@@ -185,15 +188,15 @@ def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
             image = _draw_map(panel, weights)
             panel.set_title(name)
         for panel in panels[0]:  # the top row
-            panel.set_xticks(range(width), columns, rotation=90, family=families)
+            panel.set_xticks(range(column_count), columns, rotation=90, family=families)
             panel.set_xlabel(attention.column_title)
         for panel in panels[:, 0]:  # the left column
-            panel.set_yticks(range(height), rows, family=families)
+            panel.set_yticks(range(row_count), rows, family=families)
             panel.set_ylabel(attention.row_title)
-        title = figure.suptitle(attention.title, fontsize=8.0 if single else 9.0)
+        title = figure.suptitle(attention.title, fontsize=8.0 if is_single else 9.0)
         title_width = title.get_window_extent().width / figure.dpi + 2 * TITLE_MARGIN
         figure.set_figwidth(max(figure.get_figwidth(), title_width))
-        side = "bottom" if single else "right"
+        side = "bottom" if is_single else "right"
         colorbar = figure.colorbar(image, ax=panels, location=side, shrink=0.6, aspect=25)
         colorbar.set_label("attention weight")
         return save_figure(figure, output, dots_per_inch=200)

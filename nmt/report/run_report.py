@@ -95,7 +95,7 @@ def build_report(
     run = _or_reason(
         "There are no weights to look into", lambda: load_run(model, device, options.checkpoint)
     )
-    values = {
+    about_run = {
         "name": directory.path.resolve().name,
         "config": config,
         "environment": environment,
@@ -123,11 +123,11 @@ def build_report(
             ),
             "attention": _attention(run, options.sentences, examples, log),
         }
-    return render_page(values | about_model)
+    return render_page(about_run | about_model)
 
 
 def _or_reason(problem: str, compute: Callable[[], Result]) -> Result | str:
-    """Return the result of `compute`; after an error, return the problem and its reason as text."""
+    """Return the result of `compute`; after an error, a sentence for the page: problem, reason."""
     try:
         return compute()
     except NmtError as error:
@@ -161,7 +161,7 @@ def score_test_set(
     count = len(test_set.references)
     log(f"translating {count:,} sentences of the {name} set")
     translations = translate_test_set(translator, test_set, lambda done: progress(done, count))
-    systems = {"model": translations}  # translations by the name of a system
+    systems = {"model": translations}  # the breakdowns below can compare several systems
     by_rarity: Sequence[Row] = []
     try:
         training = training_words(config)
@@ -187,13 +187,14 @@ def _attention(
     examples: Mapping[int, Sequence[ExampleTranslation]],
     log: Log,
 ) -> list[SentenceAttention] | str:
-    """Record the attention over sentences: those the user has chosen, or else the run's examples.
+    """Record the attention over all sentences that the user has `chosen`, else over some examples.
 
-    Returns a sentence for the page instead if none of them is suitable.
+    `examples` are the validation sentences that the run has translated, by step. Returns a sentence
+    for the page instead if none is suitable.
     """
     last_examples = examples[max(examples)] if examples else []  # of the last validation
-    wanted = chosen or [example.source for example in last_examples]
-    sentences = list(dict.fromkeys(wanted))  # each one once
+    candidates = chosen or [example.source for example in last_examples]
+    sentences = list(dict.fromkeys(candidates))  # without repetitions
     if not sentences:
         return "The run has kept no sentence to look into; name some with --sentence."
     max_pieces = MAX_PIECES if chosen else MAX_DEFAULT_PIECES
@@ -249,7 +250,7 @@ def _read_records(directory: RunDirectory) -> tuple[list[Record], str]:
     if isinstance(records, str):
         return [], records
     with_step = [record for record in records if isinstance(record.get("step"), int)]
-    wrong = len(records) - len(with_step)
-    if wrong:
-        return with_step, f"{directory.metrics}: records without a step are left out: {wrong:,}."
+    left_out = len(records) - len(with_step)
+    if left_out:
+        return with_step, f"{directory.metrics}: records without a step are left out: {left_out:,}."
     return with_step, ""

@@ -1,6 +1,7 @@
 """The text of `nmt compare`, `nmt data inspect` and `nmt data clean` for a terminal of 100 columns.
 
-The page of a report shows the same rows about the data. The templates of both are in templates/.
+Its templates are in templates/, with those of the page of a report, which shows the same rows about
+the data. The functions that take rows, sides or counts are called there as filters.
 """
 
 import textwrap
@@ -31,13 +32,16 @@ def render_quality(quality: Quality) -> str:
 
 
 def render_cleaning(counts: dict[str, Any]) -> str:
-    """Return what `nmt data clean` left out, by `Prepared.counts`: the first part of the above."""
+    """Return the output of `nmt data clean`: how many pairs each rule left out, with examples.
+
+    `counts` are those of the data that it has read, see `Prepared.counts`.
+    """
     template = template_environment().get_template("cleaning.txt")
     return template.render(counts=counts).removesuffix("\n")
 
 
 def template_environment() -> Environment:
-    """Return Jinja's environment for templates/ and their filters; .html files escape values."""
+    """Return Jinja's environment for templates/ with its filters; .html files escape values."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=select_autoescape(),
@@ -54,10 +58,12 @@ def template_environment() -> Environment:
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the rows of a table as lines: the first column aligned left, the others right."""
-    first_width, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    label_width, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for label, *cells in rows:
-        right = (f"{cell:>{width + 3}}" for cell, width in zip(cells, widths, strict=True))
-        yield f"  {label:{first_width}}{''.join(right)}"
+        line = f"  {label:{label_width}}"
+        for cell, width in zip(cells, widths, strict=True):
+            line += f"   {cell:>{width}}"
+        yield line
 
 
 def with_interval(score: Score) -> str:
@@ -75,9 +81,14 @@ def wrap(sentence: object) -> str:
 
 def labelled(text: str, name: str) -> str:
     """Wrap `text` with `name` before it; characters that a terminal cannot print are replaced."""
-    printable = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
+
+    def printable(character: str) -> str:
+        if character.isprintable():
+            return character
+        return " " if character.isspace() else "\ufffd"
+
     return textwrap.fill(
-        printable.strip() or "(nothing)",
+        "".join(map(printable, text)).strip() or "(nothing)",
         WIDTH,
         initial_indent=f"  {name:11}",
         subsequent_indent=" " * 13,
@@ -93,8 +104,8 @@ def cleaning_rows(counts: dict[str, Any]) -> list[list[str]]:
         if dropped:
             pairs[f"left out: {description}"] = dropped
     pairs["kept"] = counts["kept"]
-    read = max(counts["read"], 1)
-    return [[name, f"{count:,}", f"{count / read:.2%}"] for name, count in pairs.items()]
+    total = max(counts["read"], 1)  # 1: an empty text has shares of 0 %
+    return [[name, f"{count:,}", f"{count / total:.2%}"] for name, count in pairs.items()]
 
 
 def cleaning_examples(counts: dict[str, Any]) -> list[tuple[str, str, str, str]]:
@@ -124,8 +135,9 @@ def histogram(side: LanguageStatistics) -> list[tuple[str, int]]:
     bars = []
     for index in range(filled[0], filled[-1] + 1):
         low, high = BINS[index], upper_ends[index]
-        lengths = f"{low}" if low == high else f"{low}–{high}"
         if high is None:
             lengths = f"{low} and more"
+        else:
+            lengths = f"{low}" if low == high else f"{low}–{high}"
         bars.append((lengths, side.histogram[index]))
     return bars

@@ -14,8 +14,10 @@ from nmt.files import read_json
 from nmt.report.curves import Record, best_step, curve, last_step, read_metrics
 from nmt.run_directory import RunDirectory
 
-SPARK = "▁▂▃▄▅▆▇█"
+BARS = "▁▂▃▄▅▆▇█"
+"""the bars of a spark line, from the lowest value to the highest"""
 SPARK_WIDTH = 32
+"""columns of a spark line, a small curve of characters"""
 RECENT = 10
 """number of records from which the remaining time is estimated"""
 NAME_WIDTH = 20
@@ -46,13 +48,13 @@ def read_progress(directory: RunDirectory) -> WatchedRun:
     process = _training_process(directory)
     # A training ends with the choice of its best weights. A choice after fewer steps than the last
     # record is from an earlier training of this run, which was then continued.
-    chosen_at = _trained_steps_of_best(directory)  # 0: not chosen
-    ended = chosen_at >= config.training.max_steps or process is None
-    finished = chosen_at != 0 and ended and chosen_at >= last_step(records)
+    chosen_at = _step_of_choice(directory)
+    has_chosen = chosen_at > 0 and chosen_at >= last_step(records)
+    finished = has_chosen and (chosen_at >= config.training.max_steps or process is None)
     return WatchedRun(directory, config, records, finished, process)
 
 
-def _trained_steps_of_best(directory: RunDirectory) -> int:
+def _step_of_choice(directory: RunDirectory) -> int:
     """Return the step at which the run chose its best weights, or 0 if it has chosen none."""
     try:
         return int(read_json(directory.best)["trained_steps"])
@@ -81,6 +83,7 @@ def render_progress(run: WatchedRun, width: int = 80) -> str:
 
 
 def _lines(run: WatchedRun) -> Iterator[str]:
+    """Yield the lines of the table: path and languages, state, steps, curves, times."""
     config, records = run.config, run.records
     state = "finished" if run.finished else run.process or "no process is training it"
     languages = f"{config.data.source_language} → {config.data.target_language}"
@@ -92,10 +95,12 @@ def _lines(run: WatchedRun) -> Iterator[str]:
     step, max_steps = last_step(records), config.training.max_steps
     filled = round(min(1.0, step / max_steps) * SPARK_WIDTH)
     yield _row("step", f"{step:,} of {max_steps:,}", "█" * filled + "░" * (SPARK_WIDTH - filled))
-    curves = [("training objective", "train", "loss", 3)]
-    curves += [("validation loss", "validation", "loss", 3)]
-    curves += [(f"validation {name}", "validation", key, 2) for key, name in METRIC_NAMES.items()]
-    curves += [("tokens per second", "train", "tokens_per_second", 0)]
+    curves = [  # name, event and key of the records, digits after the point
+        ("training objective", "train", "loss", 3),
+        ("validation loss", "validation", "loss", 3),
+        *((f"validation {name}", "validation", key, 2) for key, name in METRIC_NAMES.items()),
+        ("tokens per second", "train", "tokens_per_second", 0),
+    ]
     for name, event, key, digits in curves:
         points = curve(records, event, key)
         if points:
@@ -107,6 +112,7 @@ def _lines(run: WatchedRun) -> Iterator[str]:
 
 
 def _row(name: str, value: str, remark: str = "") -> str:
+    """Return a line of the table with its value aligned right; a bar or a remark stands behind."""
     return f"  {name:{NAME_WIDTH}}{value:>18}   {remark}"
 
 
@@ -119,9 +125,9 @@ def spark_line(values: Sequence[float], width: int = SPARK_WIDTH) -> str:
     means = [sum(values[start:end]) / (end - start) for start, end in itertools.pairwise(edges)]
     low, high = min(means), max(means)
     if high == low:
-        return SPARK[0] * count
-    levels = [round((mean - low) / (high - low) * (len(SPARK) - 1)) for mean in means]
-    return "".join(SPARK[level] for level in levels)
+        return BARS[0] * count
+    levels = [round((mean - low) / (high - low) * (len(BARS) - 1)) for mean in means]
+    return "".join(BARS[level] for level in levels)
 
 
 def duration(seconds: float) -> str:
@@ -142,12 +148,12 @@ def _times(run: WatchedRun) -> Iterator[str]:
     elapsed = curve(run.records, "train", "seconds")
     if not elapsed:
         return
-    points = list(elapsed.items())
-    steps, seconds = points[-1]
-    yield _row("trained for", duration(seconds))
-    if len(points) > 1:  # since an earlier record, else since the start
-        earlier_step, earlier_seconds = points[-1 - RECENT :][0]  # the first of the latest
-        steps, seconds = steps - earlier_step, seconds - earlier_seconds
-    left = run.config.training.max_steps - last_step(run.records)
-    if left > 0 and steps > 0 and seconds > 0 and not run.finished:
-        yield _row("time left", duration(left * seconds / steps), "without validation and saving")
+    recent = list(elapsed.items())[-1 - RECENT :]
+    last, total_seconds = recent[-1]
+    yield _row("trained for", duration(total_seconds))
+    first, first_seconds = recent[0] if len(recent) > 1 else (0, 0.0)  # else since the start
+    steps, seconds = last - first, total_seconds - first_seconds
+    steps_left = run.config.training.max_steps - last_step(run.records)
+    if steps_left > 0 and steps > 0 and seconds > 0 and not run.finished:
+        time_left = duration(steps_left * seconds / steps)
+        yield _row("time left", time_left, "without validation and saving")

@@ -5,6 +5,7 @@ import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -20,23 +21,36 @@ from nmt.training.retention import update_after_checkpoint
 from nmt.training.state import RunState
 
 _T = TypeVar("_T")
-_Outcome = tuple[bool, str | None]
-"""whether a checkpoint is saved, and an error message or None; both are possible, if a file that
-points to it could not be written, or an old checkpoint could not be deleted"""
 
 # Several processes exchange only every so many steps whether the checkpoint is written.
 _STEPS_BETWEEN_POLLS = 50
 
 
-def _copy(tensor: Tensor) -> Tensor:
+@dataclass(frozen=True)
+class _Outcome:
+    """What became of a checkpoint.
+
+    It can be saved and have a problem: a file that points to it could not be written, or an old
+    checkpoint could not be deleted.
+    """
+
+    saved: bool
+    problem: str | None = None
+    """an error message"""
+
+
+def _copy_to_cpu(tensor: Tensor) -> Tensor:
     return tensor.detach().to("cpu", copy=True)
 
 
-def snapshot(value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] = _copy) -> Any:
+def snapshot(
+    value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] = _copy_to_cpu
+) -> Any:
     """Return a copy of `value`, nested dicts, lists and tuples, with all tensors on the CPU.
 
     If `previous`, an earlier snapshot, has a tensor of the same shape and type at the same place,
-    it is overwritten, as new memory takes longer to fill; else `new` copies. All else is shared.
+    that tensor is overwritten, because new memory takes longer to fill; else `new` makes a tensor.
+    Values that are no tensors are shared.
     """
     if isinstance(value, Tensor):
         if isinstance(previous, Tensor) and _memory_format(value) == _memory_format(previous):
@@ -85,7 +99,7 @@ class Checkpointer:
         self._monitor, self._group = monitor, group
         self._allocation: Future[Any] | None = None
         """memory for the first copy, while it is being allocated"""
-        self._copied: Any = None
+        self._snapshot: Any = None
         """the last copy of weights and state, whose memory the next copy overwrites"""
         self._written: Future[_Outcome] = Future()
         """the outcome of the last checkpoint, in the main process"""
@@ -100,7 +114,7 @@ class Checkpointer:
         Only the first call has an effect: the optimizers have created their moments then. Without
         this, training would wait at the first checkpoint, because new memory takes long to fill.
         """
-        if self._group.is_main and self._allocation is None and self._copied is None:
+        if self._group.is_main and self._allocation is None and self._snapshot is None:
             tensors = weights_of(self._model), self._state.large_tensors()
             zeros = functools.partial(torch.zeros_like, device="cpu")
             self._allocation = _in_background(lambda: snapshot(tensors, new=zeros))
@@ -135,39 +149,45 @@ class Checkpointer:
         step, ranked = state["step"], self._state.ranking.entries
         if self._allocation:
             with contextlib.suppress(RuntimeError, MemoryError):  # the copy below reports it
-                self._copied = self._allocation.result()
+                self._snapshot = self._allocation.result()
             self._allocation = None
         try:
-            self._copied = snapshot((weights_of(self._model), state), self._copied)
+            self._snapshot = snapshot((weights_of(self._model), state), self._snapshot)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
             path = self._directory.checkpoint(step)
             problem = f"{path}: checkpoint not saved: no memory for a copy of the state"
-            return _in_background(lambda: (False, problem))
-        return _in_background(functools.partial(self._write, step, self._copied, ranked, overwrite))
+            return _in_background(lambda: _Outcome(saved=False, problem=problem))
+        return _in_background(
+            functools.partial(self._write, step, self._snapshot, ranked, overwrite)
+        )
 
     def _write(
-        self, step: int, copied: Any, ranked: Sequence[Mapping[str, Any]], overwrite: bool
+        self, step: int, copy: Any, ranked: Sequence[Mapping[str, Any]], overwrite: bool
     ) -> _Outcome:
-        """Write a checkpoint and the files that point to it; delete old checkpoints."""
+        """Write a checkpoint and the files that point to it; delete old checkpoints.
+
+        `copy` has weights and state; `ranked` are the entries of the ranking.
+        """
         path, saved = self._directory.checkpoint(step), False
         try:
             if overwrite or not path.exists():
-                weights, state = copied
+                weights, state = copy
                 save_checkpoint(path, weights, state, self._metadata)
             saved = True
             update_after_checkpoint(self._directory, self._training, step, ranked)
         except CheckpointError as error:
-            return saved, str(error)
+            return _Outcome(saved, str(error))
         except OSError as error:
             where = error.filename or self._directory.path
-            return saved, f"{where}: not written: {error.strerror}"
-        return saved, None
+            return _Outcome(saved, f"{where}: not written: {error.strerror}")
+        return _Outcome(saved)
 
     def wait(self) -> None:
         """Wait until the checkpoint is written; if that fails, print why and set `must_retry`."""
-        if problem := self._finish():
+        problem = self._finish()
+        if problem:
             self.must_retry = True
             self._monitor.say(f"{problem}; training goes on and tries again")
 
@@ -184,7 +204,7 @@ class Checkpointer:
             self._poll_at_step = self._state.step + _STEPS_BETWEEN_POLLS
 
     def _finish(self) -> str | None:
-        """Wait for the checkpoint that is being written; return an error message or None.
+        """Wait for the checkpoint that is being written, if any; return an error message or None.
 
         If it is saved, the ranking of validated steps is committed, else it is rolled back.
         """
@@ -192,15 +212,15 @@ class Checkpointer:
             return None
         self._poll_at_step = None
         with self._monitor.paused():
-            saved, problem = self._group.broadcast_from_main(self._written.result)
-        if saved:
+            outcome = self._group.broadcast_from_main(self._written.result)
+        if outcome.saved:
             self._state.ranking.commit()
         else:
             self._state.ranking.rollback()
-        return problem
+        return outcome.problem
 
     def close(self, *, wait: bool) -> None:
         """Free the memory of the copy; if `wait` is True, first wait for the writing thread."""
         if wait and self._group.is_main and self._poll_at_step is not None:
             self._written.exception()  # only waits: unlike `result`, it raises nothing
-        self._allocation = self._copied = None
+        self._allocation = self._snapshot = None

@@ -41,7 +41,10 @@ _SECONDS_BETWEEN_CHECKS = 0.02
 
 
 def shard(store: TokenStore, rows: Indices, index: int, count: int) -> Indices:
-    """Cut the pairs `rows` into `count` shards of similar length; return shard `index` (from 0)."""
+    """Cut pairs of `store` into `count` shards of similar length; return shard `index` (from 0).
+
+    `rows` and the result are row indices of the store.
+    """
     if count == 1:
         return rows
     lengths = store.target.lengths[rows] + store.source.lengths[rows]
@@ -109,44 +112,47 @@ class ProcessGroup:
                 sys.exit(exit_code)
             return make()
         try:
-            made = make()
+            result = make()
         except NmtError as error:
             self.all_gather(error.exit_code)
             raise
         self.all_gather(0)
-        return made
+        return result
 
 
 def rendezvous(store: Store, rank: int, size: int, timeout: timedelta) -> str:
     """Return a new random name, the same in all processes that were started together.
 
-    It is a prefix for keys in `store`, that of torchrun. After a restart this still holds addresses
-    of dead processes (seen in PyTorch 2.13), and a process that reads one waits forever. So each
-    process announces a random id in it, and the main process answers each id with the name.
+    It is to be a prefix for keys in `store`, which is that of torchrun. After a restart the store
+    still holds addresses of dead processes (seen in PyTorch 2.13), and a process that reads one
+    waits forever. So each process writes a random id into it, and the main process answers each id
+    with the name.
 
     Raises:
         TimeoutError: in the main process: some processes have not announced themselves.
         torch.distributed.DistStoreError: in another process: the main one has not answered.
     """
-    own_id = uuid.uuid4().hex  # in the main process: the name
     if rank > 0:
+        own_id = uuid.uuid4().hex
         store.set(f"nmt/arrived/{rank}", own_id)
         store.wait([f"nmt/answer/{own_id}"], timeout)
         name = store.get(f"nmt/answer/{own_id}").decode()
         store.set(f"nmt/received/{name}/{rank}", "")
         return name
+    name = uuid.uuid4().hex
     missing, deadline = set(range(1, size)), time.monotonic() + timeout.total_seconds()
     while missing:
         for other in sorted(missing):
-            if store.check([f"nmt/received/{own_id}/{other}"]):
+            if store.check([f"nmt/received/{name}/{other}"]):
                 missing.remove(other)
             elif store.check([f"nmt/arrived/{other}"]):
+                # perhaps the id of a dead process: then the living one will write another
                 announced_id = store.get(f"nmt/arrived/{other}").decode()
-                store.set(f"nmt/answer/{announced_id}", own_id)
+                store.set(f"nmt/answer/{announced_id}", name)
         if missing and time.monotonic() > deadline:
             raise TimeoutError(f"processes {sorted(missing)} of {size} have not come")
         time.sleep(_SECONDS_BETWEEN_CHECKS)
-    return own_id
+    return name
 
 
 @contextlib.contextmanager
@@ -167,10 +173,10 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
         )
     backend = "gloo"
     if device != "cpu" and torch.cuda.is_available():
-        processes, count = int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
-        if processes > count:
+        processes, gpus = int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
+        if processes > gpus:
             raise ConfigError(
-                f"torchrun started {processes} processes on a machine with {count} GPUs; start as "
+                f"torchrun started {processes} processes on a machine with {gpus} GPUs; start as "
                 "many as there are GPUs, or set training.device: cpu"
             )
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -183,12 +189,13 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
             backend, store=own_store, rank=rank, world_size=size, timeout=_COLLECTIVE_TIMEOUT
         )
     except (TimeoutError, RuntimeError) as error:
-        known = {name: os.environ.get(name, "?") for name in ("RANK", "MASTER_ADDR", "MASTER_PORT")}
+        names = ("RANK", "MASTER_ADDR", "MASTER_PORT")
+        own_rank, address, port = (os.environ.get(name, "?") for name in names)
         reason = str(error).partition("\n")[0].rstrip(".")
         raise NmtError(
-            f"process {known['RANK']} has not met the others: {reason}; check that torchrun is "
+            f"process {own_rank} has not met the others: {reason}; check that torchrun is "
             "started on every machine with the same command, and that each machine can reach "
-            f"{known['MASTER_ADDR']}, port {known['MASTER_PORT']}"
+            f"{address}, port {port}"
         ) from error
     try:
         yield ProcessGroup(rank, size)

@@ -32,9 +32,10 @@ class PendingCheck:
         self.rejected = rejected
         """scalar float32 on the device: 1 if the weights must not change, else 0"""
         on_accelerator = not figures.is_cpu
-        # copied into pinned memory by the accelerator itself, when the step is computed
+        # the accelerator copies them when the step is computed, and Python does not wait for it
         self._figures = figures.to("cpu", non_blocking=on_accelerator)
         self._copied = torch.Event(figures.device, blocking=True) if on_accelerator else None
+        """happens when the copy is complete; None on a CPU, where it is complete at once"""
         if self._copied:
             self._copied.record()
 
@@ -76,7 +77,8 @@ class DivergenceDetector:
 
     def reset(self, running_loss: float | None) -> None:
         """Accept steps again, compared with this mean (nats per token); None: begin a new mean."""
-        mean, dtype = math.nan if running_loss is None else running_loss, widest_float(self._device)
+        mean = math.nan if running_loss is None else running_loss
+        dtype = widest_float(self._device)
         self._running_loss = torch.full((), mean, dtype=dtype, device=self._device)
         self._rejected = torch.zeros((), device=self._device)
 
@@ -92,8 +94,8 @@ class DivergenceDetector:
         is_finite = loss.isfinite() & norm.isfinite()
         # before the first step the mean is NaN, and no loss exceeds it
         is_divergent = ~is_finite | (per_token > mean + self._largest_spike)
-        self._rejected = torch.maximum(self._rejected, is_divergent.float())
-        updated = torch.where(mean.isnan(), per_token, mean + _SMOOTHING * (per_token - mean))
-        self._running_loss = updated.where(~is_divergent, mean)
+        self._rejected = torch.maximum(self._rejected, is_divergent.float())  # stays 1 until reset
+        new_mean = torch.where(mean.isnan(), per_token, mean + _SMOOTHING * (per_token - mean))
+        self._running_loss = new_mean.where(~is_divergent, mean)
         figures = [self._rejected.to(loss.dtype), loss, per_token, mean, norm.to(loss.dtype)]
         return PendingCheck(self._rejected, torch.stack(figures))

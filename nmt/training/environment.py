@@ -29,8 +29,8 @@ def write_environment(
 ) -> None:
     """Write versions, hardware, command and data of this session into environment.json.
 
-    If the file exists, the session is appended to its list `resumed`. `fingerprints` are digests
-    of the training and validation text by name.
+    If the file exists, it describes the first session, and this one is appended to its list
+    `resumed`. `fingerprints` are digests of the training and validation text by name.
     """
     session = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -45,10 +45,10 @@ def write_environment(
         "precision": precision,
         **fingerprints,
     }
-    first = read_json_or_empty(directory.environment)
-    if first:
-        first.setdefault("resumed", []).append(session)
-    write_json(directory.environment, first or session)
+    first_session = read_json_or_empty(directory.environment)
+    if first_session:
+        first_session.setdefault("resumed", []).append(session)
+    write_json(directory.environment, first_session or session)
 
 
 def describe_software() -> dict[str, Any]:
@@ -63,18 +63,18 @@ def describe_software() -> dict[str, Any]:
 
 def _git_revision() -> str | None:
     """Return the commit of the source tree of this package; None outside of a repository."""
-    # A package that is installed inside another repository is not tracked there.
-    is_tracked, describe = ["ls-files", "--error-unmatch"], ["describe", "--always", "--dirty"]
+    file = Path(nmt.__file__)
+
+    def git(*arguments: str) -> str:
+        command = ["git", *arguments]
+        result = subprocess.run(
+            command, cwd=file.parent, capture_output=True, text=True, timeout=5, check=True
+        )
+        return result.stdout.strip()
+
     try:
-        for command in ([*is_tracked, Path(nmt.__file__).name], describe):
-            output = subprocess.run(
-                ["git", *command],
-                cwd=Path(nmt.__file__).parent,
-                capture_output=True,
-                text=True,
-                timeout=5,
-                check=True,
-            ).stdout
+        # fails if the package is installed inside another repository, which does not track it
+        git("ls-files", "--error-unmatch", file.name)
+        return git("describe", "--always", "--dirty") or None
     except (OSError, subprocess.SubprocessError):
         return None
-    return output.strip() or None

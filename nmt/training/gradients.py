@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from nmt.checkpoint import trained_parameters
 from nmt.data.tokens.batch import Batch, collate
-from nmt.data.tokens.batches import BatchPlan, micro_batches
+from nmt.data.tokens.batches import micro_batches
+from nmt.data.tokens.stages import StagedPlan
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.device import hardware_kind, step_seed, widest_float
 from nmt.memory import is_out_of_memory
@@ -32,9 +33,15 @@ PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
 _PAIRS_IN_MESSAGE = 3
 _CHARACTERS_IN_MESSAGE = 60  # of each pair
 
-MicroBatch = tuple[Indices, Tensor]
-"""pairs that were computed at once, as row indices of a token store, and their loss: a scalar, in
-nats, summed over their target tokens"""
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """Pairs whose gradient was computed at once."""
+
+    rows: Indices
+    """the pairs: row indices of a token store"""
+    loss: Tensor
+    """summed over their target tokens, in nats: scalar"""
 
 
 @dataclass(frozen=True)
@@ -54,21 +61,21 @@ class StepGradient:
     store: TokenStore
     """the ids that this process computed: the training store, or sampled segmentations of it"""
     micro_batches: list[MicroBatch]
-    """the micro-batches of this process; their pairs are row indices of `store`"""
+    """the micro-batches of this process; their `rows` are those of `store`"""
 
 
 class GradientComputer:
     """Computes the gradient of any step of a run; `plan` says which pairs of `store` a step has.
 
     The result is a function of the weights, the pairs of the step, (seed, step), `cpu_shards` and
-    `micro_batch`: dropout masks are drawn micro-batch by micro-batch.
+    the size `micro_batch`, because dropout masks are drawn micro-batch by micro-batch.
     """
 
     def __init__(
         self,
         run: LoadedModel,
         store: TokenStore,
-        plan: BatchPlan,
+        plan: StagedPlan,
         precision: str,
         group: ProcessGroup,
     ) -> None:
@@ -77,12 +84,15 @@ class GradientComputer:
         self.cpu_shards = 1
         """parts of a step that threads compute at the same time; "shares" in saved states"""
         self.micro_batch = MicroBatchSize(run, store, precision, group.size)
+        """how many tokens are computed at once"""
         self._run, self._store, self._plan = run, store, plan
         self._device = next(run.model.parameters()).device
         self._pad_multiple = PAD_MULTIPLE[hardware_kind(self._device)]
         self._objective = Objective(run.model, run.config.training.label_smoothing, precision)
         self._parallel: nn.Module | None = None
+        """the objective, wrapped to average gradients if there are several processes"""
         self._team: ThreadTeam | None = None
+        """the threads that compute shards; None: micro-batches are computed one after another"""
         self._all_reduce_began = False
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), trained_count(run.model)))
 
@@ -105,7 +115,7 @@ class GradientComputer:
     def load_state(self, saved: Mapping[str, Any]) -> None:
         """Use the saved number of shards; an estimated or halved micro-batch size does not grow."""
         self.set_cpu_shards(saved["shares"])
-        sizes = saved["micro_batches"]  # one per process; their number may have changed
+        sizes = saved["micro_batches"]  # one per process; now there may be more processes
         self.micro_batch.load_state(sizes[self.group.rank % len(sizes)])
 
     def release_process_group(self) -> None:
@@ -129,7 +139,7 @@ class GradientComputer:
             tokens = int(self.group.all_reduce_sum(own_tokens))
         micro_batches = self._compute_until_it_fits(step, store, rows)
         gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
-        losses = [loss for _, loss in micro_batches]
+        losses = [micro_batch.loss for micro_batch in micro_batches]
         loss = torch.stack(losses).sum() if losses else torch.zeros((), device=self._device)
         return StepGradient(
             step=step,
@@ -142,7 +152,7 @@ class GradientComputer:
         )
 
     def pairs_of_process(self, step: int, pairs: Indices) -> tuple[TokenStore, Indices]:
-        """Return those of `pairs` that this process computes: a token store, row indices in it.
+        """Return those of `pairs` that this process computes: a token store, and rows in it.
 
         With `tokenizer.sampling` it is a new store, of segmentations drawn for this step. Processes
         divide the pairs by their lengths in the training store, which all of them know.
@@ -192,17 +202,18 @@ class GradientComputer:
         no_sync = getattr(self._parallel, "no_sync", contextlib.nullcontext)
         computed = []
         cuts = self._cut(store, rows)
-        for pairs in cuts:
-            batch = self._collate(store, pairs)
-            is_last = pairs is cuts[-1]
+        for cut in cuts:
+            batch = self._collate(store, cut)
+            is_last = cut is cuts[-1]
             # the gradients of all processes are averaged once a step, after the last micro-batch
             with contextlib.nullcontext() if is_last else no_sync():
                 loss = self._parallel(batch).total
                 self._all_reduce_began = self.group.size > 1 and is_last
                 loss.backward()
-            computed.append((pairs, loss.detach()))
-        if not cuts:  # the all-reduce needs every process, so this one adds zero
-            zero = self._parallel(self._collate(self._store, np.zeros(1, np.int64))).total * 0.0
+            computed.append(MicroBatch(cut, loss.detach()))
+        if not cuts:  # the all-reduce needs every process, so one without pairs adds zero
+            any_batch = self._collate(self._store, np.zeros(1, np.int64))
+            zero = self._parallel(any_batch).total * 0.0
             self._all_reduce_began = True
             zero.backward()
         return computed
@@ -217,13 +228,16 @@ class GradientComputer:
             self.cpu_shards,
         )
         parameters = list(trained_parameters(self._run.model).values())
-        for _, gradients in results:
+        micro_batches: list[MicroBatch] = []
+        for computed, gradients in results:
+            micro_batches += computed
             # not strict: a shard without pairs has no gradients
             for parameter, gradient in zip(parameters, gradients, strict=False):
-                parameter.grad = (
-                    gradient if parameter.grad is None else parameter.grad.add_(gradient)
-                )
-        return [micro_batch for computed, _ in results for micro_batch in computed]
+                if parameter.grad is None:
+                    parameter.grad = gradient
+                else:
+                    parameter.grad.add_(gradient)
+        return micro_batches
 
     def _compute_shard(
         self, team: ThreadTeam, step: int, store: TokenStore, index: int, rows: Indices
@@ -238,20 +252,20 @@ class GradientComputer:
         computed: list[MicroBatch] = []
         total: list[Tensor] = []
         with masks_from(generator):
-            for pairs in self._cut(store, rows):
+            for cut in self._cut(store, rows):
                 if team.cancelled.is_set():
                     break
-                loss = self._objective(self._collate(store, pairs)).total
+                loss = self._objective(self._collate(store, cut)).total
                 gradients = torch.autograd.grad(loss, parameters)
                 if total:
                     torch._foreach_add_(total, gradients)
                 else:
                     total = list(gradients)
-                computed.append((pairs, loss.detach()))
+                computed.append(MicroBatch(cut, loss.detach()))
         return computed, total
 
     def _cut(self, store: TokenStore, rows: Indices) -> list[Indices]:
-        """Cut row indices into micro-batches; one of each shard together fit in memory."""
+        """Cut row indices into micro-batches, so small that one of each shard fit in memory."""
         lengths = (store.source.lengths, store.target.lengths)
         tokens = self.micro_batch.tokens // self.cpu_shards
         return micro_batches(rows, *lengths, tokens, self._pad_multiple)
@@ -265,16 +279,14 @@ class GradientComputer:
         The pairs are those of a micro-batch whose loss is NaN or infinite, of any process; if there
         is none, those of the whole step. All processes must call this together.
         """
-        divergent = [rows for rows, loss in gradient.micro_batches if not loss.isfinite()]
+        divergent = [cut for cut in gradient.micro_batches if not cut.loss.isfinite()]
         store, rows = self._store, gradient.pairs
         if divergent:
-            store, rows = gradient.store, divergent[0]
+            store, rows = gradient.store, divergent[0].rows
         targets = [store.target.sentence(row).tolist() for row in rows[:_PAIRS_IN_MESSAGE]]
-        texts = ", ".join(
-            f"'{text[:_CHARACTERS_IN_MESSAGE]}'"
-            for text in self._run.tokenizer.target.decode(targets)
-        )
-        description = f"{len(rows)} pairs such as the translations {texts}"
-        gathered = self.group.all_gather((bool(divergent), description))
-        of_divergent = [text for is_divergent, text in gathered if is_divergent]
+        texts = self._run.tokenizer.target.decode(targets)
+        quoted = ", ".join(f"'{text[:_CHARACTERS_IN_MESSAGE]}'" for text in texts)
+        description = f"{len(rows)} pairs such as the translations {quoted}"
+        descriptions = self.group.all_gather(description if divergent else None)
+        of_divergent = [text for text in descriptions if text is not None]
         return of_divergent[0] if of_divergent else description

@@ -13,10 +13,11 @@ from nmt.run_directory import RunDirectory, find_run, weights_folder
 
 
 def inherit(config: Config, run: RunDirectory | None = None) -> Config:
-    """Return `config` with its parent's settings where it has none of its own.
+    """Return `config` with the settings of its parent where the recipe has none of its own.
 
-    Model, languages and decoding are taken key by key, the tokenizer only if the recipe has no
-    such section. If `run` has begun it is its own parent: the first one may be gone by then.
+    The parent is `training.initialize_from`; without it, `config` is returned as it is. Model,
+    languages and decoding are taken key by key, the tokenizer only if the recipe has no such
+    section. If `run` has begun, its own settings are taken: the parent may be gone by then.
 
     Raises:
         CheckpointError: the parent is missing.
@@ -28,45 +29,41 @@ def inherit(config: Config, run: RunDirectory | None = None) -> Config:
     if parent is None or not parent.saved_checkpoints():
         parent = find_run(weights_folder(Path(config.training.initialize_from)))
     inherited = load_config(str(parent.config))
+    own = config.model_dump(exclude_unset=True)  # what the recipe itself says
+    languages = inherited.data.model_dump(include={"source_language", "target_language"})
     changes: dict[str, Any] = {
-        "model": inherited.model.model_dump() | config.model.model_dump(exclude_unset=True),
-        "decoding": inherited.decoding.model_dump()
-        | config.decoding.model_dump(exclude_unset=True),
-        "data": inherited.data.model_dump(include={"source_language", "target_language"})
-        | config.data.model_dump(exclude_unset=True),
+        "model": inherited.model.model_dump() | own.get("model", {}),
+        "decoding": inherited.decoding.model_dump() | own.get("decoding", {}),
+        "data": languages | own.get("data", {}),
     }
     if "tokenizer" not in config.model_fields_set:
         changes["tokenizer"] = inherited.tokenizer.model_dump() | _tokenizer_settings(parent)
     return replace_settings(config, changes, f"training.initialize_from: {parent.path}")
 
 
-def keep_vocabulary(config: Config, given: Config, run: RunDirectory) -> Config:
+def keep_vocabulary(config: Config, recipe: Config, run: RunDirectory) -> Config:
     """Return `config`; if its tokenizer is inherited, it now names the copy in the folder of `run`.
 
-    Files of an imported parent, which exports need, are copied into `run` now. `given` is the
-    recipe before `inherit`.
+    Files of an imported parent, which exports need, are copied into `run` now. `recipe` is the
+    configuration before `inherit`.
     """
-    if not config.training.initialize_from or "tokenizer" in given.model_fields_set:
+    if not config.training.initialize_from or "tokenizer" in recipe.model_fields_set:
         return config
     if not run.saved_checkpoints() and not run.imported.exists():
         parent = find_run(weights_folder(Path(config.training.initialize_from)))
-        originals = parent.imported
-        if originals.is_dir():
-            shutil.copytree(originals, run.imported)
-    folder = run.tokenizer
-    names = {
-        key: str(folder / Path(path).name)
-        for key, path in config.tokenizer.model_dump(include={"model", "target_model"}).items()
-        if path
-    }
-    return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update=names)})
+        if parent.imported.is_dir():
+            shutil.copytree(parent.imported, run.imported)
+    models = config.tokenizer.model_dump(include={"model", "target_model"})
+    copies = {key: str(run.tokenizer / Path(path).name) for key, path in models.items() if path}
+    return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update=copies)})
 
 
 def _tokenizer_settings(parent: RunDirectory) -> dict[str, object]:
-    """Return the settings that name the tokenizer of `parent`."""
-    one, source, target = (parent.tokenizer / name for name in (SHARED, SOURCE, TARGET))
-    if one.is_file():
-        return {"shared": True, "model": str(one), "target_model": None, "kind": kind_of(one)}
+    """Return the settings that name the tokenizer of `parent`; raise a ConfigError without one."""
+    shared, source, target = (parent.tokenizer / name for name in (SHARED, SOURCE, TARGET))
+    if shared.is_file():
+        models = {"model": str(shared), "target_model": None}
+        return {"shared": True, **models, "kind": kind_of(shared)}
     if source.is_file() and target.is_file():
         models = {"model": str(source), "target_model": str(target)}
         return {"shared": False, **models, "kind": kind_of(source)}

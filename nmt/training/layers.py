@@ -17,20 +17,20 @@ from nmt.model.transformer import Transformer
 
 
 def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
-    """As configured, compile the layers and enable activation checkpointing, both in place.
+    """Change the layers as the recipe says: compiled, with activation checkpointing, or both.
 
     With `training.compile`, on a GPU, fused kernels write no intermediate values to memory: such
     writes take most of the time in a small layer.
 
     With `training.activation_checkpointing` each layer stores only its input and computes the rest
-    again in the backward pass, compiled or not.
+    again in the backward pass.
     """
     compiles = training.compile and can_compile(next(model.parameters()).device)
     for layer in chain(model.encoder.layers, model.decoder.layers):
         if compiles:
             layer.compile(dynamic=True)
         if training.activation_checkpointing:
-            # `compile` stores its code in this attribute, which is called instead of `forward`
+            # a module calls what is in this attribute, where `compile` puts its code, if anything
             call = layer._compiled_call_impl or layer._call_impl
             layer._compiled_call_impl = partial(checkpoint, call, use_reentrant=False)
 

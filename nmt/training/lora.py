@@ -31,7 +31,7 @@ class LoraLinear(nn.Linear):
         A is Gaussian and B zero, so that training begins with the parent (section 4.1). The
         variance of A is 1 / in, so that A x is about as large as x.
         """
-        # "meta": no memory for weights, which are replaced at once
+        # on the device "meta" weights take no memory; they are replaced at once
         super().__init__(linear.in_features, linear.out_features, device="meta")
         self.weight, self.bias = linear.weight, linear.bias
         self.scale = scale
@@ -46,7 +46,7 @@ class LoraLinear(nn.Linear):
 
     @torch.no_grad()
     def merged(self) -> nn.Linear:
-        """Return a plain linear map with the same result, which shares the bias."""
+        """Return a plain linear map with the weights W + (alpha / r) B A; it shares the bias."""
         plain = nn.Linear(self.in_features, self.out_features, device="meta")
         update = low_rank_update(self.lora_a, self.lora_b, self.scale)
         plain.weight = nn.Parameter(self.weight + update, requires_grad=False)
@@ -55,7 +55,10 @@ class LoraLinear(nn.Linear):
 
 
 def add_adapters(model: Transformer, lora: LoraConfig) -> None:
-    """Freeze all weights of `model` and replace its linear maps `lora.targets` by `LoraLinear`."""
+    """Freeze all weights of `model`, and give an adapter to each linear map in `lora.targets`.
+
+    Targets are names of the maps in their modules, such as `query`.
+    """
     model.requires_grad_(False)
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
@@ -64,10 +67,13 @@ def add_adapters(model: Transformer, lora: LoraConfig) -> None:
 
 
 def merged(model: Transformer) -> Transformer:
-    """Return a copy with plain linear maps that shares all else; without adapters, `model`."""
+    """Return a model whose adapters are merged into plain linear maps, for translation.
+
+    It is a copy that shares all other weights; without adapters, it is `model` itself.
+    """
     if not any(isinstance(module, LoraLinear) for module in model.modules()):
         return model
-    # `deepcopy` takes these for copied already, so it shares them
+    # the second argument has what `deepcopy` takes for copied already, and so does not copy
     plain = copy.deepcopy(model, {id(weight): weight for weight in model.parameters()})
     for module in list(plain.modules()):
         for name, child in list(module.named_children()):
@@ -79,7 +85,7 @@ def merged(model: Transformer) -> Transformer:
 def adapt_parent(run: LoadedModel, lora: LoraConfig, log: Callable[[str], None]) -> LoadedModel:
     """Load the weights of `training.initialize_from` into the model of `run`, and add adapters.
 
-    Returns `run` with the metadata that the checkpoints of an adapter need.
+    Returns `run` with metadata for its checkpoints: the parent of the adapter, and its scale.
 
     Raises:
         CheckpointError: the parent is missing or damaged, or has another shape.

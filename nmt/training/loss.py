@@ -34,11 +34,12 @@ class Objective(nn.Module):
     """The label-smoothed loss of a model: a module, so that DistributedDataParallel can wrap it."""
 
     def __init__(self, model: Transformer, smoothing: float, precision: str) -> None:
+        """`smoothing` is epsilon of section 5.4, 0 for none; `precision` is fp32 or bf16."""
         super().__init__()
         self.model, self.smoothing, self.precision = model, smoothing, precision
 
     def forward(self, batch: Batch) -> Loss:
-        """Return the loss of the batch, computed in `precision` (fp32 or bf16)."""
+        """Return the loss of the batch, summed over its real target tokens."""
         device = batch.source.device
         # On a GPU the padding is computed too: to remove it, Python would have to wait until the
         # GPU tells where the real tokens are.
@@ -95,13 +96,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         real: Tensor,
         smoothing: float,
     ) -> tuple[Tensor, Tensor]:
-        matrix = embedding.to(x.dtype)
+        matrix = embedding.to(x.dtype)  # E
         rows = PROJECTION_ROWS.get(x.device.type, len(x))
         buffer = x.new_empty(min(rows, len(x)), len(matrix))
         x_gradient = torch.empty_like(x)
-        _, needs_matrix, needs_bias = ctx.needs_input_grad[:3]
-        matrix_gradient = torch.zeros_like(embedding) if needs_matrix else None
-        bias_gradient = torch.zeros_like(bias) if bias is not None and needs_bias else None
+        _, embedding_is_trained, bias_is_trained = ctx.needs_input_grad[:3]
+        embedding_gradient = torch.zeros_like(embedding) if embedding_is_trained else None
+        bias_gradient = torch.zeros_like(bias) if bias is not None and bias_is_trained else None
         totals, cross_entropies = [], []
         chunks = zip(*(t.split(rows) for t in (x, x_gradient, target, real)), strict=True)
         for x_chunk, x_chunk_gradient, ids, is_real in chunks:
@@ -113,12 +114,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             cross_entropies.append(cross_entropy)
             if any(ctx.needs_input_grad):
                 torch.mm(logits, matrix, out=x_chunk_gradient)  # `logits` now holds G
-            if matrix_gradient is not None:
-                matrix_gradient += logits.t() @ x_chunk
+            if embedding_gradient is not None:
+                embedding_gradient += logits.t() @ x_chunk
             if bias_gradient is not None:
                 bias_gradient += logits.sum(0)
         cross_entropy = torch.stack(cross_entropies).sum()
-        ctx.save_for_backward(x_gradient, matrix_gradient, bias_gradient)
+        ctx.save_for_backward(x_gradient, embedding_gradient, bias_gradient)
         ctx.mark_non_differentiable(cross_entropy)
         return torch.stack(totals).sum(), cross_entropy
 
@@ -128,10 +129,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         ctx: Any, grad_total: Tensor, grad_cross_entropy: Tensor
     ) -> tuple[Tensor | None, ...]:
         gradients = ctx.saved_tensors  # of x, the embedding and the bias
-        # On an accelerator, `item` would wait for it.
+        # Almost always `grad_total` is 1. On an accelerator, `item` would wait for it.
         if not grad_total.is_cpu or grad_total.item() != 1.0:
             gradients = [None if g is None else g * grad_total for g in gradients]
-        return (*gradients, None, None, None)
+        return (*gradients, None, None, None)  # target, real and smoothing have none
 
 
 def _replace_by_gradient(
@@ -140,28 +141,28 @@ def _replace_by_gradient(
     """Overwrite logits (U, V) by the gradient of their loss; return the loss, smoothed and plain.
 
     `target` (U,) holds ids, `real` (U,) is the mask of positions that count, e is `smoothing`.
-    With q_v = 1 - e for the target v and e / (V - 1) for every other entry of the vocabulary,
+    With q_v = 1 - e for the target v, and q_v = e / (V - 1) for every other entry,
 
         loss = -sum_v q_v log p_v    and    d loss / d logit_v = p_v - q_v
 
     A softmax costs more than the layers of a small model. So it is computed once for both, in
     float32, `SOFTMAX_ROWS` positions at a time.
     """
-    right, wrong = 1.0 - smoothing, smoothing / (logits.shape[1] - 1)
+    q_target, q_other = 1.0 - smoothing, smoothing / (logits.shape[1] - 1)
     rows = SOFTMAX_ROWS.get(logits.device.type, len(logits))
-    p_buffer = logits.new_empty((min(rows, len(logits)), logits.shape[1]), dtype=torch.float32)
-    total = p_buffer.new_zeros(())
-    cross_entropy = p_buffer.new_zeros(())
-    for x, y, is_real in zip(
-        logits.split(rows), target[:, None].split(rows), real.split(rows), strict=True
-    ):
-        p = p_buffer[: len(x)].copy_(x)
-        right_logit, largest_logit, logit_sum = p.gather(1, y)[:, 0], p.amax(1), p.sum(1)
+    buffer = logits.new_empty((min(rows, len(logits)), logits.shape[1]), dtype=torch.float32)
+    total = buffer.new_zeros(())
+    cross_entropy = buffer.new_zeros(())
+    chunks = zip(logits.split(rows), target[:, None].split(rows), real.split(rows), strict=True)
+    for chunk, ids, is_real in chunks:
+        p = buffer[: len(chunk)].copy_(chunk)  # the logits, until the softmax replaces them
+        target_logit, largest_logit, logit_sum = p.gather(1, ids)[:, 0], p.amax(1), p.sum(1)
         torch.softmax(p, 1, out=p)
-        log_z = largest_logit - p.amax(1).log()  # the largest p is at least 1 / V
-        smoothed = log_z - right * right_logit - wrong * (logit_sum - right_logit)
+        # log p_v = logit_v - log_z, here for the largest logit, whose p is at least 1 / V
+        log_z = largest_logit - p.amax(1).log()
+        smoothed = log_z - q_target * target_logit - q_other * (logit_sum - target_logit)
         total += (smoothed * is_real).sum()
-        cross_entropy += ((log_z - right_logit) * is_real).sum()
-        p.sub_(wrong).scatter_add_(1, y, p.new_full(y.shape, wrong - right))
-        x.copy_(p.mul_(is_real[:, None]))
+        cross_entropy += ((log_z - target_logit) * is_real).sum()
+        p.sub_(q_other).scatter_add_(1, ids, p.new_full(ids.shape, q_other - q_target))  # p - q
+        chunk.copy_(p.mul_(is_real[:, None]))
     return total, cross_entropy

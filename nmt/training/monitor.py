@@ -54,8 +54,8 @@ class TensorBoard:
             return
         try:
             if self._writer is None:
-                first_hidden = self.last_shown + 1
-                self._writer = summary_writer()(str(self._folder), purge_step=first_hidden)
+                writer_class, first_hidden = summary_writer(), self.last_shown + 1
+                self._writer = writer_class(str(self._folder), purge_step=first_hidden)
             for name, value in record.items():
                 if name not in ("event", "step"):
                     self._writer.add_scalar(f"{record['event']}/{name}", value, record["step"])
@@ -73,7 +73,7 @@ class TensorBoard:
 
 
 class Monitor:
-    """Counts steps, tokens and time, and writes records to metrics.jsonl and TensorBoard.
+    """Counts loss, tokens and time, and writes records to metrics.jsonl and TensorBoard.
 
     It also shows the progress bar. All counters are in `state()`, so a resumed run writes the same
     records as an uninterrupted one; only `seconds` and `tokens_per_second` depend on the machine.
@@ -90,10 +90,12 @@ class Monitor:
         """summed loss (nats) and target tokens since the last training record"""
         self.total_tokens, self.seconds = 0, 0.0
         """target tokens, and seconds of training, since the run began"""
-        self._recorded = (0, 0.0)
+        self._recorded_tokens, self._recorded_seconds = 0, 0.0
         """`total_tokens` and `seconds` at the last training record"""
         self._unwritten = ""
+        """records, as lines, that could not be written yet"""
         self._clock = time.perf_counter()
+        """the time up to which `seconds` are counted"""
         self._bar: tqdm[Any] | None = None
 
     def state(self) -> dict[str, Any]:
@@ -104,7 +106,7 @@ class Monitor:
         """Continue to count from a `state()` of an earlier session."""
         for name in _COUNTERS:
             setattr(self, name, state[name])
-        self._recorded = (self.total_tokens, self.seconds)
+        self._recorded_tokens, self._recorded_seconds = self.total_tokens, self.seconds
 
     def drop_records_after(self, step: int, *, validated: bool = True) -> None:
         """Remove the records of steps after `step`, which the resumed run writes again.
@@ -115,27 +117,28 @@ class Monitor:
 
         def is_kept(line: str) -> bool:
             record = json.loads(line)
-            redone = not validated and record["event"] == "validation" and record["step"] == step
-            return record["step"] <= step and not redone
+            if record["step"] == step and record["event"] == "validation":
+                return validated
+            return record["step"] <= step
 
-        def without_dropped(text: str) -> str:
+        def kept_lines(text: str) -> str:
             lines = [line for line in text.split("\n") if line.endswith("}") and is_kept(line)]
             return "".join(f"{line}\n" for line in lines)
 
         if self._board:
             self._board.last_shown = step
-        self._unwritten = without_dropped(self._unwritten)
+        self._unwritten = kept_lines(self._unwritten)
         if not self._silent and self.metrics.is_file():
             text = self.metrics.read_text("utf-8")
-            new_text = without_dropped(text)
+            new_text = kept_lines(text)
             if new_text != text:
                 write_atomically(self.metrics, new_text)
 
     def open_bar(self, step: int, max_steps: int) -> None:
         """Show a progress bar of `step` of `max_steps` if stderr is a terminal; start the clock."""
-        hidden = self._silent or None  # None: only if stderr is no terminal
+        disable = self._silent or None  # None: disabled only if stderr is no terminal
         self._bar = tqdm(
-            total=max_steps, initial=step, unit="step", disable=hidden, dynamic_ncols=True
+            total=max_steps, initial=step, unit="step", disable=disable, dynamic_ncols=True
         )
         self._clock = time.perf_counter()
 
@@ -157,6 +160,7 @@ class Monitor:
             self._clock = time.perf_counter()
 
     def _tick(self) -> None:
+        """Add the time since the last tick to `seconds`."""
         now = time.perf_counter()
         self.seconds += now - self._clock
         self._clock = now
@@ -172,10 +176,10 @@ class Monitor:
 
     def record_training(self, step: int, epoch: float, learning_rate: float) -> None:
         """Record and show the mean loss per token and the speed since the last training record."""
-        tokens_before, seconds_before = self._recorded
-        elapsed = self.seconds - seconds_before
-        speed = (self.total_tokens - tokens_before) / elapsed if elapsed > 0 else 0.0
-        self._recorded = (self.total_tokens, self.seconds)
+        elapsed = self.seconds - self._recorded_seconds
+        tokens = self.total_tokens - self._recorded_tokens
+        speed = tokens / elapsed if elapsed > 0 else 0.0  # tokens per second
+        self._recorded_tokens, self._recorded_seconds = self.total_tokens, self.seconds
         loss = self.loss / self.tokens
         self.loss, self.tokens = 0.0, 0
         self._write(
@@ -188,14 +192,14 @@ class Monitor:
             tokens_per_second=round(speed, 1),
             seconds=round(self.seconds, 2),
         )
-        words = f"epoch {epoch:.1f}, loss {loss:.3f}, {speed:,.0f} tokens/s"
+        text = f"epoch {epoch:.1f}, loss {loss:.3f}, {speed:,.0f} tokens/s"
         if self._bar is not None and not self._bar.disable:
-            self._bar.set_postfix_str(words)
+            self._bar.set_postfix_str(text)
         else:
-            self.say(f"step {step:,}: {words}")
+            self.say(f"step {step:,}: {text}")
 
-    def record_validation(self, step: int, figures: dict[str, float], words: str) -> None:
-        """Record the `figures` of a validation (loss per token, scores); print `words`."""
+    def record_validation(self, step: int, figures: dict[str, float], text: str) -> None:
+        """Record the `figures` of a validation (loss per token, scores); print them as `text`."""
         perplexity = math.exp(min(figures["loss"], 700.0))  # exp(710) is too large for a float
         self._write(
             event="validation",
@@ -205,7 +209,7 @@ class Monitor:
             seconds=round(self.seconds, 2),
         )
         self.say(
-            f"step {step:,} after {self.seconds / 60:.1f} min: {words}, perplexity {perplexity:.2f}"
+            f"step {step:,} after {self.seconds / 60:.1f} min: {text}, perplexity {perplexity:.2f}"
         )
 
     def record_roll_back(self, step: int, to: int) -> None:
@@ -213,6 +217,7 @@ class Monitor:
         self._write(event="roll_back", step=step, to=to, seconds=round(self.seconds, 2))
 
     def _write(self, **record: Any) -> None:
+        """Write a record: its `event`, its `step`, and figures by name."""
         self._unwritten += json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
         if self._board:
             self._board.write(record)

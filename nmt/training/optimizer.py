@@ -12,7 +12,7 @@ from nmt.config import TrainingConfig
 # a, b and c of x -> a x + b x^3 + c x^5, which moves singular values towards 1
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 ITERATIONS = 5
-EPSILON = 1e-7
+EPSILON = 1e-7  # so that a matrix of zeros is not divided by 0
 
 
 def build_optimizers(
@@ -25,15 +25,15 @@ def build_optimizers(
     decoupled. The learning rate is 0 until `update_weights` sets it.
     """
     optimizers: list[torch.optim.Optimizer] = []
-    rest: list[nn.Parameter] = list(trained_parameters(model).values())
+    for_adam: list[nn.Parameter] = list(trained_parameters(model).values())
     if config.optimizer == "muon":
-        matrices = [m.weight for m in model.modules() if isinstance(m, nn.Linear)]
+        matrices = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
         dtype = torch.bfloat16 if precision == "bf16" else torch.float32
         optimizers.append(Muon(matrices, config.weight_decay, dtype))
         in_muon = set(map(id, matrices))
-        rest = [parameter for parameter in rest if id(parameter) not in in_muon]
+        for_adam = [parameter for parameter in for_adam if id(parameter) not in in_muon]
     adam = torch.optim.Adam(
-        rest,
+        for_adam,
         lr=0.0,
         betas=(config.adam_beta1, config.adam_beta2),
         eps=config.adam_epsilon,
@@ -55,7 +55,8 @@ def update_weights(
 
     First the gradients are divided by `divisor`, which turns a sum over target tokens into a mean.
     Then they are clipped to the L2 norm `clip_norm` (None: not clipped). If `rejected` (scalar
-    float32) is 1, weights and moments do not change: the device reads it, so Python need not wait.
+    float32) is 1, weights and moments do not change. The device reads it, so that Python need not
+    wait for it.
     """
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     parameters: list[Tensor] = [parameter for group in groups for parameter in group["params"]]
@@ -76,7 +77,7 @@ def orthogonalize(matrices: Tensor) -> Tensor:
     """Return nearly U V^T for N matrices U S V^T (their singular value decompositions).
 
     Shapes are (N, A, B) -> (N, A, B). Newton-Schulz iterations move all singular values to
-    between 0.7 and 1.2, so all directions of an update have about the same length.
+    between 0.7 and 1.2, so that an update changes all directions by about the same length.
     """
     a, b, c = COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
@@ -118,13 +119,14 @@ class Muon(torch.optim.Optimizer):
             self._update(matrices, group)
 
     def _update(self, matrices: list[Tensor], group: dict[str, float]) -> None:
+        """Update matrices of the same shape, which all have a gradient, and their momenta."""
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         momenta = [self.state[matrix]["momentum"] for matrix in matrices]
         changed = [*momenta, *matrices]
         before = [] if self.found_inf is None else [tensor.clone() for tensor in changed]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
-        ahead = torch._foreach_lerp(gradients, momenta, group["momentum"])
-        directions = orthogonalize(torch.stack(ahead).to(self._dtype)).to(matrices[0].dtype)
+        nesterov = torch._foreach_lerp(gradients, momenta, group["momentum"])
+        directions = orthogonalize(torch.stack(nesterov).to(self._dtype)).to(matrices[0].dtype)
         if group["weight_decay"]:
             torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
         scale = 0.2 * max(matrices[0].shape) ** 0.5
@@ -142,6 +144,7 @@ class MovingAverage:
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
+        """Begin with the present weights of `model`; `decay` is that of late steps, below 1."""
         self._parameters = trained_parameters(model)
         self._decay = decay
         self.weights = {name: p.detach().clone() for name, p in self._parameters.items()}

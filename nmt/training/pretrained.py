@@ -31,20 +31,20 @@ def load_pretrained(
         CheckpointError: the weights are missing or damaged.
     """
     parent = load_run(folder, torch.device("cpu"))
-    weights = weights_of(parent.model)
+    unused = weights_of(parent.model)  # the parent's tensors that were not asked for yet, by name
     parameters = dict(model.named_parameters())
     incomplete: dict[str, str] = {}
     """why a tensor, or some of its rows, keeps its random values, by name"""
-    missing = 0
+    random_tensors = 0
     for name, parameter in parameters.items():
-        saved = weights.pop(name, None)
+        saved = unused.pop(name, None)
         if saved is None:
             incomplete[name] = "not there"
-            missing += 1
+            random_tensors += 1
         elif "embedding." in name and saved.shape[1:] == parameter.shape[1:]:
             side = "source" if name.startswith("source_") else "target"
-            old, new = getattr(parent.tokenizer, side), getattr(tokenizer, side)
-            copied, composed = _transfer_rows(parameter, saved, old, new)
+            old_pieces, new_pieces = getattr(parent.tokenizer, side), getattr(tokenizer, side)
+            copied, composed = _transfer_rows(saved, old_pieces, parameter, new_pieces)
             if copied < len(parameter):
                 incomplete[name] = f"{copied:,} of {len(parameter):,} pieces there"
                 incomplete[name] += f", {composed:,} from their parts" if composed else ""
@@ -53,51 +53,56 @@ def load_pretrained(
                 parameter.copy_(saved)
         else:
             incomplete[name] = f"{tuple(saved.shape)} there, {tuple(parameter.shape)} here"
-            missing += 1
-    if missing == len(parameters):
+            random_tensors += 1
+    if random_tensors == len(parameters):
         raise ConfigError(
             f"training.initialize_from: {folder}: none of its weights fits this model "
             f"({_describe(incomplete)}); use its model section"
         )
-    log(f"initialised {len(parameters) - missing} of {len(parameters)} tensors from {folder}")
+    initialised = len(parameters) - random_tensors
+    log(f"initialised {initialised} of {len(parameters)} tensors from {folder}")
     if incomplete:
         log(f"  new, or new in part: {_describe(incomplete)}")
-    if weights:
-        log(f"  not used: {', '.join(weights)}")
+    if unused:
+        log(f"  not used: {', '.join(unused)}")
 
 
 @torch.no_grad()
 def _transfer_rows(
-    new: Tensor, saved: Tensor, old: SubwordModel, wanted: SubwordModel
+    old: Tensor, old_model: SubwordModel, new: Tensor, new_model: SubwordModel
 ) -> tuple[int, int]:
-    """Copy the rows of pieces that both vocabularies have from `saved` to `new`.
+    """Fill the embedding `new` (V_new, D) with rows of `old` (V_old, D), piece by piece.
 
-    The row of another piece of `wanted` becomes the mean of the rows of the pieces into which the
-    model `old` splits its text, unless one of these is unknown. Returns how many were copied, and
-    how many are such means.
+    A piece that both vocabularies have gets its old row. Another one gets the mean of the rows of
+    the pieces into which `old_model` splits its text, unless one of these is unknown: then its row
+    is left as it is. Returns how many rows were copied, and how many are such means.
     """
-    saved_ids = {piece: i for i, piece in enumerate(old.pieces)}
+    old_ids = {piece: i for i, piece in enumerate(old_model.pieces)}
     copied = composed = 0
-    for i, piece in enumerate(wanted.pieces):
+    for i, piece in enumerate(new_model.pieces):
         is_special = i in (PAD, UNK, BOS, EOS)  # the same ids in every vocabulary
-        if is_special or piece in saved_ids:
-            new[i] = saved[i if is_special else saved_ids[piece]]
+        if is_special or piece in old_ids:
+            new[i] = old[i if is_special else old_ids[piece]]
             copied += 1
             continue
         if _BYTE.fullmatch(piece):
             continue  # it stands for a byte of any character
-        parts = old.split(piece.replace("▁", " "))
-        if parts and not piece.startswith("▁"):  # SentencePiece begins each text with a space
-            bare = parts[0].removeprefix("▁")
-            parts = [*([bare] if bare else []), *parts[1:]]
-        if parts and all(part in saved_ids for part in parts):
-            new[i] = saved[[saved_ids[part] for part in parts]].mean(0)
+        parts = old_model.split(piece.replace("▁", " "))
+        # SentencePiece begins each text with a space; a piece from inside of a word has none
+        if parts and not piece.startswith("▁"):
+            parts[0] = parts[0].removeprefix("▁")
+            parts = [part for part in parts if part]
+        if parts and all(part in old_ids for part in parts):
+            new[i] = old[[old_ids[part] for part in parts]].mean(0)
             composed += 1
     return copied, composed
 
 
 def _describe(incomplete: dict[str, str]) -> str:
     """Return the first tensors, each with its reason, as text."""
-    shown = [f"{name} ({why})" for name, why in list(incomplete.items())[:_NAMES_IN_MESSAGE]]
-    more = len(incomplete) - len(shown)
-    return ", ".join([*shown, f"and {more} more"] if more else shown)
+    first = list(incomplete.items())[:_NAMES_IN_MESSAGE]
+    phrases = [f"{name} ({reason})" for name, reason in first]
+    more = len(incomplete) - len(first)
+    if more:
+        phrases.append(f"and {more} more")
+    return ", ".join(phrases)

@@ -41,6 +41,7 @@ _PRECISION = "fp32"
 """the precision of `nmt eval-bleu`, whatever the precision of training was"""
 _HARDWARE = ("system", "processor", "cores", "processes", "threads", "device", "precision")
 _VERSIONS = ("nmt", "git", "python", "libraries")
+"""names in environment.json that result.json has too"""
 _LOCAL_OPTIONS = ("--run-dir", "--set data.directory")
 """options that name folders of this machine and change nothing about the training"""
 
@@ -52,30 +53,30 @@ def choose_best_weights(trainer: Trainer) -> None:
     there is one. Averages are saved in the run. The model keeps the weights of the last candidate.
     """
     directory, state, monitor = trainer.directory, trainer.state, trainer.monitor
-    log = trainer.log
-    ranked, training = state.ranking.steps, trainer.config.training
-    averaged = intact_checkpoints(checkpoints_to_average(directory, training, ranked), log)
-    metadata = trainer.run.metadata
+    log, metadata = trainer.log, trainer.run.metadata
+    ranked = state.ranking.steps  # best first; empty if no step was validated
+    to_average = checkpoints_to_average(directory, trainer.config.training, ranked)
+    averaged = intact_checkpoints(to_average, log)
     save_checkpoint(directory.averaged, average_weights(averaged), metadata=metadata)
-    best_checkpoint = [directory.checkpoint(step) for step in ranked[:1]]  # none without ranking
+    best_checkpoint = [directory.checkpoint(step) for step in ranked[:1]]
     candidates = [directory.averaged, *intact_checkpoints(best_checkpoint, log)]
     if state.moving_average:
         weights = {name: weight.cpu() for name, weight in state.moving_average.weights.items()}
         save_checkpoint(directory.moving_average, weights, metadata=metadata)
         candidates.append(directory.moving_average)
     beam = trainer.config.decoding.beam_size
-    results = {}
+    results = {}  # by the path of a candidate in the run
     for folder in candidates:
         load_into(trainer.model, load_weights(folder), folder)
         name = str(folder.relative_to(directory.path))
         results[name] = trainer.validator.validate(beam_size=beam)
         log(f"{name}: {results[name]} (beam {beam})")
     best = max(results, key=lambda name: results[name].score)
-    is_average = best == directory.averaged.name
+    best_is_average = best == directory.averaged.name
     record = {
         "weights": best,
         **results[best].figures(),
-        "averaged_from": [path.name for path in averaged] if is_average else None,
+        "averaged_from": [path.name for path in averaged] if best_is_average else None,
         "candidates": {name: result.figures() for name, result in results.items()},
         "trained_steps": state.step,
         "training_seconds": round(monitor.seconds, 1),
@@ -94,11 +95,10 @@ def read_test_set(config: Config) -> list[SentencePair]:
     Raises:
         DataError: the test set cannot be read.
     """
-    text = resolve(config.data).test if config.training.score_test_set else None
-    if text is None:
-        return []
+    texts = resolve(config.data).test if config.training.score_test_set else []
     try:
-        return list(ParallelText(text, config.data.languages).tagged())
+        pairs = (ParallelText(text, config.data.languages).tagged() for text in texts)
+        return [pair for each in pairs for pair in each]
     except DataError as error:
         raise DataError(
             f"the test set, which is scored when training ends: {error} "
@@ -112,11 +112,11 @@ def has_result(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
     test_set, validation = result.get("test_set"), result.get("validation")
     if not isinstance(test_set, dict) or not isinstance(validation, dict):
         return False
+    if test_set.get("sha256") != text_fingerprint(pairs):
+        return False
+    # equal names may be other weights; with equal step and validation figures they are the same
     scored = {name: result.get(name) for name in ("weights", "trained_steps")} | validation
-    # the same weights, if best.json has the same step and validation figures
-    return test_set.get("sha256") == text_fingerprint(pairs) and all(
-        best.get(name) == value for name, value in scored.items()
-    )
+    return all(best.get(name) == value for name, value in scored.items())
 
 
 def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
@@ -135,10 +135,11 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
         log(f"warning: {warning}")
     translations = translate_test_set(Translator(run, settings, _PRECISION), test_set)
     scores = score_sheet(translations, test_set).scores
-    files = [Path(path).name for path in data.test.paths] if data.test else []
+    files = [Path(path).name for text in data.test for path in text.paths]
     best = read_json_or_empty(directory.best)
     environment = read_json_or_empty(directory.environment)
     sessions = [environment, *environment.get("resumed", [])]
+    last_session = sessions[-1]
     result = {
         "format": FORMAT,
         "scores": [score.as_json() for score in scores],
@@ -153,11 +154,11 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
         "weights": best.get("weights"),
         "validation": {name: best[name] for name in ("loss", *METRIC_NAMES) if name in best},
         **{name: best.get(name) for name in ("trained_steps", "target_tokens", "training_seconds")},
-        "command": portable_command(sessions[-1].get("command", [])),
+        "command": portable_command(last_session.get("command", [])),
         "sessions": len(sessions),
         "configuration": configuration_digest(run.config),
-        "data_fingerprint": sessions[-1].get("data_fingerprint"),
-        **{name: sessions[-1].get(name) for name in (*_VERSIONS, *_HARDWARE)},
+        "data_fingerprint": last_session.get("data_fingerprint"),
+        **{name: last_session.get(name) for name in (*_VERSIONS, *_HARDWARE)},
         "scored_with": describe_software(),
         "scored": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -187,14 +188,17 @@ def configuration_digest(config: Config) -> str:
 
 def portable_command(argv: Sequence[str]) -> str:
     """Return the command line `argv` as text, without folders of this machine."""
-    words, joined = iter(argv[1:]), ["nmt"]
+    portable = ["nmt"]
+    words = iter(argv[1:])
     for word in words:
         option, separator, value = word.partition("=")
         if option not in ("--run-dir", "--set", "--config"):
-            joined.append(shlex.quote(word))
+            portable.append(shlex.quote(word))
             continue
-        value = value if separator else next(words, "")  # --option=value, or two words
-        value = Path(value).name if option == "--config" else value  # without its folder
+        if not separator:  # the value is the next word
+            value = next(words, "")
+        if option == "--config":
+            value = Path(value).name
         if not f"{option} {value}".startswith(_LOCAL_OPTIONS):
-            joined.append(f"{option} {shlex.quote(value)}")
-    return " ".join(joined)
+            portable.append(f"{option} {shlex.quote(value)}")
+    return " ".join(portable)

@@ -42,7 +42,7 @@ CHANGEABLE_KEYS = {
     "data.test",
     "data.directory",
 }
-_CHANGEABLE_SECTIONS = ("decoding.", "data.test.")
+_CHANGEABLE_SECTION = "decoding."
 
 FINGERPRINTS = {"data_fingerprint": "training text", "validation_fingerprint": "validation set"}
 """names of the digests of text in environment.json, and what each is a digest of"""
@@ -66,7 +66,7 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
         f"{key}: the run has {old.get(key)!r}, now {new.get(key)!r}"
         for key in {**old, **new}
         if old.get(key) != new.get(key)
-        and not key.startswith(_CHANGEABLE_SECTIONS)
+        and not key.startswith(_CHANGEABLE_SECTION)
         and key not in CHANGEABLE_KEYS
     ]
     if changed:
@@ -102,8 +102,9 @@ def check_text_unchanged(
 ) -> None:
     """Check that a run, if it has begun, is resumed with the same text and the same tokenizer.
 
-    With another tokenizer, ids would change their meaning. If the run's tokenizer was lost, it is
-    replaced by `tokenizer`. `fingerprints` are digests of the text, by the names in `FINGERPRINTS`.
+    With another tokenizer, ids would change their meaning. `tokenizer` is that of this session; it
+    is written into the run if the run's own was lost. `fingerprints` are digests of the text of
+    this session, by the names in `FINGERPRINTS`.
 
     Raises:
         ConfigError: the training text, the settings of the tokenizer, the validation set or the
@@ -138,12 +139,13 @@ def resume(trainer: Trainer) -> None:
     Raises:
         CheckpointError: there are checkpoints, but all are damaged.
     """
-    if path := _load_newest_checkpoint(trainer):
+    path = _load_newest_checkpoint(trainer)
+    if path is not None:
         trainer.log(f"resuming after step {trainer.state.step:,} from {path}")
 
 
 def roll_back(trainer: Trainer, error: DivergedError) -> None:
-    """After a divergent step, load the last checkpoint and save it as the state of this step.
+    """After a divergent step, load the last checkpoint and save it as the state of that step.
 
     The run continues with the next step: data and learning rates of the steps between are skipped.
 
@@ -153,7 +155,7 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
     """
     trainer.checkpointer.wait()
     state = trainer.state
-    diverged_step, roll_backs = state.step, state.roll_backs
+    diverged_step, roll_backs = state.step, state.roll_backs  # loading a checkpoint resets both
     if trainer.config.training.on_divergence == "stop":
         advice = (
             f"All checkpoints in {trainer.directory.checkpoints} are from before. "
@@ -165,15 +167,18 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
             f"This run has gone back to an earlier checkpoint {MAX_ROLL_BACKS} times already; "
             "lower training.peak_learning_rate or set training.clip_norm, in a new --run-dir"
         )
-    elif path := _load_newest_checkpoint(trainer):
-        trainer.model.zero_grad(set_to_none=True)
-        trainer.log(f"{error}; going on with the weights of {path.name}, without the steps since")
-        trainer.monitor.record_roll_back(diverged_step, state.step)
-        state.step, state.roll_backs = diverged_step, roll_backs + 1
-        state.validation_due = False
-        trainer.save(wait=trainer.finished())
-        return
     else:
+        path = _load_newest_checkpoint(trainer)
+        if path is not None:
+            trainer.model.zero_grad(set_to_none=True)
+            trainer.log(
+                f"{error}; going on with the weights of {path.name}, without the steps since"
+            )
+            trainer.monitor.record_roll_back(diverged_step, state.step)
+            state.step, state.roll_backs = diverged_step, roll_backs + 1
+            state.validation_due = False
+            trainer.save(wait=trainer.finished())
+            return
         advice = (
             "There is no checkpoint yet to go back to; lower training.peak_learning_rate, or raise "
             "training.warmup_steps"
@@ -190,15 +195,15 @@ def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
         lambda: newest_checkpoint(trainer.directory.saved_checkpoints(), trainer.log)
     )
     if path is not None:
-        state = load_state(path)
-        check_version(state, path)
+        saved_state = load_state(path)
+        check_version(saved_state, path)
         weights, metadata = load_with_metadata(path)
-        if trainer.config.training.lora:
+        if trainer.config.training.lora:  # the adapter belongs to the weights of one parent
             parent = AdapterOrigin.read(trainer.run.metadata, trainer.directory.path).parent
             AdapterOrigin.read(metadata, path).check_parent(parent, path)
         load_into(trainer.model, weights, path)
         trainer.stepper.discard_pending()
-        trainer.state.load_state(state)
+        trainer.state.load_state(saved_state)
     step, validation_due = trainer.state.step, trainer.state.validation_due
     trainer.monitor.drop_records_after(step, validated=not validation_due)
     if trainer.group.is_main:

@@ -31,12 +31,12 @@ class Ranking:
         return [entry["step"] for entry in self.entries]
 
     def add(self, step: int, score: float, figures: Mapping[str, float]) -> bool:
-        """Rank a validation (a higher score is better); return whether `step` is in `steps`."""
-        entry = {"step": step, "score": score, **figures}
-        ranked = sorted([*self.entries, entry], key=lambda entry: -entry["score"])
+        """Rank a validation (a higher score is better); return whether it is among the entries."""
+        new_entry = {"step": step, "score": score, **figures}
+        ranked = sorted([*self.entries, new_entry], key=lambda entry: -entry["score"])
         self.entries = ranked[: self._size]
-        self.without_gain = 0 if ranked[0] is entry else self.without_gain + 1
-        return any(each is entry for each in self.entries)
+        self.without_gain = 0 if ranked[0] is new_entry else self.without_gain + 1
+        return any(entry is new_entry for entry in self.entries)
 
     def commit(self) -> None:
         """Make the ranking permanent: the checkpoints of all ranked steps have been saved."""
@@ -69,15 +69,17 @@ def checkpoints_to_average(
 
     With `training.average: best` they are those of the first `ranked` steps (best first). Else, or
     if none of these exists, they are the last ones at multiples of `checkpoint_every`; without any,
-    it is the last checkpoint. Another order would round the sum of the weights differently.
+    it is the last checkpoint. The order is always the same, because it decides how the sum of the
+    weights is rounded.
     """
-    best = ranked[: training.average_checkpoints] if training.average == "best" else []
-    paths = [directory.checkpoint(step) for step in sorted(best)]
-    existing = [path for path in paths if path.exists()]
-    if existing:
-        return existing
+    if training.average == "best":
+        best_steps = sorted(ranked[: training.average_checkpoints])
+        best = [directory.checkpoint(step) for step in best_steps]
+        existing = [path for path in best if path.exists()]
+        if existing:
+            return existing
     saved = directory.saved_checkpoints()
-    regular = [p for p in saved if directory.step_of(p) % training.checkpoint_every == 0]
+    regular = [path for path in saved if directory.step_of(path) % training.checkpoint_every == 0]
     return regular[-training.average_checkpoints :] or saved[-1:]
 
 
@@ -94,15 +96,18 @@ def update_after_checkpoint(
     average, and the last `training.keep_last`.
     """
 
-    def weights(step: int) -> str:
+    def relative_path(step: int) -> str:
         return str(directory.checkpoint(step).relative_to(directory.path))
 
-    write_json(directory.last, {"weights": weights(last)})
+    write_json(directory.last, {"weights": relative_path(last)})
     if ranked:
-        write_json(directory.best, {"weights": weights(ranked[0]["step"]), **ranked[0]})
-    saved, steps = directory.saved_checkpoints(), [entry["step"] for entry in ranked]
-    keep = {directory.checkpoint(step) for step in steps}
-    keep |= {*checkpoints_to_average(directory, training, steps), *saved[-training.keep_last :]}
+        best = ranked[0]
+        write_json(directory.best, {"weights": relative_path(best["step"]), **best})
+    saved = directory.saved_checkpoints()
+    ranked_steps = [entry["step"] for entry in ranked]
+    needed = {directory.checkpoint(step) for step in ranked_steps}
+    needed.update(checkpoints_to_average(directory, training, ranked_steps))
+    needed.update(saved[-training.keep_last :])
     for path in saved:
-        if path not in keep:
+        if path not in needed:
             shutil.rmtree(path)

@@ -4,7 +4,8 @@ import math
 
 from nmt.config import Config
 
-ONE_CYCLE_START, ONE_CYCLE_END = 1 / 25, 1e-4 / 25  # of the peak, as in Smith and Topin's policy
+ONE_CYCLE_START, ONE_CYCLE_END = 1 / 25, 1e-4 / 25
+"""first and last learning rate as fractions of the peak, PyTorch's defaults for this policy"""
 
 
 def inverse_square_root(step: int, peak: float, warmup_steps: int) -> float:
@@ -58,7 +59,7 @@ def learning_rate(step: int, config: Config) -> float:
     A new schedule needs a function above, a case here and its name in `nmt.config.TrainingConfig`.
     """
     training = config.training
-    warmup, last = training.warmup_steps, training.max_steps
+    warmup, max_steps = training.warmup_steps, training.max_steps
     peak = training.peak_learning_rate or (config.model.d_model * warmup) ** -0.5  # Eq. 3
     match training.schedule:
         case "inverse_square_root":
@@ -66,19 +67,20 @@ def learning_rate(step: int, config: Config) -> float:
         case "constant" | "warmup_stable_decay":
             rate = constant(step, peak, warmup)
         case "linear":
-            rate = linear(step, peak, warmup, last)
+            rate = linear(step, peak, warmup, max_steps)
         case "cosine":
-            rate = cosine(step, peak, warmup, last)
+            rate = cosine(step, peak, warmup, max_steps)
         case "one_cycle":
-            rate = one_cycle(step, peak, warmup, last)
-    default_cooldown = last // 5 if training.schedule == "warmup_stable_decay" else 0
-    return rate * cooldown(step, training.cooldown_steps or default_cooldown, last)
+            rate = one_cycle(step, peak, warmup, max_steps)
+    default_cooldown = max_steps // 5 if training.schedule == "warmup_stable_decay" else 0
+    return rate * cooldown(step, training.cooldown_steps or default_cooldown, max_steps)
 
 
 def _remaining(step: int, warmup_steps: int, max_steps: int) -> float:
-    """Return the fraction of the steps after the warm-up that is left: 1 at its end, then to 0."""
-    after_warmup = max(1, max_steps + 1 - warmup_steps)
-    return min(1.0, max(0, max_steps + 1 - step) / after_warmup)
+    """Return a line from 1 at the end of the warm-up, and before, to 0 at `max_steps` + 1."""
+    decay_steps = max(1, max_steps + 1 - warmup_steps)
+    steps_left = max(0, max_steps + 1 - step)
+    return min(1.0, steps_left / decay_steps)
 
 
 def _half_cosine(x: float) -> float:

@@ -16,6 +16,7 @@ from nmt.training.retention import Ranking, ranking_size
 FORMAT = 1
 """version of what `RunState.state` returns; a state without a version has format 1"""
 _REQUIRED_KEYS = {"optimizers", "ranking", "shares", "micro_batches"}
+"""keys that states of the oldest versions, which had no format, lack"""
 
 
 class RunState:
@@ -63,7 +64,7 @@ class RunState:
         }
 
     def large_tensors(self) -> dict[str, Any]:
-        """Return the large entries of `state`: moments of the optimizers and moving average."""
+        """Return the large entries of `state()`: moments of the optimizers and moving average."""
         return {
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "moving_average": self.moving_average.weights if self.moving_average else None,

@@ -36,7 +36,9 @@ class Stepper:
         """the step that the device may still be computing: its loss has not been read yet"""
 
     def take(self) -> StepGradient:
-        """Take the next step: compute its gradient, update the weights; return loss, norm, pairs.
+        """Take the next step: compute its gradient, check it, update the weights.
+
+        Returns the loss, gradient norm and pairs of the step.
 
         Raises:
             DivergedError: this step or the one before has diverged. `state.step` is the
@@ -45,7 +47,8 @@ class Stepper:
         """
         state = self._state
         # with several processes, the others would wait for one that is interrupted
-        with self._signals.interruptible(self._gradients.group.size == 1):
+        trains_alone = self._gradients.group.size == 1
+        with self._signals.interruptible(trains_alone):
             gradient = self._gradients.compute(state.step + 1)
         state.step += 1  # not before: an interrupted step has not been taken
         check = state.divergence.check(gradient.loss, gradient.tokens, gradient.norm)
@@ -66,7 +69,8 @@ class Stepper:
         moments do not change.
         """
         state = self._state
-        # the gradients are means over the processes, of sums over their tokens
+        # each process has summed over its tokens, and the all-reduce has averaged these sums; so
+        # the mean over all tokens needs a division by the average tokens of a process
         divisor = gradient.tokens / self._gradients.group.size
         rate = learning_rate(state.step, self._config)
         clip_norm = self._config.training.clip_norm
@@ -75,7 +79,9 @@ class Stepper:
             state.moving_average.update(state.step)
 
     def synchronize(self) -> None:
-        """Wait for the loss of the last step and count it; call this before validating or saving.
+        """Wait for the loss of the last step, check it and count it in the monitor.
+
+        Call this before validating or saving.
 
         Raises:
             DivergedError: the last step has diverged; `state.step` is then its number.

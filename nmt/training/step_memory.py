@@ -79,38 +79,41 @@ def training_memory(
     default as many as in training.
     """
     if tokens is None:
-        most = micro_batch_tokens(config, model, hardware, length)
-        tokens = min(most, config.training.batch_tokens)
+        tokens_that_fit = micro_batch_tokens(config, model, hardware, length)
+        tokens = min(tokens_that_fit, config.training.batch_tokens)
     device, shards = hardware.device, hardware.cpu_shards
     in_bf16 = hardware.precision == "bf16"
     p = BF16 if in_bf16 else FP32  # bytes per element of a matrix product
-    size, embedding = parameter_count(model), model.output_embedding.weight
+    embedding = model.output_embedding.weight
     copied_to_bf16 = _linear_weights(model) + embedding.numel() if in_bf16 else 0
-    per_token = activation_bytes(config.model, device, hardware.precision, length)
-    # each layer stores its input only, and one layer at a time is computed again
+    bytes_per_token = activation_bytes(config.model, device, hardware.precision, length)
     if config.training.activation_checkpointing:
+        # each layer stores its input only, and one layer at a time is computed again
         layers = config.model.encoder_layers + config.model.decoder_layers
         input_bytes = (p if device == "cpu" else FP32) * config.model.d_model
-        per_token = layers * input_bytes + per_token / layers
-    per_entry = (  # bytes for each entry of the vocabulary
-        min(tokens, shards * PROJECTION_ROWS[device]) * p
-        + min(tokens, shards * SOFTMAX_ROWS[device]) * FP32
-        + shards * config.model.d_model * (FP32 + p)
-    )
-    gradients = 1 if hardware.processes == 1 else 2
-    if shards > 1:
-        # each shard has its own, and a second one while it adds up micro-batches; the gradient of
-        # the output projection comes on top
-        per_shard = 2 if config.training.batch_tokens > tokens else 1
-        gradients = shards * per_shard + 1
+        bytes_per_token = layers * input_bytes + bytes_per_token / layers
+    logits = min(tokens, shards * PROJECTION_ROWS[device]) * p
+    softmax = min(tokens, shards * SOFTMAX_ROWS[device]) * FP32
+    embedding_gradient = shards * config.model.d_model * (FP32 + p)
+    bytes_per_entry = logits + softmax + embedding_gradient  # for each entry of the vocabulary
     return Memory(
-        weights=FP32 * size + shards * BF16 * copied_to_bf16,
-        gradients=FP32 * trained_count(model) * gradients,
+        weights=FP32 * parameter_count(model) + shards * BF16 * copied_to_bf16,
+        gradients=FP32 * trained_count(model) * _gradient_copies(config, hardware, tokens),
         optimizer=optimizer_bytes(config, model),
-        activations=round(tokens * per_token),
-        logits=len(embedding) * per_entry,
+        activations=round(tokens * bytes_per_token),
+        logits=len(embedding) * bytes_per_entry,
         tokens=tokens,
     )
+
+
+def _gradient_copies(config: Config, hardware: Hardware, tokens: int) -> int:
+    """Return how many gradients of the whole model are in memory; `tokens` are computed at once."""
+    if hardware.cpu_shards == 1:
+        return 1 if hardware.processes == 1 else 2  # the second one is for the all-reduce
+    # each shard has its own, and a second one while it adds up micro-batches; the gradient of
+    # the output projection comes on top
+    per_shard = 2 if config.training.batch_tokens > tokens else 1
+    return hardware.cpu_shards * per_shard + 1
 
 
 def micro_batch_tokens(
@@ -119,11 +122,12 @@ def micro_batch_tokens(
     """Return the most padded tokens per side that are computed at once, in all shards together.
 
     With `micro_batch_tokens: auto`, the largest useful number is halved until a step fits into the
-    memory of the device, free or not: so the number is the same in each run. `length` is the mean.
+    memory of the device, free or not: so the number is the same in each run. `length` is the mean
+    number of tokens of a sentence.
     """
-    wanted = config.training.micro_batch_tokens
-    if wanted != "auto":
-        return wanted
+    configured = config.training.micro_batch_tokens
+    if configured != "auto":
+        return configured
     tokens = LARGEST_MICRO_BATCH[hardware.device]
     usable = _USABLE[hardware.device] * (hardware.memory or math.inf)
     while tokens > _SMALLEST_MICRO_BATCH and (
@@ -147,19 +151,20 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
     - on a CPU in bf16: the attention weights, because Eq. 1 is computed unfused.
     """
     p = BF16 if precision == "bf16" else FP32
-    cpu = device == "cpu"
-    copied = precision == "bf16" and not cpu
-    bytes_of_mask = p if cpu else 1
-    mask = bytes_of_mask if config.dropout else 0
-    mask_and_norm = (mask + (p if cpu else FP32)) * config.d_model
-    inputs = (3 if copied else 1) * p * config.d_model  # 3: of queries, keys and values
-    weights = p * config.heads * length if cpu and precision == "bf16" else 0
+    on_cpu = device == "cpu"
+    copies_inputs = precision == "bf16" and not on_cpu
+    mask_bytes = p if on_cpu else 1
+    norm_input = p if on_cpu else FP32
+    mask_and_norm = ((mask_bytes if config.dropout else 0) + norm_input) * config.d_model
+    # a copy is made for each map, of queries, keys and values; else they share one input
+    inputs = (3 if copies_inputs else 1) * p * config.d_model
+    weights = p * config.heads * length if on_cpu and precision == "bf16" else 0
     # 5: queries, keys, values, their result, and the input of the output map
     attention = inputs + 5 * p * config.d_model + weights + mask_and_norm
     inner = 2 * p if config.activation_dropout or config.activation != "relu" else p
     if config.activation_dropout:
-        inner += bytes_of_mask
-    input_copy = p * config.d_model if copied else 0
+        inner += mask_bytes
+    input_copy = p * config.d_model if copies_inputs else 0
     feed_forward = input_copy + inner * config.d_ff + mask_and_norm
     encoder = config.encoder_layers * (attention + feed_forward)
     decoder = config.decoder_layers * (2 * attention + feed_forward)
@@ -168,10 +173,10 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
 
 def optimizer_bytes(config: Config, model: Transformer) -> int:
     """Return the bytes of moments (Adam: two per weight, Muon: one) and of the moving average."""
-    size, training = trained_count(model), config.training
-    in_muon = _linear_weights(model) if training.optimizer == "muon" else 0
-    average = size if training.moving_average else 0
-    return FP32 * (2 * size - in_muon + average)
+    weights, training = trained_count(model), config.training
+    weights_of_muon = _linear_weights(model) if training.optimizer == "muon" else 0
+    average = weights if training.moving_average else 0
+    return FP32 * (2 * weights - weights_of_muon + average)
 
 
 def parameter_count(module: nn.Module) -> int:
@@ -191,7 +196,7 @@ def _linear_weights(model: Transformer) -> int:
 
 
 class MicroBatchSize:
-    """Padded tokens per side of a micro-batch: from the recipe or estimated, and halved at need."""
+    """How many tokens are computed at once: from the recipe or estimated, and halved at need."""
 
     def __init__(self, run: LoadedModel, store: TokenStore, precision: str, processes: int) -> None:
         """`store` gives the mean length; `processes` is how many compute each step together."""
@@ -199,7 +204,7 @@ class MicroBatchSize:
         self._auto = run.config.training.micro_batch_tokens == "auto"
         self._length = max(float(side.lengths.mean()) for side in (store.source, store.target))
         self.tokens = 0
-        """the size: sentences times the longest one on a side, of all shards together"""
+        """padded tokens per side (sentences times the longest one), of all shards together"""
         self.halved = False
         """whether a larger size was tried and memory ran out"""
 
@@ -231,7 +236,7 @@ class MicroBatchSize:
     def load_state(self, saved: Mapping[str, Any]) -> None:
         """Use the saved size if it is smaller and both are estimated; else keep the present size.
 
-        If memory ran out in an earlier session, the size is never above the saved one.
+        If memory ran out in an earlier session, use the smaller one in any case.
         """
         if saved["halved"] or (saved["auto"] and self._auto):
             self.tokens = min(self.tokens, saved["tokens"])

@@ -27,14 +27,15 @@ class StopSignals:
         self.number = 0
         """the first signal that was received, such as 15 for SIGTERM; 0 if there was none"""
         self._may_interrupt = False
-        self._handlers: dict[int, Any] = {}
+        """whether a signal raises `Interrupted` now, wherever the program is"""
+        self._earlier_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
-            self._handlers[number] = signal.signal(number, self._on_signal)
+            self._earlier_handlers[number] = signal.signal(number, self._on_signal)
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._handlers.items():
+        for number, handler in self._earlier_handlers.items():
             signal.signal(number, handler)
 
     @contextlib.contextmanager

@@ -39,12 +39,12 @@ class ThreadTeam:
     def __init__(self, members: int, cores: int) -> None:
         """Start `members` threads that divide `cores` among them."""
         self.members = members
-        # member i gets every `members`-th core from i on, so the first may get one more
-        counts = iter([len(range(i, cores, members)) for i in range(members)])
+        # as equal as possible: member i gets every `members`-th core from i on
+        core_counts = iter([len(range(i, cores, members)) for i in range(members)])
         self._pool = ThreadPoolExecutor(
             members,
             thread_name_prefix="gradient",
-            initializer=lambda: torch.set_num_threads(next(counts)),  # once in each thread
+            initializer=lambda: torch.set_num_threads(next(core_counts)),  # once in each thread
         )
         self.cancelled = threading.Event()
         """set when the running tasks should end early, because one of them has failed"""
@@ -60,9 +60,10 @@ class ThreadTeam:
             tasks += [self._pool.submit(compute, index) for index in range(count)]
             wait(tasks, return_when=FIRST_EXCEPTION)
             self._stop(tasks)
+            # no loop here: its variable would keep a failed task, and so what that has computed
             return list(map(Future.result, tasks))
         finally:
-            self._stop(tasks)
+            self._stop(tasks)  # also if a stop signal has interrupted the waiting
             tasks.clear()  # the traceback of an exception keeps this frame, and so the results
 
     def _stop(self, tasks: list[Future[_T]]) -> None:

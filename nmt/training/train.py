@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -9,7 +10,7 @@ import torch
 from nmt.config import Config
 from nmt.data.corpora.registry import resolve
 from nmt.data.prepared import describe_dropped, prepare
-from nmt.data.text.parallel_text import ParallelText
+from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.device import memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import DivergedError
 from nmt.files import read_json_or_empty
@@ -38,7 +39,7 @@ from nmt.training.trainer import Trainer
 from nmt.training.validation import Validator
 
 Log = Callable[[str], None]
-NO_MEMORY = (
+_MEMORY_ADVICE = (  # continues: the memory does not suffice
     "to train this model; lower training.micro_batch_tokens, set "
     "training.activation_checkpointing: true, or make the model smaller: `nmt plan` says what "
     "takes how much"
@@ -56,7 +57,7 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
     """
     directory = RunDirectory(path)
     with (
-        memory_explained(NO_MEMORY),
+        memory_explained(_MEMORY_ADVICE),
         join_process_group(config.training.device) as group,
         contextlib.ExitStack() as stack,
     ):
@@ -80,8 +81,8 @@ def _build_trainer(
 
     Quick checks come first. The fingerprints have the names in `resume.FINGERPRINTS`.
     """
-    given = config
-    config = inherit(given, directory)
+    recipe = config
+    config = inherit(recipe, directory)
     training = config.training
     device = pick_device(training.device)
     precision = pick_precision(training.precision, device)
@@ -93,11 +94,10 @@ def _build_trainer(
     pretrained = None
     if training.initialize_from and (training.lora or not directory.saved_checkpoints()):
         pretrained = weights_folder(Path(training.initialize_from))
-    validation = resolve(config.data, log).validation
-    pairs = list(ParallelText(validation, config.data.languages).tagged())
+    pairs, sizes = _read_validation_set(config, log)
     read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log)
-    config = keep_vocabulary(config, given, directory)
+    config = keep_vocabulary(config, recipe, directory)
     fingerprints = {
         "data_fingerprint": prepared.fingerprint,
         "validation_fingerprint": text_fingerprint(pairs)[:16],
@@ -118,11 +118,17 @@ def _build_trainer(
     elif pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)
     prepare_layers(model, training)
-    validator = Validator(pairs, run, precision)
-    trainer = Trainer(
-        run, prepared.train, validator, precision, prepared.corpus_weights, group, log
-    )
+    validator = Validator(pairs, run, precision, sizes)
+    trainer = Trainer(run, prepared.train, validator, precision, prepared.stages, group, log)
     return trainer, fingerprints
+
+
+def _read_validation_set(config: Config, log: Log) -> tuple[list[SentencePair], dict[str, int]]:
+    """Return the pairs of all validation texts, tagged, and how many each has, by its label."""
+    texts = resolve(config.data, log).validation
+    pairs = [list(ParallelText(text, config.data.languages).tagged()) for text in texts]
+    sizes = {text.label: len(each) for text, each in zip(texts, pairs, strict=True)}
+    return list(chain.from_iterable(pairs)), sizes
 
 
 def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
@@ -130,20 +136,13 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
     resume(trainer)
     directory, group, state = trainer.directory, trainer.group, trainer.state
     is_trained = group.broadcast_from_main(
-        lambda: (
+        lambda: (  # best.json has this number only after `choose_best_weights`
             trainer.finished()
             and read_json_or_empty(directory.best).get("trained_steps") == state.step
         )
     )
     if group.is_main and not is_trained:
-        if state.step:  # a process may have been killed after it had written this checkpoint
-            training, ranked = trainer.config.training, state.ranking.entries
-            update_after_checkpoint(directory, training, state.step, ranked)
-        else:  # replace files of a start that failed
-            trainer.run.tokenizer.save(directory.tokenizer)
-            directory.environment.unlink(missing_ok=True)
-        write_environment(directory, trainer.device, trainer.precision, group.size, fingerprints)
-        directory.write_config(trainer.config)
+        _write_session(trainer, fingerprints)
     while not trainer.finished():
         try:
             trainer.train()
@@ -156,10 +155,24 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
     pairs = read_test_set(trainer.config)
     is_scored = not pairs or has_result(directory, pairs)
     if is_trained:
-        rest = "nothing to do" if is_scored else "its test set is not scored yet"
-        trainer.log(f"{directory.path}: already trained to step {state.step:,}; {rest}")
+        remaining = "nothing to do" if is_scored else "its test set is not scored yet"
+        trainer.log(f"{directory.path}: already trained to step {state.step:,}; {remaining}")
     if not is_scored:
         directory.write_config(trainer.config)  # it may name another test set than before
         write_result(trainer, pairs)
     if not (is_trained and is_scored):
         trainer.log(f"translate with: nmt translate --model {directory.path}")
+
+
+def _write_session(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
+    """Write recipe and environment of this session; repair what a killed process left undone."""
+    directory, state = trainer.directory, trainer.state
+    if state.step:  # a process may have been killed after it had written this checkpoint
+        training, ranked = trainer.config.training, state.ranking.entries
+        update_after_checkpoint(directory, training, state.step, ranked)
+    else:  # replace files of a start that failed
+        trainer.run.tokenizer.save(directory.tokenizer)
+        directory.environment.unlink(missing_ok=True)
+    processes = trainer.group.size
+    write_environment(directory, trainer.device, trainer.precision, processes, fingerprints)
+    directory.write_config(trainer.config)

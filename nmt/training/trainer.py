@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from nmt.data.tokens.batches import BatchPlan, CorpusWeight
+from nmt.data.tokens.stages import Stage, StagedPlan
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.run_directory import LoadedModel, RunDirectory
@@ -22,7 +22,7 @@ from nmt.training.validation import Validator, write_examples
 
 
 class Trainer:
-    """Trains one model: connects the data, the steps, the validation and the checkpoints."""
+    """Trains one model: says when to take a step, to validate and to save a checkpoint."""
 
     def __init__(
         self,
@@ -30,11 +30,11 @@ class Trainer:
         store: TokenStore,
         validator: Validator,
         precision: str,
-        corpus_weights: Sequence[CorpusWeight] = (),
+        stages: Sequence[Stage] = (),
         group: ProcessGroup | None = None,
         log: Callable[[str], None] = lambda message: None,
     ) -> None:
-        """Start at step 0; `corpus_weights` has an entry for each training text, as in `store`."""
+        """Start at step 0; `stages` say which pairs of `store` are learnt when, by default all."""
         self.run, self.config, self.model = run, run.config, run.model
         self.directory = directory = RunDirectory(run.path)
         self.store, self.validator, self.precision, self.log = store, validator, precision, log
@@ -42,7 +42,7 @@ class Trainer:
         self.group = group or ProcessGroup()
         training = run.config.training
         lengths = store.source.lengths, store.target.lengths
-        self.plan = BatchPlan(*lengths, training.batch_tokens, run.config.seed, corpus_weights)
+        self.plan = StagedPlan(*lengths, training.batch_tokens, run.config.seed, stages)
         self.gradients = GradientComputer(run, store, self.plan, precision, self.group)
         self.monitor = Monitor(
             directory.metrics,
@@ -88,35 +88,36 @@ class Trainer:
     def _advance(self) -> None:
         """Take one step; then record, validate and save if that is due."""
         state, training = self.state, self.config.training
-        # the previous session was stopped in the validation of this step
+        # True only if the last session was stopped in the validation of a step that it had taken
         resumes_validation = state.validation_due
         if not resumes_validation:
             self.stepper.take()
             self.checkpointer.preallocate()
             if state.step % training.log_every == 0:
                 self.stepper.synchronize()
-                epoch = state.step / self.plan.steps_per_epoch
+                epoch = self.plan.epochs(state.step)
                 rate = learning_rate(state.step, self.config)
                 self.monitor.record_training(state.step, epoch, rate)
             at_last_step = state.step >= training.max_steps
             state.validation_due = at_last_step or state.step % training.validate_every == 0
             self._check_stop_signal()
-        improved = state.validation_due and self._validate()
+        is_among_best = state.validation_due and self._validate()
         self.checkpointer.poll()
-        is_regular = state.step % training.checkpoint_every == 0
-        last = self.finished()
-        if improved or is_regular or self.checkpointer.must_retry or last or resumes_validation:
-            self.save(overwrite=resumes_validation, wait=last)
+        is_due = state.step % training.checkpoint_every == 0 or self.checkpointer.must_retry
+        is_last = self.finished()
+        # a checkpoint of a resumed validation says that it is due: it is overwritten
+        if is_among_best or is_due or is_last or resumes_validation:
+            self.save(overwrite=resumes_validation, wait=is_last)
 
     def _validate(self) -> bool:
         """Validate the weights of this step; return whether they are among the best so far."""
         self.stepper.synchronize()
         self.checkpointer.wait()  # only a saved step can be among the best
         with self.monitor.paused():
-            measured = self.group.broadcast_from_main(self._measure)
-        if measured is None:
+            result = self.group.broadcast_from_main(self._measure)
+        if result is None:
             raise Interrupted
-        score, figures = measured
+        score, figures = result
         step, loss = self.state.step, figures["loss"]
         if not math.isfinite(loss):
             raise DivergedError(f"step {step:,}: the validation loss is {loss}")

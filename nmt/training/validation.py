@@ -6,8 +6,9 @@ directory, such as `step-00000250.txt`.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -40,8 +41,9 @@ class Validation:
     """one score, {"bleu": …} or {"chrf": …}; empty if nothing was translated"""
     translations: list[str]
     """of all validation sentences, in their order; empty if nothing was translated"""
-    quality_by_tags: dict[str, float] = field(default_factory=dict)
-    """the score of the sentences with the same tags, {"bleu >>fr<<": …}; empty without tags"""
+    quality_of_parts: dict[str, float] = field(default_factory=dict)
+    """the score of each text if there are several, and of the sentences with the same tags:
+    {"bleu news": …, "bleu >>fr<<": …}"""
 
     @property
     def score(self) -> float:
@@ -50,14 +52,14 @@ class Validation:
 
     def figures(self) -> dict[str, float]:
         """Return loss and quality by name, for records and files."""
-        return {"loss": self.loss, **self.quality, **self.quality_by_tags}
+        return {"loss": self.loss, **self.quality, **self.quality_of_parts}
 
     def __str__(self) -> str:
         scores = (f", {METRIC_NAMES[name]} {score:.2f}" for name, score in self.quality.items())
-        of_tags = (
-            f"{name.split()[-1]} {score:.2f}" for name, score in self.quality_by_tags.items()
+        of_parts = (
+            f"{name.partition(' ')[2]} {score:.2f}" for name, score in self.quality_of_parts.items()
         )
-        parts = f" ({', '.join(of_tags)})" if self.quality_by_tags else ""
+        parts = f" ({', '.join(of_parts)})" if self.quality_of_parts else ""
         return f"validation loss {self.loss:.3f} nats/token" + "".join(scores) + parts
 
 
@@ -73,8 +75,16 @@ class ExampleTranslation:
 class Validator:
     """Validates the model of a run on `pairs`, which are encoded once in batches."""
 
-    def __init__(self, pairs: Sequence[SentencePair], run: LoadedModel, precision: str) -> None:
+    def __init__(
+        self,
+        pairs: Sequence[SentencePair],
+        run: LoadedModel,
+        precision: str,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        """Take the pairs of all validation texts; `sizes` has the number of each, by its label."""
         self.pairs = pairs
+        self._sizes = sizes or {}
         self.run = run
         self.precision = precision
         encoded = TokenStore.of(
@@ -95,7 +105,7 @@ class Validator:
         loss = self._loss()
         translations: list[str] = []
         quality: dict[str, float] = {}
-        of_tags: dict[str, float] = {}
+        of_parts: dict[str, float] = {}
         if metric != "loss" and math.isfinite(loss):  # else the run has diverged
             settings = self.run.config.decoding.model_copy(update={"beam_size": beam_size})
             run = replace(self.run, model=merged(self.run.model))
@@ -103,12 +113,12 @@ class Validator:
             sources = (pair.source for pair in self.pairs)
             translations = [translation.text for translation in translator.translate(sources)]
             quality[metric] = self._score(metric, range(len(self.pairs)), translations)
-            of_tags = {
-                f"{metric} {tags}": self._score(metric, indices, translations)
-                for tags, indices in self._indices_by_tags().items()
+            of_parts = {
+                f"{metric} {part}": self._score(metric, indices, translations)
+                for part, indices in self._parts().items()
             }
         model.train()
-        return Validation(loss, quality, translations, of_tags)
+        return Validation(loss, quality, translations, of_parts)
 
     def examples(self, result: Validation) -> list[ExampleTranslation]:
         """Return the first `EXAMPLES` sentences with translations; none if none were translated."""
@@ -125,14 +135,22 @@ class Validator:
             tokens += batch.tokens
         return total / tokens
 
-    def _indices_by_tags(self) -> dict[str, list[int]]:
-        """Return the indices of the sentences with the same tags; empty if none has tags."""
-        indices: dict[str, list[int]] = {}
+    def _parts(self) -> dict[str, Sequence[int]]:
+        """Return the indices of the sentences of each text, if several, and of those with tags."""
+        parts: dict[str, Sequence[int]] = {}
+        if len(self._sizes) > 1:
+            for (label, size), end in zip(
+                self._sizes.items(), accumulate(self._sizes.values()), strict=True
+            ):
+                parts[label] = range(end - size, end)
+        by_tags: dict[str, list[int]] = {}
         for i, pair in enumerate(self.pairs):
             _, text = self.run.tokenizer.source.divide_tags(pair.source)
             tags = pair.source[: len(pair.source) - len(text)].rstrip()
-            indices.setdefault(tags, []).append(i)
-        return indices if any(indices) else {}
+            by_tags.setdefault(tags, []).append(i)
+        if any(by_tags):
+            parts.update(by_tags)
+        return parts
 
     def _score(self, metric: str, indices: Sequence[int], translations: Sequence[str]) -> float:
         """Return the score by the metric bleu or chrf of the sentences with these indices."""

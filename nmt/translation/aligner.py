@@ -8,14 +8,16 @@ words by alignments; here attention takes their place. This is meant for a vocab
 vocabulary of subwords has unknown characters only, and copies what the source has as one piece.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from nmt.data.tokens.batch import Batch
-from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
+from nmt.data.tokens.tokenizer import EOS, UNK, SubwordModel, Tokenizer
 from nmt.device import autocast
 from nmt.model.transformer import Transformer
 from nmt.search.ensemble import log_mean_probability
@@ -23,6 +25,7 @@ from nmt.search.searcher import Searcher
 from nmt.search.source_attention import most_attended, paired, teacher_forced_attention
 from nmt.translation.line import Alignment, EncodedLine, Translation, one_line
 from nmt.translation.scoring import pair_batches, target_log_probabilities
+from nmt.translation.spans import Link, Span
 
 # Attention grows with the square of the length: a sentence over this length counts as more tokens.
 EVEN_LENGTH = 64
@@ -68,11 +71,16 @@ def align(
             i, k = searched[index]
             tokens = translations[i][k].tokens
             source_length = len(lines[i].ids) - 1  # without EOS; the line may be truncated
-            source = tokenizer.source.split(lines[i].line.text)[:source_length]
-            words = align_words(source, tokenizer.target.spell(tokens), attended[: len(tokens)])
+            text = lines[i].line.text
+            source = tokenizer.source.split(text)[:source_length]
+            attended = attended[: len(tokens)]
+            words = align_words(source, tokenizer.target.spell(tokens), attended)
+            target_spans = spans_of_tokens(tokenizer.target, tokens, translations[i][k].text)
+            links = link(tokenizer.source.spans(text), target_spans, attended)
             with_end = list(tokens) if translations[i][k].is_truncated else [*tokens, EOS]
             pieces = tuple(tokenizer.target.pieces[token] for token in with_end)
-            alignment = Alignment(words, pieces, tuple(log_probabilities[: len(pieces)]))
+            log_probabilities = log_probabilities[: len(pieces)]
+            alignment = Alignment(words, pieces, tuple(log_probabilities), links)
             aligned[i][k] = replace(translations[i][k], alignment=alignment)
     return aligned
 
@@ -94,6 +102,44 @@ def align_words(
         for j in words
     }
     return tuple(sorted(pairs))
+
+
+def link(
+    source: Sequence[Span], target: Sequence[Span], attended: Sequence[int]
+) -> tuple[Link, ...]:
+    """Return a link from target piece t to source piece `attended[t]`, as characters.
+
+    A source piece without characters, such as the first bytes of one, stands for the next that has
+    some. Target pieces without characters have no link.
+    """
+    filled = list(source)
+    for i in range(len(filled) - 2, -1, -1):
+        if filled[i][0] == filled[i][1]:
+            filled[i] = filled[i + 1]
+    links = (Link(filled[i], span) for i, span in zip(attended, target, strict=True))
+    return tuple(each for each in links if each.target[0] < each.target[1])
+
+
+def spans_of_tokens(vocabulary: SubwordModel, tokens: Sequence[int], text: str) -> list[Span]:
+    """Return the characters of a translation's text that each of its tokens has written.
+
+    `text` is what the tokens decode to, or a stage has replaced a part of it since.
+    """
+    prefixes = vocabulary.decode([tokens[:t] for t in range(len(tokens) + 1)])
+    decoded = one_line(prefixes[-1])
+    ends = [len(prefix) for prefix in prefixes]
+    for t in range(len(tokens) - 1, -1, -1):
+        ends[t] = min(ends[t], ends[t + 1])  # the first bytes of a character decode to several
+    if decoded != text:
+        before = len(os.path.commonprefix([decoded, text]))
+        after = len(os.path.commonprefix([decoded[:before:-1], text[:before:-1]]))
+        change = len(text) - len(decoded)
+        last = len(decoded) - after  # characters from here on have only moved
+        ends = [
+            end if end <= before else end + change if end >= last else min(end, last + change)
+            for end in ends
+        ]
+    return list(pairwise(ends))
 
 
 def word_spans(pieces: Sequence[str]) -> list[range]:

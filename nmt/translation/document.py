@@ -7,12 +7,21 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from typing import Protocol
 
+from nmt.config import Config
 from nmt.data.text.sentences import split_sentences
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.run_directory import LoadedModel
-from nmt.stored_model import StoredModel
-from nmt.translation.line import MAX_SOURCE_TOKENS, Line, Translation, Warn, has_words
+from nmt.translation.line import (
+    MAX_SOURCE_TOKENS,
+    Alignment,
+    Line,
+    Translation,
+    Warn,
+    has_words,
+)
+from nmt.translation.placeholders import has_other_words, hidden_parts
+from nmt.translation.spans import Link, linked_words, moved, shifted
 
 # most lines of a window: each has many sentences, and all are translated before it is written
 WINDOW_PARAGRAPHS = 200
@@ -28,9 +37,19 @@ ENDS_WITHOUT_SPACE = re.compile("[。！？｡」』]$")
 NUMBERS_PER_LINE = 1 << 32
 
 
-def split_lines(
-    run: LoadedModel | StoredModel, lines: Sequence[Line], warn: Warn
-) -> list[list[Line]]:
+class TextSettings(Protocol):
+    """What a model, loaded or not, says about text."""
+
+    @property
+    def config(self) -> Config:
+        """The configuration of the run, which names the languages."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the run."""
+
+
+def split_lines(run: TextSettings, lines: Sequence[Line], warn: Warn) -> list[list[Line]]:
     """Split each line into sentences with ids and new numbers; none is too long for the model.
 
     Each sentence keeps the line's glossary and forbidden words; only the first keeps its terms and
@@ -40,14 +59,18 @@ def split_lines(
     return [list(_sentences(run, line, warn)) for line in lines]
 
 
-def _sentences(run: LoadedModel | StoredModel, line: Line, warn: Warn) -> Iterator[Line]:
+def _sentences(run: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
     sentences = [line.text]
     if has_words(line.text):  # a line without words is copied with its spaces
         _, text = run.tokenizer.source.divide_tags(line.text)
         tags = line.text[: len(line.text) - len(text)]  # they hold for each sentence
         sentences = split_sentences(text, run.config.data.source_language)
-        sentences = [tags + sentence for sentence in sentences]
-    terminology = line.terminology
+        sentences = [
+            tags + sentence if has_other_words(replace(line, text=sentence)) else sentence
+            for sentence in sentences
+        ]
+    terminology, at = line.terminology, 0
+    edits = [part.edit for part in hidden_parts(line)]
     numbers = count(line.number * NUMBERS_PER_LINE)
     for sentence, ids in zip(sentences, run.tokenizer.source.encode(sentences), strict=True):
         parts, ids_of_parts = [sentence], [ids]
@@ -60,7 +83,12 @@ def _sentences(run: LoadedModel | StoredModel, line: Line, warn: Warn) -> Iterat
                 f"{MAX_SOURCE_TOKENS}; it is translated in {len(parts)} pieces"
             )
         for part, part_ids in zip(parts, ids_of_parts, strict=True):
-            yield Line(next(numbers), part, terminology, part_ids)
+            _, untagged = run.tokenizer.source.divide_tags(part)
+            at = line.text.index(untagged, at)
+            start = moved((at, at), edits)[0] - (len(part) - len(untagged))
+            at += len(untagged)
+            piece = replace(line, number=next(numbers), text=part, ids=part_ids, start=start)
+            yield replace(piece, terminology=terminology)
             if terminology:  # terms and the prefix hold for the first sentence only
                 terminology = replace(terminology, terms=(), prefix="")
 
@@ -94,13 +122,23 @@ def halves(text: str) -> list[str]:
     return [text[:cut].rstrip(), text[cut:].lstrip()]
 
 
-def join(sentences: list[Translation]) -> Translation:
+def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translation:
     """Join the translations of consecutive sentences by spaces, but by none after "。", "？" etc.
 
-    The score is the sum of the sentences' scores; all other fields have their default values.
+    `text` is the line that was split into the sentences. The score is the sum of their scores. If
+    all have alignments, the line gets their links; other fields have their default values.
     """
-    text = ""
-    for sentence in sentences:
-        gap = " " if text and sentence.text and not ENDS_WITHOUT_SPACE.search(text) else ""
-        text += gap + sentence.text
-    return Translation(text, score=sum((sentence.score for sentence in sentences), start=0.0))
+    joined = ""
+    links: list[Link] = []
+    for line, sentence in sentences:
+        gap = " " if joined and sentence.text and not ENDS_WITHOUT_SPACE.search(joined) else ""
+        joined += gap
+        start = len(joined)
+        for source, target in sentence.alignment.links if sentence.alignment else ():
+            links.append(Link(shifted(source, line.start), shifted(target, start)))
+        joined += sentence.text
+    alignment = None
+    if sentences and all(sentence.alignment for _, sentence in sentences):
+        alignment = Alignment(linked_words(links, text, joined), links=tuple(links))
+    score = sum((sentence.score for _, sentence in sentences), start=0.0)
+    return Translation(joined, score, alignment=alignment)

@@ -7,6 +7,7 @@ from typing import Self
 
 from nmt.data.text.glossary import Glossary, check_term
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
+from nmt.translation.spans import Link, Span
 
 MAX_SOURCE_TOKENS = 1024
 """longer sources are truncated, or with --document divided; the count includes EOS"""
@@ -100,6 +101,12 @@ class Line:
     """constraints on this line's translation, in addition to those on all lines"""
     ids: Sequence[int] | None = None
     """its source ids, the last one EOS; None if the text is not encoded yet"""
+    protected: tuple[Span, ...] = ()
+    """parts of the text that the translation repeats exactly as they are, in order"""
+    hidden: tuple[tuple[str, str], ...] = ()
+    """words of the text that stand for protected parts, each with the part; see placeholders.py"""
+    start: int = 0
+    """of a sentence: the index of its first character in the line, with the parts put back"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,8 @@ class Alignment:
     """the piece of each target token, the last one `</s>` unless the translation is truncated"""
     log_probabilities: tuple[float, ...] = ()
     """log P of each token given the tokens before it, in nats"""
+    links: tuple[Link, ...] = ()
+    """the piece of the source that each target token translates, in the order of the tokens"""
 
     def pharaoh(self) -> str:
         """Return the aligned words in the format of Pharaoh and other word aligners: `0-0 1-2`."""

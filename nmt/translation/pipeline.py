@@ -1,7 +1,7 @@
 """Lines in, translations out, in order: a pipeline around a search.
 
-    Line -> split_lines -> encode -> EncodedLine -> constrain -> SearchBatch -> search
-                                                                                  |
+    Line -> hide -> split_lines -> encode -> EncodedLine -> constrain -> SearchBatch -> search
+                                                                                           |
     list of Translations <- join <- finishing stages <- Translation <- decode <- Hypothesis
 
 `constrain` also decides which lines are copied: they go to the finishing stages without a search.
@@ -32,6 +32,7 @@ from nmt.translation.line import (
     one_line,
 )
 from nmt.translation.process_pool import Pool, ProcessPool
+from nmt.translation.protected import ProtectionStage
 from nmt.translation.terminology import TerminologyStage
 
 Rows = list[list[Translation]]
@@ -59,6 +60,7 @@ class Pipeline:
     """Translates lines; use it in a `with` statement, which ends its processes."""
 
     searcher: Searcher
+    protection: ProtectionStage
     terminology: TerminologyStage
     finishing_stages: Sequence[FinishingStage]
     """applied to the translations of each batch in this order, after the search"""
@@ -133,9 +135,11 @@ class Pipeline:
                 unfinished.popleft()
                 if self.document:
                     progress(len(window.lines))
-                    sentences = iter([best for best, *_ in window.translations])
+                    pairs = zip(window.encoded, window.translations, strict=True)
+                    sentences = ((encoded.line, best) for encoded, (best, *_) in pairs)
+                    counts = zip(window.lines, window.sentence_counts, strict=True)
                     # each line takes its next n sentences
-                    yield [[join(list(islice(sentences, n)))] for n in window.sentence_counts]
+                    yield [[join(line.text, list(islice(sentences, n)))] for line, n in counts]
                 else:
                     progress(sum(not line.ids for line in window.encoded))  # the copied lines
                     yield window.translations
@@ -155,7 +159,8 @@ class Pipeline:
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Encode the lines, finish those that are copied, and cut the others into batches."""
         run = self.searcher.run
-        groups = split_lines(run, lines, warn) if self.document else [[line] for line in lines]
+        hidden = self.protection.hide(lines)
+        groups = split_lines(run, hidden, warn) if self.document else [[line] for line in hidden]
         sentences = [line for group in groups for line in group]
         encoded = self.terminology.constrain(encode(run.tokenizer, sentences, warn))
         translations: Rows = [[] for _ in encoded]

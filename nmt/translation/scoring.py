@@ -101,7 +101,7 @@ def pair_batches(
 
 
 @dataclass(frozen=True)
-class _PairWindow:
+class _ScoredWindow:
     """Pairs that are read together, and the scores of those already computed."""
 
     targets: list[list[int]]
@@ -167,14 +167,16 @@ class Scorer:
         `first_number` is the number of the first pair. A `pool` computes `score_batch` elsewhere,
         and some windows are read ahead; without one, a window is yielded before the next is read.
         """
-        unfinished: deque[_PairWindow] = deque()
+        unfinished: deque[_ScoredWindow] = deque()
 
         def tasks() -> Iterator[Batch]:
             number = first_number
             for window in windows_of_pairs:
                 sources, targets = self._encode(window, number, warn)
                 batches = list(pair_batches(sources, targets, self.batch_tokens))
-                unfinished.append(_PairWindow(targets, deque(indices for indices, _ in batches), {}))
+                unfinished.append(
+                    _ScoredWindow(targets, deque(indices for indices, _ in batches), {})
+                )
                 number += len(window)
                 yield from (batch for _, batch in batches)
 

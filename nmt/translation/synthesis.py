@@ -15,7 +15,7 @@ from nmt.data.text.monolingual import MonolingualLine
 from nmt.data.text.pair_folder import MadePair, PairFolder
 from nmt.search.windows import WINDOW_LINES, windows
 from nmt.stored_model import arrays_of_run
-from nmt.translation.line import EncodedLine, Line, Progress, Translation
+from nmt.translation.line import EncodedLine, Line, Progress, Translation, tagged
 from nmt.translation.noise import add_noise
 from nmt.translation.pipeline import Pipeline, Rows
 
@@ -82,8 +82,12 @@ def synthesize(
     maker: PairMaker,
     folder: PairFolder,
     progress: Progress = lambda lines: None,
+    tag: str = "",
 ) -> None:
-    """Translate the lines that `folder` has not done yet, and add their pairs to it."""
+    """Translate the lines that `folder` has not done yet, and add their pairs to it.
+
+    `tag` asks a model of several languages for one, such as `>>fr<<`; no pair has it.
+    """
     done = folder.inputs
     progress(done)
     unfinished: list[list[MonolingualLine]] = []
@@ -93,7 +97,7 @@ def synthesize(
         number = done + 1  # seeds sampling, so it must not depend on interruptions
         for window in windows(rest, WINDOW_LINES, lambda line: len(line.text)):
             unfinished.append(window)
-            yield [Line(i, line.text) for i, line in enumerate(window, number)]
+            yield [Line(i, tagged(line.text, tag)) for i, line in enumerate(window, number)]
             number += len(window)
 
     for translations in pipeline.translate_windows(windows_of_lines(), progress=progress):

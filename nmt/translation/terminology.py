@@ -8,7 +8,8 @@ from nmt.errors import ConfigError, DataError
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import SpelledConstraints
 from nmt.search.searcher import Searcher
-from nmt.translation.line import EncodedLine, Terminology, Translation, has_words, one_line
+from nmt.translation.line import EncodedLine, Terminology, Translation, one_line
+from nmt.translation.placeholders import has_other_words
 
 SHOWN_CHARACTERS = 80
 NEED_A_SEARCH = (
@@ -88,6 +89,6 @@ class TerminologyStage:
 def _is_copied(line: EncodedLine) -> bool:
     """Return whether a line has no tokens, or no words and a copy meets its constraints."""
     text = line.line.text
-    if not line.ids or has_words(text):
+    if not line.ids or has_other_words(line.line):
         return not line.ids
     return line.constraints is None or line.constraints.are_met_by(text)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from nmt.config import DecodingConfig, Sampling
+from nmt.data.text.protected_text import ProtectedText
 from nmt.errors import ConfigError, NmtError, print_warning
 from nmt.run_directory import LoadedModel
 from nmt.search.searcher import Searcher
@@ -22,6 +23,7 @@ from nmt.translation.line import (
 )
 from nmt.translation.minimum_bayes_risk import Utilities, most_useful
 from nmt.translation.pipeline import FinishingStage, Pipeline, Rows
+from nmt.translation.protected import ProtectionStage
 from nmt.translation.ray_pool import RayCluster, RayPool
 from nmt.translation.synthesis import DualScores
 from nmt.translation.terminology import NEED_A_SEARCH, TerminologyStage
@@ -37,6 +39,8 @@ class TranslationRequest:
     """whether a line may have several sentences, which are translated one by one and joined"""
     terminology: Terminology = field(default_factory=Terminology)
     """constraints on the words of every line"""
+    protected: ProtectedText = field(default_factory=ProtectedText)
+    """patterns of text that the translations repeat exactly as it is"""
     utilities: Utilities | None = None
     """compares candidates, to choose by minimum Bayes risk; None: the search score chooses"""
     candidates: int = 0
@@ -92,6 +96,7 @@ class Translator:
         searcher = self.searcher
         _check_request(request, searcher)
         result_count = request.n_best  # how many hypotheses of a line the search returns
+        protection = ProtectionStage(searcher, request.protected)
         terminology = TerminologyStage(searcher, request.terminology)
         stages: list[FinishingStage] = [terminology.restore]  # gives terms the user's spelling
         if self.settings.copy_unknown:
@@ -106,11 +111,11 @@ class Translator:
             from nmt.translation.aligner import align
 
             stages.append(partial(align, searcher=searcher))
+        stages.append(protection.restore)
         if request.dual_scores:
             stages.append(request.dual_scores.compare)
-        pipeline = Pipeline(
-            searcher, terminology, stages, result_count, request.document, processes
-        )
+        around = (protection, terminology)
+        pipeline = Pipeline(searcher, *around, stages, result_count, request.document, processes)
         if not cluster:
             return pipeline
         is_native = searcher.native is not None

@@ -77,7 +77,7 @@ def bare_encoding(model: str, text: TextPair) -> dict[str, Any]:
 
 def whole_encoding(model: str, text: TextPair, directory: str) -> dict[str, Any]:
     """`nmt prepare` with the same model: read twice, clean, encode, find duplicates, store."""
-    data = DataConfig(train=[text], validation=text, directory=directory, cleaning=CLEANING)
+    data = DataConfig(train=[text], validation=[text], directory=directory, cleaning=CLEANING)
     config = Config(data=data, tokenizer=TokenizerConfig(model=model))
     counts = prepare(config, lambda message: None).counts
     return {"tokens": counts["source_tokens"] + counts["target_tokens"], "kept": counts["kept"]}
@@ -85,7 +85,7 @@ def whole_encoding(model: str, text: TextPair, directory: str) -> dict[str, Any]
 
 def first_preparation(text: TextPair, directory: str) -> dict[str, Any]:
     """`nmt prepare` of a text whose vocabulary is not known yet."""
-    data = DataConfig(train=[text], validation=text, directory=directory)
+    data = DataConfig(train=[text], validation=[text], directory=directory)
     config = Config(data=data, tokenizer=TokenizerConfig(vocabulary_size=16_000))
     prepared = prepare(config, lambda message: None)
     return {"model": str(prepared.directory / "tokenizer" / "tokenizer.model")}

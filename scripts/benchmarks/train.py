@@ -1,17 +1,21 @@
-"""How fast a model trains, beside a plain loop around Hugging Face's MarianMTModel.
+"""How fast a model trains, beside a plain loop around Hugging Face's MarianMTModel, and Marian.
 
-Both train a post-norm Transformer of the same size on the same pairs a step, from weights of the
+All train a post-norm Transformer of the same size on the same pairs a step, from weights of the
 same distribution, with PyTorch's fused Adam, the same dropout and label smoothing 0.1. What differs
 is the engine: ours tunes the memory allocator, lets threads compute shares of a step side by side,
 and computes the loss in one pass. All gather memory in their first steps, which the clock leaves
-out. The other loop runs in float32, as it does by default, and in the precision that ours picks.
+out. The loop runs in float32, as it does by default, and in the precision that ours picks; Marian's
+own trainer (pymarian), which reads the text and our vocabulary, trains in float32 on a CPU.
 Each engine runs in a process of its own, in turn. `share_of_matrix_rate` is what the products of
 our steps take of the rate of the machine for one large product.
 """
 
 import argparse
+import re
+import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +40,14 @@ from nmt.device import autocast, pick_device, pick_precision, use_threads
 from nmt.load_run import build_model
 from nmt.memory import tune_memory
 from nmt.planning.resources import training_operations
+from nmt.processor import available_cores
 from nmt.run_directory import LoadedModel
 from nmt.training.layers import prepare_layers
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
 
+_MARIAN_STEP = re.compile(r"Cost ([0-9.]+) \* ([0-9,]+) .*Time ([0-9.]+)s")
+"""a line of Marian's log: loss per target token, target tokens and seconds of a step"""
 SIZES = {
     "tiny": ModelConfig(d_model=128, heads=4, d_ff=512, encoder_layers=3, decoder_layers=3),
     "small": ModelConfig(d_model=256, heads=4, d_ff=1024, encoder_layers=3, decoder_layers=3),
@@ -54,7 +61,7 @@ def recipe(arguments: argparse.Namespace, folder: str) -> Config:
     """What all engines train."""
     text = TextPair(source=str(arguments.source), target=str(arguments.target))
     return Config(
-        data=DataConfig(train=[text], validation=text, directory=f"{folder}/data"),
+        data=DataConfig(train=[text], validation=[text], directory=f"{folder}/data"),
         tokenizer=TokenizerConfig(vocabulary_size=arguments.vocabulary),
         model=SIZES[arguments.size],
         training=TrainingConfig(
@@ -183,6 +190,58 @@ def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> d
     return {**figures(losses, tokens, ends, arguments.warm_up), "precision": precision}
 
 
+def marian(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
+    """Marian's trainer on the same text, vocabulary and size, with threads that share each step."""
+    from pymarian import Trainer as MarianTrainer
+
+    config = recipe(arguments, folder)
+    sizes = config.model
+    vocabulary = prepare(config, lambda message: None).directory / "tokenizer" / "tokenizer.model"
+    run = Path(tempfile.mkdtemp(dir=folder))  # Marian goes on with a model that is there
+    spm, log = run / "vocabulary.spm", run / "log"
+    shutil.copyfile(vocabulary, spm)
+    options: dict[str, Any] = {
+        "type": "transformer",
+        "model": run / "model.npz",
+        "train_sets": [arguments.source, arguments.target],
+        "vocabs": [spm, spm],
+        "dim_emb": sizes.d_model,
+        "transformer_dim_ffn": sizes.d_ff,
+        "transformer_heads": sizes.heads,
+        "enc_depth": sizes.encoder_layers,
+        "dec_depth": sizes.decoder_layers,
+        "transformer_dropout": sizes.dropout,
+        "tied_embeddings_all": True,
+        "label_smoothing": 0.1,
+        "mini_batch_words": arguments.batch_tokens // available_cores(),  # of each thread
+        "max_length": 256,
+        "learn_rate": config.training.peak_learning_rate,
+        "lr_warmup": config.training.warmup_steps,
+        "optimizer_params": [0.9, 0.98, 1e-9],
+        "after_batches": arguments.warm_up + arguments.steps,
+        "disp_freq": 1,
+        "disp_label_counts": True,
+        "sync_sgd": True,
+        "cpu_threads": available_cores(),
+        "workspace": 2000,
+        "seed": 1,
+        "log": log,
+        "quiet": True,
+    }
+    MarianTrainer(**options).train()
+    steps = [match.groups() for match in _MARIAN_STEP.finditer(log.read_text("utf-8"))]
+    timed = steps[arguments.warm_up :]
+    tokens = sum(int(labels.replace(",", "")) for _, labels, _ in timed)
+    seconds = sum(float(time) for _, _, time in timed)
+    costs = [float(cost) for cost, _, _ in steps]
+    return {
+        "tokens_per_second": tokens / seconds,
+        "losses": [round(cost, 3) for cost in costs[:: -max(1, len(costs) // 5)][::-1]],
+        "seconds": seconds,
+        "precision": "fp32",
+    }
+
+
 def make_parser() -> argparse.ArgumentParser:
     """The options of this benchmark."""
     parser = argparse.ArgumentParser(
@@ -190,7 +249,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--source", type=Path, required=True, help="source side of a real corpus")
     parser.add_argument("--target", type=Path, required=True, help="its target side")
-    parser.add_argument("--against", choices=["huggingface"], help="what to compare with")
+    parser.add_argument("--against", choices=["huggingface", "marian"], help="what to compare with")
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--vocabulary", type=int, default=8000)
     parser.add_argument("--batch-tokens", type=int, default=4096)
@@ -202,6 +261,15 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def others(arguments: argparse.Namespace, folder: str, precision: str) -> Iterator[dict[str, Any]]:
+    """What the programs of --against measure."""
+    if arguments.against == "marian":
+        yield apart(marian, arguments, folder)
+    elif arguments.against == "huggingface":
+        for each in dict.fromkeys(["fp32", precision]):
+            yield apart(huggingface, arguments, folder, each)
+
+
 def main() -> None:
     """Measure the engines in turn."""
     arguments = make_parser().parse_args()
@@ -210,9 +278,7 @@ def main() -> None:
         for number in range(arguments.rounds):
             ours = apart(nmt, arguments, folder)
             report("train", size=arguments.size, engine="nmt", round=number, **ours)
-            others = ["fp32", ours["precision"]] if arguments.against else []
-            for precision in dict.fromkeys(others):
-                theirs = apart(huggingface, arguments, folder, precision)
+            for theirs in others(arguments, folder, ours["precision"]):
                 ratio = ours["tokens_per_second"] / theirs["tokens_per_second"]
                 theirs = {"engine": arguments.against, **theirs, "nmt_speed_over_it": ratio}
                 report("train", size=arguments.size, round=number, **theirs)

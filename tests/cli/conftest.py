@@ -25,7 +25,7 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target.write_bytes("ein Hund .\n\ndie \u2028 Katze .\n".encode())
     pair = TextPair(source=str(source), target=str(target))
     config = Config(
-        data=DataConfig(train=[pair], validation=pair, test=pair),
+        data=DataConfig(train=[pair], validation=[pair], test=[pair]),
         tokenizer=TokenizerConfig(kind="char", vocabulary_size=280, byte_fallback=True),
         model=ModelConfig(
             d_model=16, heads=2, d_ff=16, encoder_layers=1, decoder_layers=1, embeddings="separate"

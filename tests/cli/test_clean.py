@@ -12,7 +12,7 @@ from nmt import files
 from nmt.config_file import load_config
 from nmt.data import prepared
 from nmt.data.text import clean_corpus, pair_folder
-from nmt.data.text.pair_folder import read_manifest
+from nmt.data.text.finished_pairs import read_manifest
 from nmt.data.tokens import encoding
 from nmt.errors import ConfigError, DataError
 from tests.cli.commands import fail, invoke, succeed, write_lines
@@ -199,7 +199,7 @@ def test_bad_input(noised: Path, tiny_run: Path, reverse: Path, tmp_path: Path) 
     one = f"source: {tmp_path}/noised.en, target: {tmp_path}/noised.de"
     several = f"data.train=[{{{one}}}, {{{one}, weight: 2}}]"
     message = fail(ConfigError, *command, "-o", tmp_path / "other", "--set", several)
-    assert "differ in weight or tags" in message
+    assert "differ in weight, tags or steps" in message
 
 
 def test_weight_and_tags_stay_in_the_recipe(noised: Path, tmp_path: Path) -> None:

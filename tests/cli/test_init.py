@@ -40,8 +40,8 @@ def test_a_recipe_and_its_parts_are_written(texts: tuple[Path, Path]) -> None:
     said = init(*texts, "-o", "mine.yaml", "--minutes", "1")
     config = load_config("mine.yaml")
     assert config.data.languages == ("en", "de")
-    texts_of = (*config.data.train, config.data.validation, config.data.test)
-    assert all(Path(path).is_file() for text in texts_of if text for path in text.paths)
+    texts_of = (*config.data.train, *config.data.validation, *config.data.test)
+    assert all(Path(path).is_file() for text in texts_of for path in text.paths)
     assert "1,500 pairs, en" in said
     assert "train with: nmt train --config mine.yaml" in said
 
@@ -49,7 +49,7 @@ def test_a_recipe_and_its_parts_are_written(texts: tuple[Path, Path]) -> None:
 def test_given_sets_are_used_and_nothing_is_split_off(texts: tuple[Path, Path]) -> None:
     init(*texts, "--validation", *texts, "--test", *texts, "-o", "mine.yaml", "--minutes", "1")
     config = load_config("mine.yaml")
-    assert config.data.train[0].paths == config.data.test.paths == ["all.en", "all.de"]  # type: ignore[union-attr]
+    assert config.data.train[0].paths == config.data.test[0].paths == ["all.en", "all.de"]
     assert not Path("mine-text").exists()
 
 

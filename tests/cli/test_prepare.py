@@ -24,6 +24,11 @@ def test_summary_tells_what_was_made_and_a_second_call_is_quiet(
     assert (second.stdout, second.stderr) == (result.stdout, "")
 
 
+def test_augmented_pairs_are_counted(recipe: Path) -> None:
+    printed = succeed("prepare", "--config", recipe, "--set", "data.augmentation={upper: 1}")
+    assert "left out    1 empty\naugmented   40 upper\n" in printed
+
+
 def test_settings_override_the_recipe(recipe: Path) -> None:
     settings = ("tokenizer.shared=false", "model.embeddings=target", "tokenizer.vocabulary_size=50")
     options = [word for setting in settings for word in ("--set", setting)]

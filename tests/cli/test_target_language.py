@@ -5,12 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
 from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
 
 ENGLISH = ["A dog runs.", "A cat sleeps.", "The dog sleeps.", "The cat runs."]
 GERMAN = ["Ein Hund rennt.", "Eine Katze schläft.", "Der Hund schläft.", "Die Katze rennt."]
 FRENCH = ["Un chien court.", "Un chat dort.", "Le chien dort.", "Le chat court."]
+
+
+def lines_in(path: Path) -> list[str]:
+    return path.read_text("utf-8").splitlines()
+
 
 RECIPE = """
 data:
@@ -78,6 +83,40 @@ def test_validation_has_a_score_of_each_language(run: Path) -> None:
     *_, last = (row for row in rows if "chrf" in row)
     assert (last["chrf >>de<<"], last["chrf >>fr<<"]) == (100, 100)
     assert "chrF 100.00 (>>de<< 100.00, >>fr<< 100.00)" in (run.parent / "log").read_text()
+
+
+def test_training_text_is_made_in_the_language_and_a_recipe_learns_it(
+    run: Path, tmp_path: Path
+) -> None:
+    text = write_lines(tmp_path / "mono.en", ["A dog runs now.", "...", "The cat sleeps now."])
+    command = ("synthesize", "-m", run, "-i", text, "--forward", "-o", tmp_path / "made")
+    succeed(*command, "--to", "fr")
+    assert lines_in(tmp_path / "made" / "text.en") == lines_in(text)
+    expected = lines_of("translate", "-m", run, "--to", "fr", text=text.read_text())
+    assert lines_in(tmp_path / "made" / "text.fr") == expected
+    german = (*command[:-1], tmp_path / "german")
+    succeed(*german, "--to", "de")
+    assert 'was begun with to "de", and now it is null' in fail(ConfigError, *german)
+    assert "leave one of them out" in fail(ConfigError, *command, "--to", "fr", "--reverse", run)
+    recipe = ("prepare", "--config", run.parent / "recipe.yaml", "--set")
+    made = f"data.synthetic=[{{folder: {tmp_path}/made, tags: [bt, fr]}}]"
+    assert "162 of 163 kept" in succeed(*recipe, made)  # "Un chien court." is validation text
+    message = fail(DataError, *recipe, made.replace(", fr", ""))
+    assert "holds pairs of en-fr, expected en-de" in message
+    back = succeed("synthesize", "-m", run, "-i", text, "-o", tmp_path / "back", "--to", "fr")
+    assert back == "" and lines_in(tmp_path / "back" / "text.fr") == expected
+
+
+def test_systems_are_compared_in_one_language(run: Path, tmp_path: Path) -> None:
+    other = write_lines(tmp_path / "other.de", GERMAN[:3] + ["Der Hund rennt."])
+    printed = succeed("compare", run, other, "--to", "de", "--no-text-checks", "--json")
+    comparison = json.loads(printed)
+    assert (comparison["languages"], comparison["sentences"]) == ("en-de", 4)
+    first, second = (system["scores"][0]["score"] for system in comparison["systems"])
+    assert first == 100 > second
+    message = fail(ConfigError, "compare", other, other, "--reference", other, "--to", "de")
+    assert "--to asks a model for a language, and these are files" in message
+    assert "no tag >>it<<" in fail(ConfigError, "compare", run, other, "--to", "it")
 
 
 def test_a_language_that_the_model_lacks(run: Path) -> None:

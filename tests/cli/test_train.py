@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config import TextPair
+from nmt.config_file import load_config
 from nmt.errors import ConfigError, DataError, NmtError
 from tests.cli.commands import fail, invoke
 
@@ -28,6 +30,16 @@ def test_a_run_is_trained_and_a_rerun_has_nothing_to_do(
     assert again.stderr.endswith("already trained to step 3; nothing to do\n")
     message = fail(ConfigError, "train", "--config", recipe, "--set", "seed=7")
     assert "another recipe" in message and "seed: the run has 1, now 7" in message
+
+
+def test_the_recipe_backward_trains_a_run_of_its_own_in_the_opposite_direction(
+    tmp_path: Path, recipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoke("train", "--config", recipe, "--backward").exit_code == 0
+    data = load_config("runs/recipe-backward/config.yaml").data
+    assert data.languages == ("de", "en")
+    assert data.train == [TextPair(source=f"{tmp_path}/text.de", target=f"{tmp_path}/text.en")]
 
 
 def test_a_signal_saves_and_a_rerun_finishes(tmp_path: Path, recipe: Path, project: Path) -> None:

@@ -13,14 +13,27 @@ from typing import Any
 
 import pytest
 
-from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
+from nmt.config import (
+    AugmentationConfig,
+    CleaningConfig,
+    Config,
+    DataConfig,
+    TextPair,
+    TokenizerConfig,
+)
 from nmt.config_file import dump_config
 from nmt.data import prepared
 from nmt.data.corpora.splits import split_files, write_split
-from nmt.data.prepared import Prepared, describe_dropped, find_prepared, prepare, read_counts
+from nmt.data.prepared import (
+    Prepared,
+    describe_augmented,
+    describe_dropped,
+    find_prepared,
+    prepare,
+    read_counts,
+)
 from nmt.data.text import parallel_text
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.token_store import _ArrayWriter
 from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import ConfigError, DataError
@@ -34,7 +47,7 @@ def configure(tmp_path: Path, pairs: list[SentencePair] | None = None, **data: A
     write_split(tmp_path, "text", ("en", "de"), pairs)
     text = split_files(tmp_path, ["text"], ("en", "de"))["text"]
     return Config(
-        data=DataConfig(train=[text], validation=text, directory=str(tmp_path / "data"), **data),
+        data=DataConfig(train=[text], validation=[text], directory=str(tmp_path / "data"), **data),
         tokenizer=TokenizerConfig(vocabulary_size=100),
     )
 
@@ -181,7 +194,9 @@ def test_bad_text_leaves_nothing_behind(
 def test_a_missing_training_text_or_validation_file_is_found_first(tmp_path: Path) -> None:
     config = configure(tmp_path)
     text = TextPair(source=str(tmp_path / "text.en"), target=str(tmp_path / "absent"))
-    config = config.model_copy(update={"data": config.data.model_copy(update={"validation": text})})
+    config = config.model_copy(
+        update={"data": config.data.model_copy(update={"validation": [text]})}
+    )
     with pytest.raises(DataError, match="absent: no such file; check data.validation"):
         prepare_quietly(config)
     assert not (tmp_path / "data").exists()
@@ -296,14 +311,57 @@ def running_in(group: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("temperature", "expected"), [(1, [30, 10, 60]), (2, [33.33, 19.25, 47.14]), (100, [33.33] * 3)]
-)
-def test_a_temperature_evens_out_how_often_texts_occur(
-    temperature: float, expected: list[float]
-) -> None:
-    weights = [CorpusWeight(30), CorpusWeight(20, 0.5), CorpusWeight(20, 3), CorpusWeight(0)]
-    flattened = prepared._flattened(weights, temperature)
-    found = [each.pair_count * each.weight for each in flattened]
-    assert found == pytest.approx([*expected, 0], rel=0.02)
-    assert sum(found) == pytest.approx(100)
+def test_steps_change_no_prepared_data(tmp_path: Path) -> None:
+    config = configure(tmp_path)
+    before = prepare_quietly(config)
+    [text] = config.data.train
+    later = text.model_copy(update={"after_step": 50, "weight": 3})
+    data = config.data.model_copy(update={"train": [text, later]})
+    both = prepare_quietly(config.model_copy(update={"data": data}))
+    data = config.data.model_copy(update={"train": [text, text]})
+    assert both.fingerprint == prepare_quietly(config.model_copy(update={"data": data})).fingerprint
+    assert [stage.start for stage in before.stages] == [0]
+    assert [stage.start for stage in both.stages] == [0, 50]
+
+
+def test_augmented_pairs_replace_theirs_and_are_counted(tmp_path: Path) -> None:
+    """The vocabulary is learnt from them, so it has the letters that only they have."""
+    lines = [SentencePair(f"a dog {n} .", f"ein hund {n} .") for n in range(400)]
+    plain = prepare_quietly(configure(tmp_path, lines))
+    assert "augmented" in plain.counts and describe_augmented(plain.counts) == ""
+    rates = AugmentationConfig(upper=0.25, no_final_punctuation=0.25)
+    data = prepare_quietly(configure(tmp_path, lines, augmentation=rates))
+    assert data.fingerprint != plain.fingerprint
+    sources, targets = (
+        tokenizer.decode([side.sentence(i).tolist() for i in range(400)])
+        for tokenizer, side in (
+            (data.tokenizer.source, data.train.source),
+            (data.tokenizer.target, data.train.target),
+        )
+    )
+    forms = {"upper": 0, "no_final_punctuation": 0}
+    for found, line in zip(zip(sources, targets, strict=True), lines, strict=True):
+        source, target = line
+        if found == (source.upper(), target.upper()):
+            forms["upper"] += 1
+        elif found == (source[:-2], target[:-2]):
+            forms["no_final_punctuation"] += 1
+        else:
+            assert found == line
+    assert all(60 < number < 140 for number in forms.values())
+    assert data.counts["augmented"] == forms
+    upper, final = forms.values()
+    assert describe_augmented(data.counts) == f"{upper} upper, {final} no_final_punctuation"
+    assert data.counts["kept_of_each_text"] == [400]
+
+
+def test_augmentation_needs_new_data_for_another_seed_or_rate(tmp_path: Path) -> None:
+    rates = AugmentationConfig(upper=0.25)
+    config = configure(tmp_path, augmentation=rates)
+    found = {prepare_quietly(config).fingerprint}
+    found.add(prepare_quietly(config.model_copy(update={"seed": 2})).fingerprint)
+    found.add(prepare_quietly(configure(tmp_path, augmentation=AugmentationConfig())).fingerprint)
+    assert len(found) == 3
+    without = configure(tmp_path)
+    other_seed = without.model_copy(update={"seed": 2})
+    assert prepare_quietly(without).directory == prepare_quietly(other_seed).directory

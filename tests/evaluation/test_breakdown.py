@@ -84,7 +84,7 @@ def own_text(folder: Path, target: bytes) -> DataConfig:
     pair = TextPair(source=str(folder / "text.en"), target=str(folder / "text.de"))
     (folder / "text.en").write_bytes(b"x\n" * target.count(b"\n"))
     (folder / "text.de").write_bytes(target)
-    return DataConfig(train=[pair], validation=pair, test=pair)
+    return DataConfig(train=[pair], validation=[pair], test=[pair])
 
 
 def test_words_of_the_target_side_are_counted(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_words_of_the_target_side_are_counted(tmp_path: Path) -> None:
 def test_the_start_of_a_large_text_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(breakdown, "MOST_PAIRS", 2)
+    monkeypatch.setattr(breakdown, "MAX_TRAINING_PAIRS", 2)
     found = training_words(own_text(tmp_path, b"a\nb\nc\n"))
     assert found.counts == {"a": 1, "b": 1}
     assert found.origin == "the first 2 training pairs"

@@ -14,7 +14,9 @@ from nmt.evaluation import test_sets
 from nmt.evaluation.test_sets import (
     EvaluationSet,
     find_split,
+    list_official_sets,
     official_set,
+    own_sets,
     set_of_pairs,
     set_of_references,
     translate_test_set,
@@ -87,6 +89,17 @@ def test_a_set_that_cannot_be_downloaded_is_an_error(cache: Path) -> None:
     message = "test set 'wmt13' cannot be loaded by sacreBLEU: no network here; check the network"
     with pytest.raises(DataError, match=f"{message}, delete {cache / 'wmt13'} and try again"):
         official_set("wmt13", ("en", "fr"))
+
+
+def test_the_sets_of_sacrebleu_are_listed_by_direction() -> None:
+    found = {listing.name: listing.use for listing in list_official_sets(("it", "en_GB"))}
+    assert found["mtedx/test"] == "test" and found["mtedx/valid"] == "validation"
+    assert "mtedx/test" not in {listing.name for listing in list_official_sets(("en", "it"))}
+    french = {listing.name: listing.use for listing in list_official_sets(("en", "fr"))}
+    assert french["mtnt1.1/train"] == "training" and french["iwslt17/dev2010"] == "validation"
+    assert {"wmt14/full", "wmt15"} <= set(french)
+    german = {listing.name for listing in list_official_sets(("en", "de"))}
+    assert {f"wmt{year}" for year in range(15, 25)} <= german
 
 
 @pytest.mark.parametrize(
@@ -173,9 +186,15 @@ def test_a_split_comes_from_the_configuration(tmp_path: Path) -> None:
         TextPair(source=str(tmp_path / name), target=str(tmp_path / "c"), tags=["de"])
         for name in "abc"
     )
-    data = DataConfig(train=[train], validation=validation, test=test)
+    data = DataConfig(train=[train], validation=[validation], test=[test])
     assert list(find_split(data, "test", print)) == [(">>de<<c", "c")]
     assert list(find_split(data, "validation", print)) == [(">>de<<b", "c")]
-    data = DataConfig(train=[train], validation=validation)
+    named = [validation.model_copy(update={"name": "b"}), test.model_copy(update={"name": "c"})]
+    data = DataConfig(train=[train], validation=named, test=named[1:])
+    assert list(find_split(data, "validation", print)) == [(">>de<<b", "c"), (">>de<<c", "c")]
+    assert list(find_split(data, "b", print)) == [(">>de<<b", "c")]
+    assert list(find_split(data, "c", print)) == [(">>de<<c", "c")]
+    assert own_sets(data) == ("validation", "test", "c", "b", "c")
+    data = DataConfig(train=[train], validation=[validation])
     with pytest.raises(ConfigError, match="names no test set; give --source and --reference"):
         find_split(data, "test", print)

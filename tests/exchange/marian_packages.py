@@ -14,7 +14,7 @@ from torch import Tensor
 from nmt import strict_yaml
 from nmt.config import ModelConfig
 from nmt.exchange.marian_files import write_npz
-from nmt.exchange.marian_names import names_of, read_config, shape_of
+from nmt.exchange.marian_names import marian_shape, read_config, weight_names
 
 TEXT = ["the cat sat on the mat", "a dog sees the cat", "dogs and cats eat on a mat"] * 3
 SIZES: dict[str, Any] = {
@@ -39,8 +39,8 @@ def random_weights(options: dict[str, Any], config: ModelConfig) -> dict[str, Te
     generator = torch.Generator().manual_seed(1)
     rows = tuple(options["dim-vocabs"])
     weights = {}
-    for theirs, ours in names_of(options, config).items():
-        shape = shape_of(theirs, ours, config, rows)
+    for ours, theirs in weight_names(options, config).items():
+        shape = marian_shape(ours, config, rows)
         weights[theirs] = torch.randn(shape, generator=generator) * 0.5
     return weights
 

@@ -18,7 +18,7 @@ from nmt.exchange.ctranslate2 import (
     export_ctranslate2,
     translate_with_ctranslate2,
 )
-from nmt.exchange.engine import LONGEST, EngineTranslation, Quantization
+from nmt.exchange.engine import MAX_TRANSLATION, EngineTranslation, Quantization
 from nmt.exchange.verify import EXACT, ROUNDED, verify_translations
 from nmt.run_directory import LoadedModel
 from tests.exchange.small_runs import TEXTS, greedy_translations, small_run
@@ -54,7 +54,7 @@ def test_the_translations_of_every_architecture_are_ours(
     run = small_run(**settings)
     theirs = translate_exported(run, tmp_path / "model")
     verify_translations(run, TEXTS, theirs, EXACT)
-    ended = [len(each.pieces) < LONGEST - 1 for each in theirs]
+    ended = [len(each.pieces) < MAX_TRANSLATION - 1 for each in theirs]
     ours = [each.pieces for each in greedy_translations(run, TEXTS)]
     assert [t.pieces for t, e in zip(theirs, ended, strict=True) if e] == [
         pieces for pieces, e in zip(ours, ended, strict=True) if e

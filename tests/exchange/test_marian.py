@@ -12,11 +12,11 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ExchangeError
-from nmt.exchange.engine import LONGEST
+from nmt.exchange.engine import MAX_TRANSLATION
 from nmt.exchange.imported import write_run
-from nmt.exchange.marian import check_sayable, export_marian, import_marian
+from nmt.exchange.marian import check_marian_computes, export_marian, import_marian
 from nmt.exchange.marian_engine import translate_with_marian
-from nmt.exchange.marian_files import parse_yaml, read_bytes
+from nmt.exchange.marian_files import parse_yaml
 from nmt.load_run import build_model, load_run
 from nmt.run_directory import LoadedModel
 from tests.exchange.marian_packages import TEXT, write_package
@@ -65,7 +65,7 @@ def test_marian_translates_an_exported_model_as_we_do(
     index = {piece: i for i, piece in enumerate(run.tokenizer.target.pieces)}
     translations = translate_with_marian(tmp_path, TEXT[:3])
     for text, (pieces, log_p) in zip(TEXT[:3], translations, strict=True):
-        is_cut = len(pieces) >= LONGEST - 1
+        is_cut = len(pieces) >= MAX_TRANSLATION - 1
         target = [index[piece] for piece in pieces] + [EOS] * (not is_cut)
         source = torch.tensor(run.tokenizer.source.encode([text]))
         logits = run.model(source, torch.tensor([[BOS, *target[:-1]]]))[0]
@@ -187,7 +187,7 @@ def test_settings_that_nmt_does_not_have_are_a_warning(
 
 def test_decoder_yml_has_the_settings_of_the_search(tmp_path: Path) -> None:
     export_marian(tiny_run(tmp_path / "run"), tmp_path)
-    settings = parse_yaml(read_bytes(tmp_path / "decoder.yml"), "decoder.yml")
+    settings = parse_yaml((tmp_path / "decoder.yml").read_bytes(), "decoder.yml")
     assert settings == {
         "relative-paths": True,
         "models": ["model.npz"],
@@ -211,4 +211,4 @@ def test_decoder_yml_has_the_settings_of_the_search(tmp_path: Path) -> None:
 )
 def test_what_marian_cannot_compute_is_named(changes: dict[str, Any], setting: str) -> None:
     with pytest.raises(ExchangeError, match=f"it needs {setting}.*export it to ctranslate2"):
-        check_sayable(ModelConfig(**{**TINY, **changes}))
+        check_marian_computes(ModelConfig(**{**TINY, **changes}))

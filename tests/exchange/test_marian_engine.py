@@ -9,7 +9,7 @@ import torch
 from nmt import strict_yaml
 from nmt.data.tokens.vocabulary import split_with
 from nmt.errors import ExchangeError, MissingExtraError
-from nmt.exchange.engine import LONGEST
+from nmt.exchange.engine import MAX_TRANSLATION
 from nmt.exchange.marian import import_marian
 from nmt.exchange.marian_engine import translate_with_marian
 from nmt.exchange.marian_files import read_npz, write_npz
@@ -36,7 +36,7 @@ def test_marian_finds_the_most_probable_pieces_and_their_log_p(
     pieces_of_texts = split_with(vocabulary.segmentation, TEXT[:3])
     translations = translate_with_marian(tmp_path, TEXT[:3])
     for text, (pieces, log_p) in zip(pieces_of_texts, translations, strict=True):
-        is_cut = len(pieces) >= LONGEST - 1
+        is_cut = len(pieces) >= MAX_TRANSLATION - 1
         source, target = (
             [vocabulary.rows[piece] for piece in each] + [vocabulary.rows["</s>"]] * has_end
             for each, has_end in ((text, True), (pieces, not is_cut))

@@ -79,7 +79,7 @@ def test_onnxruntime_translates_every_architecture_as_our_model_does(
     monkeypatch: pytest.MonkeyPatch,
     settings: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr(exporter, "LONGEST", LONGEST)
+    monkeypatch.setattr(exporter, "MAX_TRANSLATION", LONGEST)
     run = run_of(byte_tokenizer, **settings)
     before = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
     export_onnx(run, tmp_path)
@@ -206,7 +206,7 @@ def test_transformers_js_translates_as_onnxruntime_does(
         pytest.skip(
             "needs Node, and in NMT_NODE_MODULES the node_modules with @huggingface/transformers"
         )
-    monkeypatch.setattr(exporter, "LONGEST", 11)
+    monkeypatch.setattr(exporter, "MAX_TRANSLATION", 11)
     texts = [text for text in TEXTS if text]
     arguments = [modules, str(folder.parent), folder.name, json.dumps(texts)]
     command = [node, "--input-type=module", "-e", NODE, *arguments]

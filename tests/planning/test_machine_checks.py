@@ -130,7 +130,7 @@ def test_missing_and_old_libraries_are_named(monkeypatch: pytest.MonkeyPatch) ->
         return "0.19.9" if name == "tqdm" else "9999.1"
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    check = module._libraries()
+    check = module._check_libraries()
     assert check.status == "failure"
     assert check.found == (
         "missing or too old: regex 2024.5.15, sacremoses 0.2, tqdm 4.66 (here: 0.19.9)"
@@ -145,16 +145,16 @@ def test_limits_of_containers_are_respected(
 ) -> None:
     monkeypatch.setattr(module, "CGROUP", tmp_path)
     monkeypatch.setattr(module, "available_cores", lambda: 8)
-    assert module._threads().status == "ok"
+    assert module._check_threads().status == "ok"
     (tmp_path / "cpu.max").write_text("150000 100000\n")
-    check = module._threads()
+    check = module._check_threads()
     assert (check.status, check.remedy) == ("warning", "set training.threads: 2")
     (tmp_path / "cpu.max").write_text("max 100000\n")
-    assert module._threads().status == "ok"
+    assert module._check_threads().status == "ok"
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("400000\n")
     assert available_memory() == 600_000
     (tmp_path / "memory.stat").write_text("anon 9\nactive_file 20000\ninactive_file 100000\n")
     assert available_memory() == 720_000  # cached files can be freed
     (tmp_path / "memory.stat").unlink()
-    assert module._memory().status == "warning"
+    assert module._check_memory().status == "warning"

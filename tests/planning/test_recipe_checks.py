@@ -74,6 +74,11 @@ def test_ids_outside_of_the_vocabulary_are_a_failure(recipe: Recipe) -> None:
         ("training.checkpoint_every=41", "warning recipe", "a crash loses everything"),
         ("training.max_steps=50", "ok recipe", "50 steps of 200 tokens"),
         ("data.test=null", "warning test", "without a score; name one as data.test"),
+        (
+            'data.test=[{"file":no.tsv},{"file":none.tsv}]',
+            "failure test2",
+            "none.tsv: no such file",
+        ),
         ("data.corpus=multi30 data.train=[]", "failure data", "did you mean 'multi30k'?"),
         ("tokenizer.model=none.model", "failure tokenizer", "none.model: no such file"),
     ],

@@ -52,7 +52,7 @@ def test_the_script_of_a_side() -> None:
 
 
 def test_the_sample_is_spread_over_the_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_profile, "_SAMPLE", 10)
+    monkeypatch.setattr(text_profile, "_MAX_SAMPLE", 20)
     pairs = [SentencePair(str(n), str(n)) for n in range(1000)]
     count, sample = text_profile._spread_sample(iter(pairs))
     numbers = [int(pair.source) for pair in sample]

@@ -8,6 +8,7 @@ import pytest
 from nmt.config_file import load_config
 from nmt.data.prepared import prepare
 from nmt.data.tokens.batches import BatchPlan
+from nmt.data.tokens.stages import StagedPlan
 from nmt.planning import workload
 from nmt.planning.workload import find_workload, sample_sentences
 from tests.training.runs import Recipe
@@ -36,11 +37,33 @@ def test_pairs_are_counted_by_the_weight_of_their_text(
     config = recipe(text, "training.batch_tokens=20")
     made = prepare(config, lambda message: None)
     source, target = made.train.source.lengths, made.train.target.lengths
-    steps = BatchPlan(source, target, 20, config.seed, made.corpus_weights).steps_per_epoch
+    steps = BatchPlan(
+        source, target, 20, config.seed, made.stages[0].corpus_weights
+    ).steps_per_epoch
     found, _ = find_workload(config)
     assert found.pairs == 180
     assert found.steps_per_epoch == pytest.approx(steps, rel=0.15)
     assert found.tokens_per_step(config)[1] == pytest.approx(3 * target.sum() / steps, rel=0.15)
+
+
+@pytest.mark.parametrize("most", [30, 1000])
+def test_an_epoch_is_the_average_of_all_stages(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """120 pairs an epoch for 30 steps, then 60 for 10 steps; of these there are twice as many."""
+    monkeypatch.setattr(workload, "_LARGEST_SAMPLE", most)
+    text = "{source: train.en, target: train.de"
+    settings = [f"data.train=[{text}}}, {text}, until_step: 30}}]", "training.max_steps=40"]
+    config = recipe(*settings, "training.batch_tokens=20")
+    made = prepare(config, lambda message: None)
+    lengths = made.train.source.lengths, made.train.target.lengths
+    plan = StagedPlan(*lengths, 20, config.seed, made.stages)
+    found, _ = find_workload(config)
+    assert found.stages == 2 and found.pairs is not None and found.steps_per_epoch is not None
+    assert 40 / found.steps_per_epoch == pytest.approx(plan.epochs(40), rel=0.15)
+    per_step = [120 / plan.steps_per_epoch[0], 60 / plan.steps_per_epoch[1]]
+    expected = (30 * per_step[0] + 10 * per_step[1]) / 40
+    assert found.pairs / found.steps_per_epoch == pytest.approx(expected, rel=0.15)
 
 
 def test_an_unprepared_or_missing_text_is_not_prepared(recipe: Recipe, tmp_path: Path) -> None:
@@ -76,8 +99,10 @@ def test_a_compressed_validation_set_is_counted_by_lines(recipe: Recipe, tmp_pat
     for language in ("en", "de"):
         text = (tmp_path / f"validation.{language}").read_bytes()
         (tmp_path / f"held.{language}.gz").write_bytes(gzip.compress(text))
-    config = recipe("data.validation={source: held.en.gz, target: held.de.gz}")
-    assert find_workload(config)[0].validation_pairs == 8
+    held = "{source: held.en.gz, target: held.de.gz"
+    assert find_workload(recipe(f"data.validation={held}}}"))[0].validation_pairs == 8
+    several = recipe(f"data.validation=[{held}}}, {held}, name: again}}]")
+    assert find_workload(several)[0].validation_pairs == 16
 
 
 def test_random_sentences_have_the_expected_lengths_and_ids(recipe: Recipe) -> None:

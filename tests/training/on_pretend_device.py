@@ -40,7 +40,7 @@ SOURCES, TARGETS = [[5, 6, EOS], [7, EOS]] * 8, [[8, 9, EOS], [9, EOS]] * 8
 def config(**training: Any) -> Config:
     sizes = {"d_model": 64, "heads": 4, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1}
     return Config(
-        data=DataConfig(train=[TEXT], validation=TEXT, directory="data"),
+        data=DataConfig(train=[TEXT], validation=[TEXT], directory="data"),
         tokenizer=TokenizerConfig(vocabulary_size=VOCABULARY),
         model=ModelConfig.model_validate(sizes),
         training=TrainingConfig(batch_tokens=100, micro_batch_tokens=64, **training),

@@ -65,7 +65,7 @@ def test_every_changed_key_is_named(recipe: Recipe, tmp_path: Path) -> None:
 
 
 def with_test_set(config: Config) -> Config:
-    data = config.data.model_copy(update={"test": TextPair(source="a", target="b")})
+    data = config.data.model_copy(update={"test": [TextPair(source="a", target="b")]})
     return config.model_copy(update={"data": data})
 
 

@@ -59,13 +59,15 @@ def test_preallocated_memory_is_used_by_the_first_checkpoint(trainer: Trainer) -
     weights, large = saver._allocation.result()
     saver.save(wait=True)
     name = "encoder.layers.0.feed_forward.inner.weight"
-    assert saver._copied[0][name] is weights[name]
-    moments = [state["optimizers"][0]["state"][0]["exp_avg"] for state in (saver._copied[1], large)]
+    assert saver._snapshot[0][name] is weights[name]
+    moments = [
+        state["optimizers"][0]["state"][0]["exp_avg"] for state in (saver._snapshot[1], large)
+    ]
     assert moments[0] is moments[1] and moments[0].any()
     saver.preallocate()
     assert saver._allocation is None
     saver.close(wait=True)
-    assert saver._copied is None
+    assert saver._snapshot is None
 
 
 def test_training_may_continue_while_a_checkpoint_is_written(

@@ -42,7 +42,8 @@ assert_near = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-4)
 
 def test_a_step_counts_each_target_token_once(small_trainer: MakeTrainer) -> None:
     trained = small_trainer(micro_batch_tokens=40)
-    counted = sum(trained.stepper.take().tokens for _ in range(trained.plan.steps_per_epoch))
+    [steps] = trained.plan.steps_per_epoch
+    counted = sum(trained.stepper.take().tokens for _ in range(steps))
     assert counted == trained.store.target.lengths.sum()
 
 

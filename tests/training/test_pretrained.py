@@ -100,7 +100,7 @@ def test_a_new_piece_begins_with_the_mean_of_the_pieces_that_spell_it() -> None:
     old, new = (learn_vocabulary(pairs, config).target for config in (letters, words))
     saved = torch.randn(old.size, 8)
     begun = torch.zeros(new.size, 8)
-    copied, composed = pretrained._transfer_rows(begun, saved, old, new)
+    copied, composed = pretrained._transfer_rows(saved, old, begun, new)
     row = {piece: saved[i] for i, piece in enumerate(old.pieces)}
     composite = [piece for piece in new.pieces[4:] if piece not in row]
     assert "ab" in composite or "▁ab" in composite

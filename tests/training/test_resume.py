@@ -62,6 +62,46 @@ def test_a_stopped_run_resumes_bit_for_bit(
     assert_same_run(tmp_path / "run", whole)
 
 
+@pytest.mark.parametrize("step", [4, 5, 6, 9])
+def test_a_run_in_stages_resumes_bit_for_bit_before_and_after_a_stage_begins(
+    recipe: Recipe, trained: Trained, tmp_path: Path, step: int
+) -> None:
+    [text] = recipe().data.train
+    files = f"source: {text.source}, target: {text.target}"
+    texts = f"data.train=[{{{files}, until_step: 5}}, {{{files}, weight: 0.5, after_step: 4}}]"
+    interrupted(recipe(texts), tmp_path / "run", step, stop)
+    train(recipe(texts), tmp_path / "run", quiet)
+    assert_same_run(tmp_path / "run", trained(texts))
+
+
+def test_several_validation_texts_choose_the_weights_that_their_lines_choose_in_one_text(
+    recipe: Recipe, whole: RunDirectory, tmp_path: Path
+) -> None:
+    [text] = recipe().data.validation
+    files = []
+    for path in map(Path, text.paths):
+        lines = path.read_text("utf-8").splitlines(keepends=True)
+        for name, part in (("one", lines[:3]), ("two", lines[3:])):
+            (tmp_path / f"{name}{path.suffix}").write_text("".join(part), "utf-8")
+    files = [
+        f"{{name: {n}, source: {tmp_path}/{n}.en, target: {tmp_path}/{n}.de}}"
+        for n in ("one", "two")
+    ]
+    run = train(recipe(f"data.validation=[{', '.join(files)}]"), tmp_path / "run", quiet)
+    found, expected = read_json(run.best), read_json(whole.best)
+    assert {key: found[key] for key in ("weights", "loss", "bleu")} == {
+        key: expected[key] for key in ("weights", "loss", "bleu")
+    }
+    assert {"bleu one", "bleu two"} <= found.keys()
+    names = ("data_fingerprint", "validation_fingerprint")
+    facts = [read_json(each.environment) for each in (run, whole)]
+    assert len({tuple(each[name] for name in names) for each in facts}) == 1
+    for record, other in zip(records(run), records(whole), strict=True):
+        parts = {key for key in record if key.startswith("bleu ")}
+        assert {key: record[key] for key in record.keys() - parts} == other
+        assert len(parts) == (2 if record["event"] == "validation" else 0)
+
+
 @pytest.mark.parametrize("step", [1, 3, 4, 5, 6, 8, 10, 11, 12])
 def test_a_run_that_lost_power_resumes_bit_for_bit(
     recipe: Recipe, whole: RunDirectory, tmp_path: Path, step: int

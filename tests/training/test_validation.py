@@ -86,6 +86,26 @@ def test_the_score_is_that_of_the_translations(
     assert f"nats/token, {name} {expected:.2f}" in str(result)
 
 
+def test_each_of_several_texts_has_the_score_of_its_own_sentences(
+    make_run: MakeRun, pairs: list[SentencePair]
+) -> None:
+    run = make_run("training.validation_metric=chrf")
+    joined = Validator(pairs, run, "fp32", {"all": len(pairs)}).validate()
+    result = Validator(pairs, run, "fp32", {"news": 3, "some talks": len(pairs) - 3}).validate()
+    assert joined.quality_of_parts == {}
+    assert (result.loss, result.quality) == (joined.loss, joined.quality)
+    assert result.translations == joined.translations and result.score == joined.score
+    references = [pair.target for pair in pairs]
+    expected = {}
+    for name, part in (("news", slice(3)), ("some talks", slice(3, None))):
+        texts = result.translations[part], references[part]
+        expected[f"chrf {name}"] = chrf_metric().score(*texts, confidence=False).value
+    assert result.quality_of_parts == expected
+    assert result.figures() == {**joined.figures(), **expected}
+    scores = [f"{name[5:]} {score:.2f}" for name, score in expected.items()]
+    assert str(result) == f"{joined} ({', '.join(scores)})"
+
+
 def test_validation_leaves_weights_and_training_mode_as_they_were(
     make_run: MakeRun, pairs: list[SentencePair]
 ) -> None:

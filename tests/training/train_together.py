@@ -38,7 +38,7 @@ def compute(self: GradientComputer, number: int) -> StepGradient:
     global step
     step = number
     gradient = original_compute(self, number)
-    noted["rows"][number] = [rows.tolist() for rows, _ in gradient.micro_batches]
+    noted["rows"][number] = [cut.rows.tolist() for cut in gradient.micro_batches]
     return gradient
 
 

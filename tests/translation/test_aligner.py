@@ -10,10 +10,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
+from nmt.data.text.protected_text import ProtectedText
 from nmt.data.tokens.batch import collate
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS, UNKNOWN
@@ -36,19 +36,8 @@ LINES = [
 ]
 
 
-def copied(model: Any, source: Tensor, target_input: Tensor, attention: AttentionRecord) -> Tensor:
-    """One pass of a copier: to write token t it looks at place t."""
-    length = target_input.shape[1]
-    places = torch.arange(length).clamp(max=source.shape[1] - 1)
-    weights = torch.eye(source.shape[1])[places]  # (T, S)
-    attention.cross.append(weights.expand(len(source), 2, -1, -1))
-    logits: Tensor = model.certainty[source[:, places]]
-    return logits
-
-
 @pytest.fixture
-def copier(copying_run: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> Translator:
-    monkeypatch.setattr(type(copying_run.model), "forward", copied, raising=False)
+def copier(copying_run: LoadedModel) -> Translator:
     return Translator(copying_run, DecodingConfig(beam_size=2))
 
 
@@ -79,6 +68,9 @@ def test_a_copy_is_aligned_word_by_word(copier: Translator) -> None:
         words = range(len(text.split(" ")) - text.split(" ").count(""))
         assert translation.text == text
         assert alignment.words == tuple((i, i) for i in words)
+        assert all(source == target for source, target in alignment.links)
+        linked = "".join(text[start:end] for _, (start, end) in alignment.links)
+        assert linked == text
         assert alignment.pieces[-1] == "</s>"
         expected = [0.0] * len(alignment.pieces)
         assert alignment.log_probabilities == pytest.approx(expected, abs=1e-4)
@@ -117,6 +109,17 @@ def test_neither_batch_nor_window_change_an_alignment(random_run: LoadedModel) -
     for (_, one), (_, other) in zip(alone, found, strict=True):
         assert one.words == other.words
         assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-4)
+
+
+def test_a_document_is_aligned_as_a_whole(copier: Translator) -> None:
+    text = "A small dog. It is 3!  好。他说。 {x} barks? Yes."
+    asked: dict[str, Any] = {"document": True, "protected": ProtectedText([r"\{x\}"])}
+    [(translation, alignment)] = aligned(copier, [text], **asked)
+    assert translation.text == text.replace("  ", " ").replace("。 {", "。{")
+    for link in alignment.links:
+        source, target = text[slice(*link.source)], translation.text[slice(*link.target)]
+        assert source.strip() == target.strip()
+    assert alignment.pharaoh() == "0-0 1-1 2-2 3-3 4-4 5-5 6-6 7-6 8-7 9-8"
 
 
 def test_only_what_was_chosen_is_aligned(copier: Translator) -> None:

@@ -5,7 +5,7 @@ from nmt.errors import ConfigError
 from nmt.run_directory import LoadedModel
 from nmt.translation import document as document_module
 from nmt.translation.document import halves, join
-from nmt.translation.line import Progress, Translation, Warn, numbered
+from nmt.translation.line import Line, Progress, Translation, Warn, numbered
 from nmt.translation.translator import TranslationRequest, Translator
 
 PARAGRAPHS = [
@@ -115,5 +115,6 @@ def test_the_strongest_boundary_near_the_middle_divides(text: str, parts: list[s
 def test_sentences_are_joined_with_a_space_where_their_script_has_one(
     texts: list[str], joined: str
 ) -> None:
-    found = join([Translation(text, -1.5) for text in texts])
+    sentences = [(Line(1, text), Translation(text, -1.5)) for text in texts]
+    found = join("", sentences)
     assert found == Translation(joined, -1.5 * len(texts))

@@ -18,6 +18,7 @@ from nmt.data.text.lines import check_text
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from nmt.data.text.protected_text import ProtectedText
     from nmt.translation.line import Line, Terminology, Translation
     from nmt.translation.pipeline import Pipeline
     from nmt.translation.translator import TranslationRequest, Translator
@@ -70,13 +71,18 @@ class OutputOptions:
                 "so it goes neither with --n-best nor with --alignments; leave them out"
             )
 
-    def request(self, translator: "Translator", terminology: "Terminology") -> "TranslationRequest":
-        """Return the request for `translator.pipeline`; `terminology` constrains every line."""
+    def request(
+        self,
+        translator: "Translator",
+        terminology: "Terminology",
+        protected: "ProtectedText",
+    ) -> "TranslationRequest":
+        """Return the request for `translator.pipeline`, with what holds for every line."""
         from nmt.translation.translator import TranslationRequest
 
-        target_tag(self.to, translator)  # checks it
+        target_tag(self.to, translator.run.tokenizer)  # checks it
         request = TranslationRequest(
-            self.n_best, self.document, terminology, alignments=self.alignments
+            self.n_best, self.document, terminology, protected, alignments=self.alignments
         )
         if not self.mbr:  # the search alone chooses the translation
             return request

@@ -1,9 +1,10 @@
 """Output that survives an interruption: `OUT.part` grows by whole windows and can be resumed.
 
-A window is a group of lines. The part of an output by URL is in the current folder, and is uploaded
-when it is complete. `OUT.part.json` holds the numbers and hashes of the lines that are
-read and of the bytes that are written, and all settings. It is replaced after each window. A
-resumed translation drops the bytes beyond that number: they belong to an incomplete window.
+A window is a group of lines that are computed together. `OUT.part.json`, the state file, holds the
+number and hash of the input's lines that are done, the number and hash of the bytes that are
+written, and all settings. It is replaced after each window. A resumed command drops further bytes
+of `OUT.part`: they belong to an incomplete window. The part of an output by URL is in the current
+folder, and is uploaded when it is complete.
 """
 
 import contextlib
@@ -31,17 +32,18 @@ from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 
 FORMAT = 1
 """version of the state file; a file without a version is of version 1"""
+# the keys of the state file besides the version, with the types of their values
 STATE_TYPES = {"lines": int, "bytes": int, "input": str, "output": str, "settings": dict}
 START_AGAIN = "leave out --resume to begin again"
 
 
 def is_complete(file: Path | None, output: Path | None) -> bool:
-    """Whether --resume has nothing to do: the output exists, and `OUT.part` does not.
+    """Return whether --resume has nothing to do: the output exists, and `OUT.part` does not.
 
     Raises:
         ConfigError: `file` is stdin, or `output` is not a regular file; neither can be resumed.
     """
-    part = _part_of(output)
+    part = _part_path(output)
     if is_stdin(file):
         raise ConfigError(
             "--resume reads the input again, which stdin does not allow; give the input as a FILE"
@@ -53,18 +55,19 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
 
 def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> None:
     """Raise a ConfigError if `output`, `OUT.part` or `OUT.part.json` is one of the inputs."""
-    part = _part_of(output)
+    part = _part_path(output)
     written = [output, part, Path(f"{part}.json")] if part else [output]
     for path in written:
         check_output_is_no_input(path, inputs)
 
 
-def _part_of(output: Path | None) -> Path | None:
+def _part_path(output: Path | None) -> Path | None:
     """Return the path of OUT.part; None if the output is stdout, a pipe or a device."""
     if isinstance(output, RemotePath):
         return Path(f"{before_upload(output)}.part")
     if output is None or str(output) in STDOUT or (output.exists() and not output.is_file()):
         return None
+    # of a link, the part stands beside the file that it leads to
     final = Path(os.path.realpath(output)) if output.is_symlink() else output
     return Path(f"{final}.part")
 
@@ -103,16 +106,17 @@ class PartialOutput:
         """the contents of the state file; empty until `begin`"""
         from hashlib import sha256  # it loads OpenSSL, which the other commands do not need
 
-        self._input, self._output = sha256(), sha256()
+        # hashes of the lines of the input that are done, and of the bytes of complete windows
+        self._input_hash, self._output_hash = sha256(), sha256()
         with explain_write_errors(self.written):
             self.file = self.part.open("a+b", buffering=0)
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # false if another process has completed and renamed the part in the meantime
-            same = os.path.samestat(os.fstat(self.file.fileno()), os.stat(self.part))
+            # not so if another process has completed and renamed the part in the meantime
+            is_ours = os.path.samestat(os.fstat(self.file.fileno()), os.stat(self.part))
         except (BlockingIOError, FileNotFoundError):
-            same = False
-        if not same:
+            is_ours = False
+        if not is_ours:
             self.file.close()
             raise DataError(
                 f"{self.part}: another process writes it; wait for it, or choose another -o FILE"
@@ -127,31 +131,32 @@ class PartialOutput:
         Raises:
             DataError: The part belongs to another input or other settings, or was changed.
         """
-        wanted = json.loads(json.dumps(dict(settings()), default=str))  # as JSON reads them
+        # as JSON reads them, to compare them with those of the state file
+        current_settings = json.loads(json.dumps(dict(settings()), default=str))
         state = self._read_state() if self.resume else None
         if state:
-            self._resume(state, wanted, lines)
+            self._resume(state, current_settings, lines)
         else:
             self.state_file.unlink(missing_ok=True)
             state = {"lines": 0, "bytes": 0, "input": "", "output": ""}
         self.totals = state.setdefault("totals", {})
         self.file.truncate(state["bytes"])
-        self._state = {FORMAT_KEY: FORMAT, **state, "settings": wanted}
+        self._state = {FORMAT_KEY: FORMAT, **state, "settings": current_settings}
         return int(state["lines"])
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
         """Append `output`, what was made of the input's `lines`, and replace the state file."""
         for line in lines:
-            self._input.update(line.encode("utf-8") + b"\n")
-        self._output.update(output)
+            self._input_hash.update(line.encode("utf-8") + b"\n")
+        self._output_hash.update(output)
         unwritten = memoryview(output)
         while unwritten:  # an unbuffered file may write only a part
             unwritten = unwritten[self.file.write(unwritten) :]
-        os.fsync(self.file.fileno())
+        os.fsync(self.file.fileno())  # before the state file, which says that they are written
         self._state["lines"] += len(lines)
         self._state["bytes"] += len(output)
-        self._state["input"] = self._input.hexdigest()
-        self._state["output"] = self._output.hexdigest()
+        self._state["input"] = self._input_hash.hexdigest()
+        self._state["output"] = self._output_hash.hexdigest()
         write_json(self.state_file, self._state)
 
     def save_after_error(self, can_resume: bool) -> None:
@@ -163,11 +168,10 @@ class PartialOutput:
         # A signal may have come right after the state of a window was written.
         state = self._read_state() if self._state and self.part.exists() else None
         if state is None:
-            # Before `begin`, a part of an earlier run is not deleted. After it, a part without a
-            # state is not deleted if an older output exists: it tells `is_complete` to resume.
-            is_empty = os.fstat(self.file.fileno()).st_size == 0
-            may_exist = self.is_remote or self.path.exists()
-            is_useless = not may_exist if self._state else is_empty
+            if self._state:  # begun: beside an older output, the part tells `is_complete` to resume
+                is_useless = not (self.is_remote or self.path.exists())
+            else:  # not begun: the part may hold the output of an earlier run
+                is_useless = os.fstat(self.file.fileno()).st_size == 0
             if is_useless:
                 self.part.unlink(missing_ok=True)
             return
@@ -188,7 +192,11 @@ class PartialOutput:
         self.state_file.unlink(missing_ok=True)
 
     def _read_state(self) -> dict[str, Any] | None:
-        """Return the contents of the state file, or None if there is none."""
+        """Return the contents of the state file, or None if there is none.
+
+        Raises:
+            DataError: The file is damaged, or of a newer format.
+        """
         try:
             state = read_json(self.state_file)
             check_format(state, FORMAT, self.state_file, START_AGAIN)
@@ -201,11 +209,15 @@ class PartialOutput:
         return state
 
     def _resume(
-        self, state: Mapping[str, Any], wanted: Mapping[str, object], lines: Iterator[str]
+        self, state: Mapping[str, Any], settings: Mapping[str, object], lines: Iterator[str]
     ) -> None:
-        """Check that the part has these settings and the first of these lines, and skip them."""
-        for name in {**wanted, **state["settings"]}:
-            before, now = state["settings"].get(name), wanted.get(name)
+        """Read past the translated `lines`; check that they, `settings` and the part fit `state`.
+
+        Raises:
+            DataError: One of them differs from what the state file says.
+        """
+        for name in {**settings, **state["settings"]}:
+            before, now = state["settings"].get(name), settings.get(name)
             if before != now:
                 raise DataError(
                     f"{self.part}: begun with {name} {before}, and now it is {now}; give what it "
@@ -214,12 +226,12 @@ class PartialOutput:
         self.file.seek(0)
         # blocks of 1 MiB, up to the end of the last complete window
         while block := self.file.read(min(1 << 20, state["bytes"] - self.file.tell())):
-            self._output.update(block)
-        if self._output.hexdigest() != state["output"]:
+            self._output_hash.update(block)
+        if self._output_hash.hexdigest() != state["output"]:
             raise DataError(f"{self.part}: changed since it was written; {START_AGAIN}")
         for line in itertools.islice(lines, state["lines"]):
-            self._input.update(line.encode("utf-8") + b"\n")
-        if self._input.hexdigest() != state["input"]:
+            self._input_hash.update(line.encode("utf-8") + b"\n")
+        if self._input_hash.hexdigest() != state["input"]:
             raise DataError(
                 f"{self.part}: holds the output for {state['lines']} lines, with which this input "
                 f"does not begin; give the input that it was begun with, or {START_AGAIN}"
@@ -245,7 +257,7 @@ def open_window_output(
             another input or other settings.
         ConfigError: `path` is a URL whose service is not known, or its package is missing.
     """
-    part_path = _part_of(path)
+    part_path = _part_path(path)
     if path is None or part_path is None:
         with open_output(path) as stream:
             yield StreamOutput(stream)

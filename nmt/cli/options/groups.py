@@ -6,7 +6,7 @@ import functools
 import inspect
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_origin
@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 from nmt.data.text.remote_files import with_urls
 
 JsonObjectOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-_OPTION = typer.Option()
+_PLAIN_OPTION = typer.Option()
 
 
 class CommandWithGroups(TyperCommand):
@@ -30,8 +30,8 @@ class CommandWithGroups(TyperCommand):
         """Return the options and arguments, each with its help (typer calls this)."""
         parameters: list[Any] = super().get_params(ctx)
         for group in getattr(self.callback, "option_groups", ()):
-            helps = _helps(group)
-            for parameter in parameters:
+            helps = _help_texts(group)
+            for parameter in parameters:  # a help that typer knows already stays
                 parameter.help = parameter.help or helps.get(parameter.name)
         return parameters
 
@@ -44,33 +44,24 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     A field that is an argument or has a range is `Annotated` for typer. Register the command with
     `cls=CommandWithGroups`, which adds the help.
     """
-    parameters: list[inspect.Parameter] = []
+    options: list[inspect.Parameter] = []  # as typer sees them: no dataclass, but its fields
     groups: dict[str, Any] = {}  # dataclasses by the name of their parameter
     for parameter in inspect.signature(command).parameters.values():
-        group = parameter.annotation
-        if not is_dataclass(group):
-            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
-            continue
-        groups[parameter.name] = group
-        for field in fields(group):
-            # of the instance that is the parameter's default, else of the field
-            default = getattr(parameter.default, field.name, field.default)
-            default = parameter.empty if default is MISSING else default
-            option = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default)
-            annotation: Any = field.type
-            if get_origin(annotation) is not Annotated:
-                annotation = Annotated[annotation, _OPTION]
-            parameters.append(option.replace(annotation=annotation))
+        if is_dataclass(parameter.annotation):
+            groups[parameter.name] = parameter.annotation
+            options += _options_of(parameter)
+        else:
+            options.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
-    def run(**values: object) -> None:  # puts the values of the options into the dataclasses
+    def run(**values: object) -> None:
         for name, group in groups.items():
             own = {field.name: _with_urls(values.pop(field.name)) for field in fields(group)}
             values[name] = group(**own)
         command(**values)
 
-    vars(run)["__signature__"] = inspect.Signature(parameters)  # typer reads the options from it
-    vars(run)["option_groups"] = tuple(groups.values())
+    vars(run)["__signature__"] = inspect.Signature(options)  # typer reads the options from it
+    vars(run)["option_groups"] = tuple(groups.values())  # for CommandWithGroups
     return run
 
 
@@ -81,13 +72,30 @@ def _with_urls(value: object) -> object:
     return with_urls(value) if isinstance(value, Path) else value
 
 
-def _helps(group: type) -> dict[str, str]:
-    """Return the string below each field of a dataclass and of the classes that it extends."""
+def _options_of(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    """Yield a parameter for each field of the dataclass that is the annotation of `parameter`."""
+    for field in fields(parameter.annotation):
+        # the parameter's default is an instance of the dataclass, or absent
+        default = getattr(parameter.default, field.name, field.default)
+        default = parameter.empty if default is MISSING else default
+        annotation: Any = field.type
+        if get_origin(annotation) is not Annotated:
+            annotation = Annotated[annotation, _PLAIN_OPTION]
+        yield inspect.Parameter(
+            field.name, parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        )
+
+
+def _help_texts(group: type) -> dict[str, str]:
+    """Return {field: string below it} of a dataclass and of the classes that it extends.
+
+    Python does not keep these strings, so they are read from the source.
+    """
     helps: dict[str, str] = {}
     for cls in reversed(group.__mro__[:-1]):  # from base class to derived, without `object`
         body = _class_bodies(cls.__module__).get(cls.__name__, [])
         for statement, next_statement in itertools.pairwise(body):
-            match statement, next_statement:
+            match statement, next_statement:  # `name: type = default`, then a string
                 case (
                     ast.AnnAssign(target=ast.Name(id=name)),
                     ast.Expr(value=ast.Constant(value=str(text))),
@@ -98,7 +106,7 @@ def _helps(group: type) -> dict[str, str]:
 
 @functools.cache
 def _class_bodies(module: str) -> dict[str, list[ast.stmt]]:
-    """Return the statements of each class of a module; none where its source is not installed."""
+    """Return {class: statements} of a module; empty if its source is not installed."""
     with contextlib.suppress(OSError):
         tree = ast.parse(inspect.getsource(sys.modules[module]))
         return {node.name: node.body for node in tree.body if isinstance(node, ast.ClassDef)}

@@ -1,7 +1,7 @@
 """The options of commands that read a recipe or use a model: which weights, where, which search."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,6 +11,7 @@ from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.config import Config, Sampling
+    from nmt.data.tokens.tokenizer import Tokenizer
     from nmt.translation.translator import Translator
 
 SettingsOption = Annotated[
@@ -36,14 +37,18 @@ class RecipeOptions:
     config: str
     """A YAML file, or the name of a bundled recipe."""
     settings: SettingsOption = None
+    backward: Annotated[bool, typer.Option("--backward")] = False
+    """Exchange source and target of the recipe: its model translates back, as `nmt synthesize`
+    needs it."""
 
-    def load(self, *more: str) -> "Config":
-        """Read the recipe, with what it inherits from `training.initialize_from`.
+    def load(self) -> "Config":
+        """Read the recipe, with the settings it takes from the model `training.initialize_from`.
 
         Raises:
-            NmtError: as in `read`; or the model to begin with is missing.
+            ConfigError: There is no such recipe, or it holds a mistake.
+            NmtError: The model of `training.initialize_from` is missing or cannot be used.
         """
-        config = self.read(*more)
+        config = self.read()
         if not config.training.initialize_from:
             return config
         from nmt.training.inheritance import inherit
@@ -51,21 +56,24 @@ class RecipeOptions:
         return inherit(config)
 
     def read(self, *more: str) -> "Config":
-        """Read the recipe alone; `more` are KEY=VALUE settings that replace those of --set.
+        """Read the recipe alone, without the settings of `training.initialize_from`.
+
+        `more` are KEY=VALUE settings that replace those of --set.
 
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.
         """
-        from nmt.config_file import load_config
+        from nmt.config_file import exchange_sides, load_config
 
-        return load_config(self.config, [*(self.settings or []), *more])
+        config = load_config(self.config, [*(self.settings or []), *more])
+        return exchange_sides(config) if self.backward else config
 
     @property
-    def path(self) -> Path:
-        """The YAML file of the recipe."""
+    def name(self) -> str:
+        """The name of the recipe's file without its ending; with `-backward` for --backward."""
         from nmt.config_file import find_config
 
-        return find_config(self.config)
+        return find_config(self.config).stem + ("-backward" if self.backward else "")
 
 
 @dataclass(frozen=True)
@@ -136,11 +144,11 @@ class AllSearchOptions(SearchOptions):
     """Stop as soon as as many hypotheses have ended as the beam is wide, which is faster."""
 
     def __post_init__(self) -> None:
-        given = self.length_normalization
-        if self.length_penalty is not None and given not in (None, "gnmt"):
+        normalization = self.length_normalization
+        if self.length_penalty is not None and normalization not in (None, "gnmt"):
             raise ConfigError(
-                f"--length-penalty is the alpha of gnmt, and --length-normalization {given} has "
-                "none; leave one of them out"
+                f"--length-penalty is the alpha of gnmt, and --length-normalization {normalization}"
+                " has none; leave one of them out"
             )
 
 
@@ -160,7 +168,8 @@ class SamplingOptions:
     """Seed of --sample."""
 
     def __post_init__(self) -> None:
-        if not self.sample and astuple(self) != (False, 1.0, None, None, 1):  # the defaults
+        defaults = tuple(field.default for field in fields(self))
+        if not self.sample and astuple(self) != defaults:
             raise ConfigError(
                 "--temperature, --top-k, --top-p and --seed say how --sample draws; "
                 "add --sample, or leave them out"
@@ -177,11 +186,11 @@ class SamplingOptions:
         )
 
 
-def target_tag(language: str | None, translator: "Translator") -> str:
-    """Return the tag that asks a model for a target language, such as `>>fr<<`; None: no tag.
+def target_tag(language: str | None, tokenizer: "Tokenizer") -> str:
+    """Return the tag that asks a model for a target language, such as `>>fr<<`; "" for None.
 
     Raises:
-        ConfigError: the model has learnt no such tag.
+        ConfigError: The model has learnt no such tag.
     """
     if language is None:
         return ""
@@ -189,7 +198,7 @@ def target_tag(language: str | None, translator: "Translator") -> str:
     from nmt.data.tokens.vocabulary import check_tags
 
     tag = spell_tag(language)
-    check_tags(translator.run.tokenizer, [tag], f"--to {language}")
+    check_tags(tokenizer, [tag], f"--to {language}")
     return tag
 
 

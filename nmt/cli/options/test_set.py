@@ -16,6 +16,7 @@ from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig
+    from nmt.data.tokens.tokenizer import Tokenizer
     from nmt.evaluation.test_sets import EvaluationSet
     from nmt.translation.translator import Translator
 
@@ -28,8 +29,8 @@ class TextOptions:
     """The text to score translations on, as the command line describes it."""
 
     test_set: Annotated[str | None, typer.Option(metavar="NAME")] = None
-    """validation or test of the run's own data (test if left out), newstest2014, or another test
-    set of sacreBLEU, such as wmt19."""
+    """validation or test of the run's own data (test if left out), or the name of one of its texts;
+    newstest2014, or another test set of sacreBLEU, such as wmt19."""
     source: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     """Text to translate, with its translation in --reference."""
     reference: Annotated[Path | None, typer.Option(metavar="FILE")] = None
@@ -90,8 +91,9 @@ def parse_languages(pair: str | None) -> tuple[str, str] | None:
 def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSet":
     """Load the test set that the options name, by default the test set of the run.
 
-    `data` is the data configuration of the run, or None without a run. A run's user is warned of
-    references in pieces of words, or tokenised unlike the run's text (not with --no-text-checks).
+    `data` is the data configuration of the run, or None without a run. With a run, it warns of
+    references that look cut into subwords, or tokenised unlike the run's text, unless
+    --no-text-checks is given.
 
     Raises:
         ConfigError: There is no test set of that name, or not for these languages or this run.
@@ -118,44 +120,19 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
     return test_set
 
 
-def into_language(
-    test_set: "EvaluationSet", language: str | None, translator: "Translator"
-) -> "EvaluationSet":
-    """Return the sentences of a test set that `--to` asks for, with the tag; None: all as they are.
-
-    Raises:
-        ConfigError: the model has no tag of this language.
-    """
-    from nmt.translation.line import tagged
-
-    tag = target_tag(language, translator)
-    sources = test_set.sources
-    if not language or sources is None:
-        return test_set
-    texts = [translator.run.tokenizer.source.divide_tags(source)[1] for source in sources]
-    tags = [source[: len(source) - len(text)] for source, text in zip(sources, texts, strict=True)]
-    wanted = [i for i, each in enumerate(tags) if tag in each or not any(tags)]
-    return replace(
-        test_set,
-        sources=[sources[i] if tags[i] else tagged(sources[i], tag) for i in wanted],
-        references=[test_set.references[i] for i in wanted],
-        languages=test_set.languages and (test_set.languages[0], language),
-    )
-
-
-def text_files(data: "DataConfig") -> list[Path]:
-    """Return the text files that a configuration names; commands must not write over them."""
-    texts = [*(data.train or ()), data.validation, data.test]
-    paths = chain.from_iterable(text.paths for text in texts if text)
-    return [Path(path) for path in paths]
-
-
 def _find_by_name(
     name: str, languages: tuple[str, str] | None, tokenized: bool, data: "DataConfig | None"
 ) -> "EvaluationSet":
-    from nmt.evaluation.test_sets import OWN_SETS, find_split, official_set, set_of_pairs
+    """Return the set `name` of the run with the configuration `data`, or of sacreBLEU."""
+    from nmt.evaluation.test_sets import (
+        OWN_SETS,
+        find_split,
+        official_set,
+        own_sets,
+        set_of_pairs,
+    )
 
-    if name in OWN_SETS:
+    if name in (own_sets(data) if data else OWN_SETS):
         if data is None:
             raise ConfigError(
                 f"--test-set {name} is a run's own and there is no --model; give --reference FILE"
@@ -170,6 +147,48 @@ def _find_by_name(
     if languages is None:
         raise ConfigError(f"--test-set {name} is in many languages; add --languages, such as en-de")
     return replace(official_set(name, languages), tokenized=tokenized)
+
+
+def into_language(
+    test_set: "EvaluationSet", language: str | None, tokenizer: "Tokenizer"
+) -> "EvaluationSet":
+    """Return the sentences of a test set to translate into `language`, each source with its tag.
+
+    If sources of the set have tags, these are the sentences with this tag; otherwise all. The set
+    stays as it is if `language` (--to) is None, or if it has no sources.
+
+    Raises:
+        ConfigError: The model has no tag of this language.
+    """
+    from nmt.translation.line import tagged
+
+    tag = target_tag(language, tokenizer)
+    sources = test_set.sources
+    if not language or sources is None:
+        return test_set
+    tags = []  # the tags at the start of each source, such as ">>fr<< "; "": none
+    for source in sources:
+        _, text = tokenizer.source.divide_tags(source)
+        tags.append(source.removesuffix(text))
+    if any(tags):
+        numbers = [number for number, own_tags in enumerate(tags) if tag in own_tags]
+        chosen_sources = [sources[number] for number in numbers]
+    else:
+        numbers = list(range(len(sources)))
+        chosen_sources = [tagged(source, tag) for source in sources]
+    return replace(
+        test_set,
+        sources=chosen_sources,
+        references=[test_set.references[number] for number in numbers],
+        languages=test_set.languages and (test_set.languages[0], language),
+    )
+
+
+def text_files(data: "DataConfig") -> list[Path]:
+    """Return the text files that a configuration names; commands must not write over them."""
+    texts = [*data.train, *data.validation, *data.test]
+    paths = chain.from_iterable(text.paths for text in texts)
+    return [Path(path) for path in paths]
 
 
 def read_translations(file: Path, test_set: "EvaluationSet", text: TextOptions) -> list[str]:
@@ -198,7 +217,7 @@ def read_translations(file: Path, test_set: "EvaluationSet", text: TextOptions) 
 def translate_with_progress(
     translator: "Translator", test_set: "EvaluationSet", label: str | None = None
 ) -> list[str]:
-    """Return the translations of a test set; a terminal shows a progress bar, named `label`."""
+    """Return the translations of a test set; on a terminal, show a progress bar named `label`."""
     from tqdm import tqdm
 
     from nmt.evaluation.test_sets import translate_test_set
@@ -211,7 +230,10 @@ def translate_with_progress(
 def provenance(
     translator: "Translator", models: Sequence[str], compute: ComputeOptions
 ) -> dict[str, object]:
-    """Return models, folders of weights (relative to their runs), adapter and precision, by key."""
+    """Return what translated, for --json: {"model", "weights", "adapter" if any, "precision"}.
+
+    The weights are the folder of each model, relative to its run directory.
+    """
     from nmt.run_directory import find_run, weights_folder
 
     weights = []

@@ -20,10 +20,11 @@ from nmt.data.corpora.splits import write_split
 
 TRAIN_PAIRS, HELD_OUT_PAIRS = 32_000, 500
 MIN_WORDS, MAX_WORDS = 3, 14
-# entries of `Verb.settings`: phrases that the verb needs, and properties of the verb, no phrases
+# Entries of `Verb.settings`: phrases that the verb needs, and properties of the verb: it may have a
+# receiver or an hour, it is no habit (once), or it is no decision (unwilled).
 COMPLEMENTS = ("goal", "nach", "stay", "game", "language")
 PROPERTIES = ("receiver", "clock", "once", "unwilled")
-DEFINITE_KINDS = ("room", "opening", "appliance")
+DEFINITE_KINDS = ("room", "opening", "appliance")  # nouns that have "the", and not "a"
 
 
 def adjective(rng: Random, noun: Noun) -> Adjective | None:
@@ -108,7 +109,10 @@ def act(rng: Random, verb: Verb, who: Phrase) -> Clause:
 
 
 def deny(rng: Random, clause: Clause, share: float = 0.2) -> Clause:
-    """Return the clause, negated with probability `share`; unchanged if that would be ambiguous."""
+    """Return the clause, negated with a probability of `share`.
+
+    It is unchanged if a negation would be ambiguous: with a setting, or an object like "some dogs".
+    """
     what = clause.object
     ambiguous = clause.setting[0] or (what and what.indefinite and not what.negative)
     return clause if ambiguous else replace(clause, negated=rng.random() < share)
@@ -200,6 +204,7 @@ def reason(rng: Random) -> Pair:
     else:
         clause = replace(clause, modal=rng.choice([words.CAN, words.WANT]))
     clause, contrast = deny(rng, clause, 0.5), rng.random() < 0.5
+    # "he came because he was well", "he did not come although he was well"
     why = circumstance(rng, pronoun_for(who), good=clause.negated == contrast, past=past)
     if why.verb.english in ("rain", "snow") and not past:
         why = replace(why, tense=grammar.PROGRESSIVE)
@@ -269,13 +274,14 @@ def generate(seed: int = 1) -> DemoCorpus:
     while len(translations) < TRAIN_PAIRS + 2 * HELD_OUT_PAIRS:
         english, german = random_pair(rng)
         if all(MIN_WORDS <= len(side.split()) <= MAX_WORDS for side in (english, german)):
-            known = translations.setdefault(english, german)
-            assert known == german, f"two translations of {english!r}: {known!r}, {german!r}"
-    targets = Counter(translations.values())
-    unique = [pair for pair in translations.items() if targets[pair[1]] == 1]  # unique German
+            first = translations.setdefault(english, german)
+            assert first == german, f"two translations of {english!r}: {first!r}, {german!r}"
+    german_counts = Counter(translations.values())
+    # a German sentence of two pairs could be in the training and in the test text
+    unique = [pair for pair in translations.items() if german_counts[pair[1]] == 1]
     held_out = rng.sample(unique, 2 * HELD_OUT_PAIRS)
-    withheld = set(held_out)
-    train = [pair for pair in translations.items() if pair not in withheld]
+    held_out_set = set(held_out)
+    train = [pair for pair in translations.items() if pair not in held_out_set]
     return DemoCorpus(train, held_out[:HELD_OUT_PAIRS], held_out[HELD_OUT_PAIRS:])
 
 

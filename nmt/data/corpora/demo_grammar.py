@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from nmt.data.corpora import demo_lexicon as words
 from nmt.data.corpora.demo_lexicon import Adjective, Determiner, Noun, Pair, Phrase, Verb
 
-NOTHING = ("", "")
+NOTHING = ("", "")  # an absent phrase
 FIRST, SECOND, THIRD, FIRST_PLURAL, THIRD_PLURAL = range(5)  # `Phrase.person`
 PRESENT, PROGRESSIVE, PAST, FUTURE = "present", "progressive", "past", "future"
 
@@ -21,19 +21,22 @@ def join(*parts: str) -> str:
 
 
 def _determiner_and_ending(determiner: Determiner, case: int, gender: str) -> Pair:
-    """Return an inflected German determiner, and the ending of an adjective after it."""
+    """Return an inflected German determiner, and the ending of an adjective after it.
+
+    `case` is 0, 1 or 2: nominative, accusative, dative; `gender` is m, f, n or p (plural).
+    """
     column = "mfnp".index(gender)
     strong = _STRONG[case][column]
     if determiner is words.THE:
         article = _DEFINITE[case][column]
     elif determiner.declension == "ein" and (case, gender) in ((0, "m"), (0, "n"), (1, "n")):
-        return determiner.german, strong
+        return determiner.german, strong  # the bare "ein", so the adjective shows the gender
     else:
         article = determiner.german and determiner.german + strong
     if determiner.declension == "strong":
         return article, strong
-    short = (case == 0 and gender != "p") or (case == 1 and gender in "fn")
-    return article, "e" if short else "en"
+    ends_in_e = (case == 0 and gender != "p") or (case == 1 and gender in "fn")
+    return article, "e" if ends_in_e else "en"
 
 
 def noun_phrase(
@@ -52,24 +55,29 @@ def noun_phrase(
 
     def german(determiner: Determiner, case: int) -> str:
         inflected, ending = _determiner_and_ending(determiner, case, gender)
-        form = noun.german_plural if plural else noun.oblique if case else noun.german
-        form += "n" if plural and case == 2 and form[-1] not in "ns" else ""
+        singular = noun.oblique if case else noun.german
+        form = noun.german_plural if plural else singular
+        form += "n" if plural and case == 2 and form[-1] not in "ns" else ""  # dative plural
         return join(inflected, count[1], adjective.german + ending if adjective else "", form)
 
-    deniable = determiner is words.A or (determiner is words.BARE and not count[0])
+    takes_kein = determiner is words.A or (determiner is words.BARE and not count[0])
     return Phrase(
         *(join(article, english), join(article, english)),  # as subject and as object
         *(german(determiner, 0), german(determiner, 1), german(determiner, 2)),
         person=THIRD_PLURAL if plural else THIRD,
         gender=gender,
-        negative=german(words.NO, 1) if deniable else "",
+        negative=german(words.NO, 1) if takes_kein else "",
         indefinite=determiner in (words.A, words.NO) or determiner.declension == "strong",
     )
 
 
 @dataclass(frozen=True)
 class Clause:
-    """The parts of a clause; a statement begins with `fronted`, and its verb needs `ending`."""
+    """The parts of a clause, from which `statement`, `question` and `subordinate` build text.
+
+    A statement begins with `fronted`. `dative` is the receiver. `ending` is a phrase that the verb
+    needs, such as a goal; `setting` is an optional phrase, such as a place.
+    """
 
     subject: Phrase
     verb: Verb
@@ -129,7 +137,7 @@ def english_clause(clause: Clause) -> str:
 
 
 def _english_verb(clause: Clause) -> Pair:
-    """Return the auxiliary and the rest without inflection: ("does", "buy"), ("will", "be")."""
+    """Return the finite auxiliary and the rest of the verb: ("does", "buy"), ("is", "buying")."""
     person, verb, past = clause.subject.person, clause.verb, clause.tense == PAST
     do = "did" if past else "does" if person == THIRD else "do"
     be = {FIRST: "am", THIRD: "is"}.get(person, "are")
@@ -159,7 +167,11 @@ def _english_predicate(clause: Clause, verb: str) -> str:
 
 
 def _german_verb(clause: Clause) -> tuple[str, str, str]:
-    """Return the first and last verb of a main clause, and the verbs at a subordinate one's end."""
+    """Return the parts of a German verb: ("ruft", "an", "anruft"), ("will", "gehen", "gehen will").
+
+    They are the finite verb of a main clause, the verb or prefix at its end, and the verbs at the
+    end of a subordinate clause.
+    """
     verb, person, past = clause.verb, clause.subject.person, clause.tense == PAST
     infinitive = verb.prefix + verb.infinitive
     modal = words.WILL if clause.tense == FUTURE else clause.modal
@@ -176,10 +188,14 @@ def _german_verb(clause: Clause) -> tuple[str, str, str]:
 
 
 def _middle_field(clause: Clause) -> Iterable[str]:
-    """Return the phrases between the finite verb and the end of a German main clause, in order."""
+    """Return the phrases between the finite verb and the end of a German main clause, in order.
+
+    Pronouns come first and indefinite objects late; a definite object comes before the time if the
+    clause has a negation or a frequency, or the object is a name.
+    """
     target, receiver = clause.object, clause.dative
     form = target.accusative if target else ""
-    if target is None and receiver and not receiver.is_pronoun:
+    if target is None and receiver and not receiver.is_pronoun:  # it stands where an object would
         target, form, receiver = receiver, receiver.dative, None
     pronoun = indefinite = definite = ""
     if target and target.is_pronoun:

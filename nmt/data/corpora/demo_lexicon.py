@@ -101,11 +101,14 @@ def _read_tables() -> dict[str, list[list[str]]]:
 
 
 def _entries(kind: type[Entry], table: str) -> tuple[Entry, ...]:
-    """Return the rows of a table as objects; a field of type tuple takes the words of its cell."""
+    """Return the rows of a table as objects of the dataclass `kind`, a cell for each field.
+
+    A field that is a tuple takes the words of its cell.
+    """
     types = get_type_hints(kind).values()
 
-    def value(cell: str, wanted: Any) -> Any:
-        return wanted(cell) if wanted in (str, int) else tuple(cell.split())
+    def value(cell: str, field_type: Any) -> Any:
+        return field_type(cell) if field_type in (str, int) else tuple(cell.split())
 
     return tuple(kind(*map(value, row, types)) for row in _TABLES[table])
 

@@ -1,6 +1,7 @@
 """Downloads of files: an interrupted one continues where it stopped, in `NAME.part`."""
 
 import http.client
+import json
 import time
 import urllib.error
 import urllib.request
@@ -13,9 +14,9 @@ from tqdm import tqdm
 from nmt.data.corpora.folders import disk_errors
 from nmt.errors import DataError
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 18  # bytes
 _ATTEMPTS = 5
-_PAUSE_S = 1.0
+_PAUSE_S = 1.0  # before the second attempt; twice as long before the third, and so on
 _TIMEOUT_S = 30
 
 
@@ -55,13 +56,41 @@ def fetch(url: str, path: Path) -> None:
     )
 
 
+def fetch_json(url: str, timeout_s: float) -> Any:
+    """Return the JSON that a server answers, in one attempt.
+
+    `timeout_s` limits each wait for the server (connecting, reading), not all of them together.
+
+    Raises:
+        DataError: there is no connection or no answer, or it is not JSON.
+    """
+    request = urllib.request.Request(url, headers={"User-Agent": "nmt"})
+    host = request.host
+    try:
+        opener = urllib.request.build_opener(_SecureRedirects)
+        with closing(opener.open(request, timeout=timeout_s)) as response:
+            return json.load(response)
+    except urllib.error.HTTPError as error:
+        raise DataError(f"{host}: HTTP {error.code} {error.reason}") from error
+    except (OSError, http.client.HTTPException) as error:
+        cause = getattr(error, "reason", error)
+        reason = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+        raise DataError(f"{host}: {reason}") from error
+    except ValueError as error:
+        raise DataError(f"{host}: an answer that is not JSON") from error
+
+
 def _size(part: Path) -> int:
+    """Return the bytes of a partial download; 0 if there is none."""
     return part.stat().st_size if part.exists() else 0
 
 
 def _receive(url: str, part: Path) -> bool:
-    """Append the missing bytes to the file `part`, and return whether it is then complete."""
-    have = _size(part)
+    """Append the missing bytes to the file `part`, and return whether it is then complete.
+
+    If the server sends the whole file instead, `part` is written from its start.
+    """
+    have = _size(part)  # bytes
     headers = {"User-Agent": "nmt", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
@@ -71,7 +100,7 @@ def _receive(url: str, part: Path) -> bool:
         if response.status != http.client.PARTIAL_CONTENT:
             have = 0
         elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-            part.unlink()
+            part.unlink()  # the server sent another part of the file: start again
             return False
         length = response.headers.get("Content-Length")
         expected = have + int(length) if length else None

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from tqdm import tqdm
 
+from nmt.data.corpora.download import fetch_json
 from nmt.data.corpora.folders import Log
+from nmt.data.corpora.listing import Listing, Pair
 from nmt.data.corpora.origin import Origin
 from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, write_split
 from nmt.data.text.parallel_text import TRANSLATION
@@ -24,6 +27,7 @@ ENDPOINT: str | None = None
 """the URL of the Hub; None: the default of its library"""
 
 _ROWS = 1000  # read at once
+_LISTED = 100  # data sets, those with the most downloads
 _LINE_ENDS = re.compile(r"[\r\n]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -80,9 +84,9 @@ def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: Hub
     try:
         rows = _load(data, origin)
         for split in SPLITS:
-            name = next((name for name in _UPSTREAM[split] if name in rows), None)
-            if name is not None:
-                pairs = _pairs(rows[name], split, languages, data, origin.log)
+            names = [name for name in _UPSTREAM[split] if name in rows]
+            if names:
+                pairs = _pairs(rows[names[0]], split, languages, data, origin.log)
                 write_split(folder, split, languages, pairs)
             elif split in data.splits:
                 raise DataError(
@@ -91,9 +95,60 @@ def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: Hub
                 )
     except NmtError:
         raise
-    except Exception as error:  # the library and what it builds upon raise dozens of kinds
+    except Exception as error:  # the library and those that it uses raise dozens of kinds
         raise _explain(data, error) from error
     complete_splits(folder, languages, origin.log)
+
+
+def find_hub_data(pair: Pair, timeout_s: float) -> Iterator[Listing]:
+    """Yield the translation data sets that name both languages and need no permission.
+
+    If a configuration is named by the two languages, such as "de-en", the listing names it too.
+
+    Raises:
+        DataError: the Hub does not answer.
+        KeyError, TypeError, ValueError, AttributeError: the Hub answers something unexpected.
+    """
+    from huggingface_hub import constants
+
+    tags = ["task_categories:translation", "library:datasets"]
+    tags += [f"language:{language.base}" for language in pair]
+    query = [*(("filter", tag) for tag in tags), ("gated", "false"), ("sort", "downloads")]
+    query += [("limit", str(_LISTED)), ("expand", "tags"), ("expand", "cardData")]
+    address = f"{ENDPOINT or constants.ENDPOINT}/api/datasets?{urlencode(query)}"
+    for entry in fetch_json(address, timeout_s):
+        # tags such as "license:mit"; of several with one key, the first counts
+        facts = dict(tag.split(":", 1) for tag in reversed(entry["tags"]) if ":" in tag)
+        name, sizes = _configuration(entry.get("cardData") or {}, pair)
+        splits = {  # the number of pairs of each of our splits
+            split: sizes[upstream_name]
+            for split, upstream_names in _UPSTREAM.items()
+            for upstream_name in upstream_names
+            if upstream_name in sizes
+        }
+        yield Listing(
+            f"hf:{entry['id']}:{name}" if name else f"hf:{entry['id']}",
+            "Hub",
+            splits.get("train", splits.get("test")),
+            facts.get("size_categories", ""),
+            facts.get("license", ""),
+            ", ".join(splits).replace("train", "training"),
+        )
+
+
+def _configuration(card: Mapping[str, Any], pair: Pair) -> tuple[str, dict[str, int]]:
+    """Return the name of the configuration for two languages, and its pairs in each split.
+
+    `card` is the metadata of a data set. Without such a configuration both results are empty.
+    """
+    infos = card.get("dataset_info") or []
+    codes = {language.base for language in pair}
+    for info in [infos] if isinstance(infos, dict) else infos:
+        name = info.get("config_name") or ""
+        if codes <= {*re.split(r"[^a-z]+", name.lower())}:
+            splits = info.get("splits") or []
+            return name, {split["name"]: split["num_examples"] for split in splits}
+    return "", {}
 
 
 def _load(data: HubData, origin: Origin) -> Any:
@@ -115,20 +170,23 @@ def _load(data: HubData, origin: Origin) -> Any:
 
 
 def _find_commit(data: HubData, origin: Origin) -> str:
-    """Return the given commit, else that of the first download, else the newest; record it."""
+    """Return the commit to load: that in `data`, else that of the first download, else the newest.
+
+    The newest is recorded as that of the first download.
+    """
     if data.revision and _COMMIT.fullmatch(data.revision):
         return data.revision
     address = f"{data.repository}@{data.revision or ''}"
-    known = origin.recall(address).get("revision")
-    if known is not None:
-        return str(known)
+    recorded = origin.recall(address).get("revision")
+    if recorded is not None:
+        return str(recorded)
     from huggingface_hub import HfApi
 
-    found = HfApi(endpoint=ENDPOINT).dataset_info(data.repository, revision=data.revision).sha
-    if found is None:
+    newest = HfApi(endpoint=ENDPOINT).dataset_info(data.repository, revision=data.revision).sha
+    if newest is None:
         raise DataError(f"{data}: the Hub names no revision of it; name one after an @")
-    origin.remember(address, {"revision": found})
-    return found
+    origin.remember(address, {"revision": newest})
+    return newest
 
 
 def _parquet_files(root: Path, data: HubData) -> dict[str, list[str]]:
@@ -138,9 +196,10 @@ def _parquet_files(root: Path, data: HubData) -> dict[str, list[str]]:
     files: dict[str, list[str]] = {}
     for split, names in _UPSTREAM.items():
         patterns = [f"{name}{rest}" for name in names for rest in ("-*.parquet", "/*.parquet")]
-        found = next((sorted(folder.glob(p)) for p in patterns if any(folder.glob(p))), [])
-        if found:
-            files[split] = list(map(str, found))
+        matches = [sorted(folder.glob(pattern)) for pattern in patterns]
+        paths = next(filter(None, matches), [])  # those of the first pattern that has any
+        if paths:
+            files[split] = list(map(str, paths))
         elif split in data.splits:
             raise DataError(f"{folder}: no file called {split}-*.parquet is here")
     return files
@@ -149,51 +208,66 @@ def _parquet_files(root: Path, data: HubData) -> dict[str, list[str]]:
 def _pairs(
     rows: Any, split: str, languages: Languages, data: HubData, log: Log
 ) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of a split; line ends inside a sentence become spaces."""
+    """Yield the pairs of a split; line ends inside a sentence become spaces.
+
+    `rows` is a `datasets.Dataset` or `IterableDataset`. At the end, `log` receives the counts.
+    """
     pair_count = changed = 0
     fields: list[Field] = []
     for batch in tqdm(rows.iter(_ROWS), desc=split, unit_scale=_ROWS, disable=None):
         if not fields:
             fields = _fields(batch, languages, data)
             names = [name for name, _ in fields]
+            # the names of the columns do not say which language they have
             if split == "train" and {*names}.isdisjoint({TRANSLATION, *languages}):
                 columns = " and ".join(f"'{name}'" for name in names)
                 log(f"columns {columns} are taken for {languages[0]} and {languages[1]}")
-        for pair in zip(*(_sentences(batch, field, data) for field in fields), strict=True):
-            source, target = (_LINE_ENDS.sub(" ", sentence) for sentence in pair)
-            changed += (source != pair[0]) + (target != pair[1])
+        sources, targets = (_sentences(batch, field, data) for field in fields)
+        for raw_source, raw_target in zip(sources, targets, strict=True):
+            source, target = _LINE_ENDS.sub(" ", raw_source), _LINE_ENDS.sub(" ", raw_target)
+            changed += (source != raw_source) + (target != raw_target)
             pair_count += 1
             yield source, target
     log(f"{split}: {pair_count:,} pairs; line ends inside {changed:,} sentences became spaces")
 
 
 def _fields(batch: Batch, languages: Languages, data: HubData) -> list[Field]:
-    """Return the field of the source and that of the target, judged by the first row."""
+    """Return the field of the source and that of the target, judged by the first row.
+
+    Raises:
+        DataError: neither records nor columns have both languages.
+    """
     first = batch.get(TRANSLATION, [None])[0]
     if isinstance(first, Mapping):
         if all(language in first for language in languages):
             return [(TRANSLATION, language) for language in languages]
-        found = [f"{TRANSLATION}.{key}" for key in first]
+        text_names = [f"{TRANSLATION}.{key}" for key in first]
     else:
-        found = [name for name, column in batch.items() if isinstance(column[0], str)]
-        if all(language in found for language in languages):
+        text_names = [name for name, column in batch.items() if isinstance(column[0], str)]
+        if all(language in text_names for language in languages):
             return [(language, None) for language in languages]
-        if len(found) == 2:
+        if len(text_names) == 2:
             # two columns of text: the configuration, such as "de-en", may say their order
             words = re.findall(r"[A-Za-z]+", data.configuration or "")
-            order = [word for word in words if word in languages]
-            columns = dict(zip(order if len(order) == 2 else languages, found, strict=True))
+            named = [word for word in words if word in languages]
+            order = named if len(named) == 2 else languages
+            columns = dict(zip(order, text_names, strict=True))
             return [(columns[language], None) for language in languages]
     source, target = languages
     raise DataError(
-        f"{data}: no text of {source} and {target}, found {', '.join(found) or 'no text at all'}; "
+        f"{data}: no text of {source} and {target}, "
+        f"found {', '.join(text_names) or 'no text at all'}; "
         f"expected {TRANSLATION}.{source} and {TRANSLATION}.{target}, columns called {source} and "
         f"{target}, or two columns of text; choose other languages or another configuration"
     )
 
 
 def _sentences(batch: Batch, field: Field, data: HubData) -> list[str]:
-    """Return the texts of a field in the rows of a batch; null is an empty text."""
+    """Return the texts of a field in the rows of a batch; null becomes an empty text.
+
+    Raises:
+        DataError: a value is not a text.
+    """
     column, key = field
     texts = [value if key is None else value[key] for value in batch[column]]
     for text in texts:

@@ -20,10 +20,10 @@ from nmt.errors import DataError
 HUB = "https://huggingface.co"
 
 _DATA = "datasets/IWSLT/iwslt2017/resolve/c18a4f81a47ae6fa079fe9d32db288ddde38451d/data"
-_TOGETHER = "2017-01-trnmted/texts/DeEnItNlRo/DeEnItNlRo/DeEnItNlRo-DeEnItNlRo.zip"
-_BILINGUAL = {"de", "fr", "ar", "ja", "ko", "zh"}
+_MULTILINGUAL = "2017-01-trnmted/texts/DeEnItNlRo/DeEnItNlRo/DeEnItNlRo-DeEnItNlRo.zip"
+_BILINGUAL = {"de", "fr", "ar", "ja", "ko", "zh"}  # each has an archive of its own with English
 
-_SEGMENT = re.compile(r'<seg id="([^"]*)">(.*)</seg>')
+_SEGMENT = re.compile(r'<seg id="(?P<number>[^"]*)">(?P<text>.*)</seg>')
 
 
 def write(folder: Path, languages: Languages, origin: Origin) -> None:
@@ -34,11 +34,14 @@ def write(folder: Path, languages: Languages, origin: Origin) -> None:
     """
     first, second = sorted(languages)
     pair = f"{first}-{second}"
-    alone = not _BILINGUAL.isdisjoint(languages)
-    archive = f"2017-01-trnted/texts/{first}/{second}/{pair}.zip" if alone else _TOGETHER
+    is_bilingual = not _BILINGUAL.isdisjoint(languages)
+    archive = f"2017-01-trnted/texts/{first}/{second}/{pair}.zip" if is_bilingual else _MULTILINGUAL
 
     def sides(name: str) -> tuple[Path, Path]:
-        """Write two files of the archive, one for each language, and return their paths."""
+        """Write two files of the archive, one for each language, and return their paths.
+
+        `name` is their name, in which {} stands for the pair and the language: "de-en.de".
+        """
         members = [name.format(f"{pair}.{language}") for language in (first, second)]
         for member in members:
             url = f"{HUB}/{_DATA}/{archive}"
@@ -46,7 +49,7 @@ def write(folder: Path, languages: Languages, origin: Origin) -> None:
         return folder / members[0], folder / members[1]
 
     # only the pairs that have their own archive have test sets after 2010
-    years = range(2010, 2016) if alone else (2010,)
+    years = range(2010, 2016) if is_bilingual else (2010,)
     tests = [_segments(*sides(f"IWSLT17.TED.tst{year}.{{}}.xml")) for year in years]
     for split, sentences in (
         ("train", _lines(*sides("train.tags.{}"))),
@@ -72,10 +75,11 @@ def _segments(source: Path, target: Path) -> Iterator[SentencePair]:
         [segment for line in read_lines(path) if (segment := _SEGMENT.search(line))]
         for path in (source, target)
     ]
-    if [segment[1] for segment in sides[0]] != [segment[1] for segment in sides[1]]:
+    source_numbers, target_numbers = ([segment["number"] for segment in side] for side in sides)
+    if source_numbers != target_numbers:
         raise DataError(
             f"{source.name} and {target.name}: {len(sides[0])} and {len(sides[1])} segments, "
             "expected the same numbers in the same order; fetch the archive again"
         )
     for pair in zip(*sides, strict=True):
-        yield SentencePair(*(html.unescape(segment[2]).strip() for segment in pair))
+        yield SentencePair(*(html.unescape(segment["text"]).strip() for segment in pair))

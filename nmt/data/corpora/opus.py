@@ -23,9 +23,9 @@ _VERSION = re.compile(r"\w[\w.-]*")
 def write_moses(
     folder: Path, languages: Languages, origin: Origin, corpus: str, version: str | None
 ) -> None:
-    """Download a text to train.{language} in `folder`; split the other two sets off it.
+    """Download a corpus to train.{language} in `folder`; split the validation and test set off it.
 
-    `version` None: the newest one at the first download; later calls take the same one.
+    `version` None: the version that was the newest at the first download.
 
     Raises:
         DataError: OPUS has no such text, or the text differs from that of the first download.
@@ -49,9 +49,11 @@ def write_moses(
 def _newest(corpus: str, languages: Languages, origin: Origin) -> str:
     """Return the version that was downloaded first, else the one that OPUS calls the latest."""
     address = f"opus:{corpus}"
-    known = origin.recall(address).get("version")
-    if known is not None or origin.folder is not None:
-        return str(known or "latest")
+    recorded = origin.recall(address).get("version")
+    if recorded is not None:
+        return str(recorded)
+    if origin.folder is not None:  # local copies: the version is only a part of an unused URL
+        return "latest"
     source, target = languages
     query = {"corpus": corpus, "source": source, "target": target, "preprocessing": "moses"}
     answer = origin.downloads / "opus.json"

@@ -1,11 +1,13 @@
 """Verified texts of a corpus, downloaded or copied, and the record of earlier downloads.
 
-The size and sha256 of a text are the published ones. Where none are published, the first download
-decides, and a later one that differs is refused. Likewise a corpus keeps the revision or version
-that was the newest at its first download.
+The size and sha256 of a text must be the published ones. If none are published, those of the first
+download are recorded, and a later download that differs is an error. Likewise a corpus keeps the
+revision or version that was the newest at its first download.
 """
 
+import gzip
 import hashlib
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from nmt.data.corpora.download import fetch
+from nmt.data.corpora.download import AbsentError, fetch
 from nmt.data.corpora.folders import DiskError, Log, disk_errors
 from nmt.data.text.lines import SUFFIXES, open_bytes
 from nmt.errors import DataError
@@ -22,7 +24,7 @@ from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 FORMAT = 1
 """The version of the file format of the record of downloads."""
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 18  # bytes
 
 Entry = dict[str, str | int]
 """`sha256` and `bytes` of a text, or the `revision` or `version` of a corpus"""
@@ -30,7 +32,7 @@ Entry = dict[str, str | int]
 
 @dataclass(frozen=True)
 class RemoteText:
-    """A text file to download: plain, compressed, or a member of a zip archive."""
+    """A text file to download: plain, compressed, or a member of a zip or tar archive."""
 
     url: str
     size: int | None = None
@@ -38,7 +40,7 @@ class RemoteText:
     sha256: str | None = None
     """hash of the decompressed text, in hex; None: not published"""
     member: str | None = None
-    """base name of the text inside the zip archive; None: the URL is no zip archive"""
+    """base name of the text inside the archive; None: the URL is no archive"""
     also: Sequence[str] = ()
     """other names that a copy in `Origin.folder` may have"""
 
@@ -85,6 +87,7 @@ class Origin:
             write_json(self.record, entries)
 
     def _entries(self) -> dict[str, Entry]:
+        """Return the whole record: {address: entry}."""
         try:
             entries = read_json(self.record)
             check_format(entries, FORMAT, self.record, "choose another data.directory")
@@ -107,9 +110,11 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
     If no hash is published, that of the download is recorded. After an error, `path` may exist.
 
     Raises:
+        AbsentError: the server has no such file, or the tar archive no such text.
         DataError: the text cannot be downloaded or read, or is not the expected one.
     """
     if origin.folder is not None:
+        # a copy is either the file at the URL, or the text from it, plain or compressed
         plain_names = (text.member or text.name.removesuffix(".gz"), *text.also)
         names = [text.name, *(name + suffix for name in plain_names for suffix in ("", *SUFFIXES))]
         copies = [origin.folder / name for name in names if (origin.folder / name).is_file()]
@@ -123,7 +128,7 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
         fetch(text.url, archive)
     try:
         entry = _install(archive, text, path, origin)
-    except DiskError:
+    except (DiskError, AbsentError):
         raise  # the archive is good: a later call starts from it
     except DataError:
         archive.unlink()
@@ -133,37 +138,44 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
 
 
 def _install(archive: Path, text: RemoteText, path: Path, origin: Origin) -> Entry:
-    """Unpack `archive` to `path` if its text is the expected one; return its size and sha256."""
-    before = {} if text.sha256 else origin.recall(text.address)
+    """Unpack a text from `archive` to `path`, and return its size and sha256 for the record.
+
+    Raises:
+        DataError: the text differs from the published one, or from that of the first download.
+    """
+    recorded = {} if text.sha256 else origin.recall(text.address)
     digest, size = hashlib.sha256(), 0
     with disk_errors(path), open(path, "wb") as file:
         for chunk in _unpacked(archive, text.member):
             digest.update(chunk)
             size += len(chunk)
             if text.size is not None and size > text.size:
-                break
+                break  # do not fill the disk with a wrong text
             file.write(chunk)
-    found = digest.hexdigest()
-    if text.sha256 not in (None, found) or text.size not in (None, size):
+    sha256 = digest.hexdigest()
+    if text.sha256 not in (None, sha256) or text.size not in (None, size):
         raise DataError(
             f"{archive}: not the text expected from {text.url} (sha256 {text.sha256}, "
             f"{text.size} bytes); it was changed, or damaged on its way: try again"
         )
-    if before.get("sha256", found) != found:
+    if recorded.get("sha256", sha256) != sha256:
         raise DataError(
             f"{archive}: not the text that {text.address} gave when it was first downloaded "
-            f"(sha256 {found}, expected {before['sha256']}); it was changed upstream, or "
+            f"(sha256 {sha256}, expected {recorded['sha256']}); it was changed upstream, or "
             f"damaged on its way: try again, or delete {origin.record} to accept it"
         )
-    return {"sha256": found, "bytes": size}
+    return {"sha256": sha256, "bytes": size}
 
 
 def _unpacked(archive: Path, member: str | None) -> Iterator[bytes]:
-    """Yield the bytes of the text in `archive`.
+    """Yield the decompressed bytes of the text in `archive`, in chunks.
 
-    A zip archive is never extracted: the first member with this base name is read, whatever path
-    the archive gives it.
+    Nothing is written to the paths that the archive names: of a zip or tar archive, the first
+    member whose base name is `member` is read, in whatever folder it is.
     """
+    if archive.name.endswith((".tar", ".tar.gz")):
+        yield from _tar_member(archive, str(member))
+        return
     if archive.suffix != ".zip":
         with open_bytes(archive) as file:
             yield from iter(lambda: file.read(_CHUNK), b"")
@@ -171,12 +183,29 @@ def _unpacked(archive: Path, member: str | None) -> Iterator[bytes]:
     try:
         with zipfile.ZipFile(archive) as files:
             infos = [info for info in files.infolist() if not info.is_dir()]
-            found = [info for info in infos if PurePosixPath(info.filename).name == member]
-            if not found:
+            matches = [info for info in infos if PurePosixPath(info.filename).name == member]
+            if not matches:
                 raise DataError(f"{archive}: holds no file called {member}")
-            with files.open(found[0]) as file:
+            with files.open(matches[0]) as file:
                 yield from iter(lambda: file.read(_CHUNK), b"")
     except (EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"{archive}: damaged or cut short ({error}); fetch the file again"
+        ) from error
+
+
+def _tar_member(archive: Path, member: str) -> Iterator[bytes]:
+    """Yield the bytes of a file in a tar archive; if its name ends in .gz, decompressed."""
+    try:
+        with tarfile.open(archive) as files:
+            matches = (i for i in files if i.isfile() and PurePosixPath(i.name).name == member)
+            info = next(matches, None)
+            file = files.extractfile(info) if info else None
+            if file is None:
+                raise AbsentError(f"{archive}: holds no file called {member}")
+            text = gzip.GzipFile(fileobj=file) if member.endswith(".gz") else file
+            yield from iter(lambda: text.read(_CHUNK), b"")
+    except (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError) as error:
         raise DataError(
             f"{archive}: damaged or cut short ({error}); fetch the file again"
         ) from error

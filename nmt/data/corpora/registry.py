@@ -20,13 +20,13 @@ from typing import Any
 
 from nmt import strict_yaml
 from nmt.config import DataConfig, TextPair
-from nmt.data.corpora import demo_corpus, iwslt2017
+from nmt.data.corpora import by_language, demo_corpus, iwslt2017
 from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.hub import HubData, write_hub_text
 from nmt.data.corpora.opus import write_moses
 from nmt.data.corpora.origin import Origin, RemoteText, obtain
 from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, split_files, write_split
-from nmt.data.text.pair_folder import synthetic_text
+from nmt.data.text.finished_pairs import synthetic_text
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError
 
@@ -62,6 +62,10 @@ class Corpus:
     """the address of its description"""
     copy: str = ""
     """the name of its folder in NMT_TEST_DATA, if it is not `folder`"""
+    use: str = "training, validation, test"
+    """the splits that it has"""
+    codes: str = ""
+    """the column of languages.tsv that has a code for each of its languages, if they are many"""
 
     @property
     def folder(self) -> str:
@@ -69,7 +73,7 @@ class Corpus:
         return self.name.replace("/", "--").replace(":", "--")
 
     def pair_of(self, source: str | None, target: str | None) -> Languages:
-        """Return (source, target) of the first pair that fits; None stands for any language.
+        """Return the first (source, target) of the corpus that fits; None stands for any language.
 
         Raises:
             ConfigError: the corpus has no such pair, or its languages must be named by their codes.
@@ -100,14 +104,19 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Splits:
-    """The files of each split; training may have several texts, `test` None means no test set.
+    """The texts of each split; an empty `test` means no test set.
 
     The last training texts are those of data.synthetic.
     """
 
     train: list[TextPair]
-    validation: TextPair
-    test: TextPair | None
+    validation: list[TextPair]
+    test: list[TextPair]
+
+    @property
+    def held_out(self) -> list[TextPair]:
+        """The texts that are never learnt: validation and test set."""
+        return [*self.validation, *self.test]
 
 
 def _write_demo(folder: Path, languages: Languages, origin: Origin) -> None:
@@ -119,7 +128,7 @@ def _write_demo(folder: Path, languages: Languages, origin: Origin) -> None:
 def _write_files(
     folder: Path, languages: Languages, origin: Origin, texts: Mapping[str, Any]
 ) -> None:
-    """Write a corpus of one text a split and language; `texts` maps SPLIT.LANGUAGE to them."""
+    """Write a corpus of files to download; `texts` maps SPLIT.LANGUAGE to fields of RemoteText."""
     for split in SPLITS:
         for language in languages:
             name = f"{split}.{language}"
@@ -133,7 +142,7 @@ def _write_table(
     table: Mapping[str, Any],
     columns: Languages,
 ) -> None:
-    """Write a corpus that is one tab-separated text; `columns` are the languages of its columns."""
+    """Write a corpus that is one TSV file, `table`; `columns` are the languages of its columns."""
     path = folder / "table.tsv"
     obtain(RemoteText(**table), path, origin)
     write_split(folder, "train", columns, ParallelText(TextPair(file=str(path))))
@@ -152,7 +161,8 @@ def _write_hub(
 ) -> None:
     """Write a data set of the Hub; its configuration is named by the languages, as in "de-en"."""
     pair = "-".join(sorted(languages))
-    data = HubData(repository, configurations.get(pair, pair), revision, tuple(splits))
+    configuration = configurations.get(pair, pair)  # some pairs have another name
+    data = HubData(repository, configuration, revision, tuple(splits))
     write_hub_text(folder, languages, origin, data=data)
 
 
@@ -162,14 +172,16 @@ _WRITERS: dict[str, Callable[..., None]] = {
     "table": _write_table,
     "hub": _write_hub,
     "iwslt2017": iwslt2017.write,
+    "by_language": by_language.write,
 }
 
 
 def _known_corpus(name: str, entry: Mapping[str, Any]) -> Corpus:
     """Return the corpus that an entry of known_corpora.yaml describes."""
     facts = dict(entry)
-    pairs = tuple((pair[:2], pair[3:]) for pair in facts.pop("languages").split())
-    write = partial(_WRITERS[facts.pop("source")], **facts.pop("settings", {}))
+    pairs = tuple((pair[:2], pair[3:]) for pair in facts.pop("languages", "").split())
+    codes = {"column": entry["codes"]} if "codes" in entry else {}
+    write = partial(_WRITERS[facts.pop("source")], **facts.pop("settings", {}), **codes)
     return Corpus(name, pairs, write, **facts)
 
 
@@ -195,9 +207,8 @@ def find_corpus(name: str) -> Corpus:
         return Corpus(name, pairs, partial(write_hub_text, data=data))
     if name.startswith("opus:"):
         match = _match(_OPUS, name, "opus:CORPUS or opus:CORPUS:VERSION, such as opus:Books:v1")
-        return Corpus(
-            name, (), partial(write_moses, corpus=match["corpus"], version=match["version"])
-        )
+        write = partial(write_moses, corpus=match["corpus"], version=match["version"])
+        return Corpus(name, (), write)
     if name in CORPORA:
         return CORPORA[name]
     near = difflib.get_close_matches(name, CORPORA, n=1)
@@ -226,16 +237,18 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
     if config.corpus and not (train and validation and test):
         corpus = find_corpus(config.corpus)
         languages = corpus.pair_of(*config.languages)
-        splits = obtain_corpus(corpus, languages, Path(config.directory), None, log)
-        train = train or splits.train
-        validation = validation or splits.validation
-        test = test or splits.test
-    train = [*train, *(synthetic_text(each, config.languages) for each in config.synthetic)]
-    if not train or validation is None:
+        texts = obtain_corpus(corpus, languages, Path(config.directory), None, log)
+        of_corpus = {split: [text] for split, text in texts.items()}
+        train = train or of_corpus.get("train", [])
+        validation = validation or of_corpus.get("validation", [])
+        test = test or of_corpus.get("test", [])
+    train = [*train, *(synthetic_text(entry, config.languages) for entry in config.synthetic)]
+    if not train or not validation:
         missing = "data.validation" if train else "data.train"
+        lacking = f", and corpus '{config.corpus}' has none" if config.corpus else ""
         raise ConfigError(
-            f"{missing} is not given; name its source and target files, or set data.corpus to a "
-            "known corpus (`nmt data list`)"
+            f"{missing} is not given{lacking}; name its source and target files, or set "
+            "data.corpus to a known corpus (`nmt data list`)"
         )
     return Splits(train, validation, test)
 
@@ -256,8 +269,8 @@ def find_splits(config: DataConfig) -> Splits | None:
 
 def obtain_corpus(
     corpus: Corpus, languages: Languages, directory: Path, copies: Path | None, log: Log
-) -> Splits:
-    """Return the splits of a corpus in `directory`; download it if its folder is missing.
+) -> dict[str, TextPair]:
+    """Return the files of each split that a corpus has; download it if its folder is missing.
 
     `copies` is a folder with the upstream files; None: that in NMT_TEST_DATA, else a download.
 
@@ -268,7 +281,7 @@ def obtain_corpus(
     home = folder.parent
     if not folder.is_dir():
         with locked(home, folder.name, log):
-            if not folder.is_dir():
+            if not folder.is_dir():  # no other process has made it meanwhile
                 downloads = home / f"{folder.name}.downloads"
                 record = home / f"{folder.name}.source.json"
                 root = os.environ.get("NMT_TEST_DATA")
@@ -280,7 +293,7 @@ def obtain_corpus(
                     corpus.write(new, languages, origin)
                 shutil.rmtree(downloads, ignore_errors=True)
     texts = split_files(folder, SPLITS, languages)
-    return Splits([texts["train"]], texts["validation"], texts["test"])
+    return {split: text for split, text in texts.items() if Path(text.paths[0]).is_file()}
 
 
 def _folder_of(corpus: Corpus, languages: Languages, directory: Path) -> Path:

@@ -26,8 +26,8 @@ LARGEST = 3000
 """the most pairs of a held-out set, as many as newstest has: scoring more takes long"""
 
 _SHARE = 0.02  # of the source sentences, for each set; less of a large corpus (see `LARGEST`)
-_MIN_WORDS = 3
-_MIN_LETTERS = 8  # in scripts without spaces
+_MIN_WORDS = 3  # of a held-out source: shorter ones say little about a translation's quality
+_MIN_LETTERS = 8  # the same for scripts without spaces
 _AT_ONCE = 1000  # pairs written at once
 
 
@@ -38,8 +38,9 @@ class HeldOut:
     sets: dict[str, list[SentencePair]]
     """the pairs of each set, by its name"""
     sources: frozenset[str]
+    """the key of every held-out source: its letters and digits, case folded"""
     targets: frozenset[str]
-    """the letters and digits, case folded, of every held-out target; `sources` likewise"""
+    """the key of every held-out target"""
 
     def may_be_learnt(self, pair: SentencePair) -> bool:
         """Return whether a pair may be trained on: neither side is a held-out sentence."""
@@ -61,9 +62,9 @@ def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) ->
         source = _key(pair.source)
         digest = hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         fraction = int.from_bytes(digest) / 2**64  # from 0 to 1
-        number = int(fraction / share)  # index of the set; from len(names) on: none
+        number = int(fraction / share)  # index of the set that the hash chooses
         if number >= len(names) or not _is_sentence(pair, source):
-            continue
+            continue  # training text
         target = _key(pair.target)
         if source not in sources and target not in targets:
             sets[names[number]].append(pair)
@@ -73,7 +74,10 @@ def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) ->
 
 
 def _is_sentence(pair: SentencePair, key: str) -> bool:
-    """Return whether the source has three words; without spaces on both sides, eight letters."""
+    """Return whether the source is long enough for a held-out set: it has at least three words.
+
+    If neither side has a space, eight letters are enough. `key` is the `_key` of the source.
+    """
     if " " in pair.source or " " in pair.target:
         return len(pair.source.split()) >= _MIN_WORDS
     return len(key) >= _MIN_LETTERS
@@ -108,7 +112,8 @@ def write_split(
         files = [stack.enter_context(open(path, "wb")) for path in paths]
         while chunk := list(islice(pairs, _AT_ONCE)):
             with disk_errors(folder):
-                for file, lines in zip(files, zip(*chunk, strict=True), strict=True):
+                sides = zip(*chunk, strict=True)  # all sources, all targets
+                for file, lines in zip(files, sides, strict=True):
                     file.write("".join(f"{line}\n" for line in lines).encode())
             count += len(chunk)
     return count
@@ -127,14 +132,14 @@ def divide_text(
     """
     held_out = hold_out(text, pair_count, names)
     counts = {}
-    for name, chosen in held_out.sets.items():
-        if not chosen:
+    for name, held_out_pairs in held_out.sets.items():
+        if not held_out_pairs:
             raise DataError(
                 f"{' and '.join(text.text.paths)}: no sentence is left for a {name} set "
                 f"({pair_count:,} pairs, many of them alike or very short); give a {name} set of "
                 f"your own (--{name}, or data.{name} of the recipe), or choose a larger text"
             )
-        counts[name] = write_split(folder, name, text.languages, chosen)
+        counts[name] = write_split(folder, name, text.languages, held_out_pairs)
     learnt = (pair for pair in text if held_out.may_be_learnt(pair))
     counts[rest] = write_split(folder, rest, text.languages, learnt)
     return counts
@@ -151,10 +156,11 @@ def complete_splits(folder: Path, languages: Languages, log: Log) -> None:
     missing = [name for name in SPLITS[1:] if not (folder / f"{name}.{languages[0]}").is_file()]
     if not missing:
         return
-    in_order = (min(languages), max(languages))  # alphabetical
-    train = split_files(folder, ["train"], in_order)["train"]
+    # the sets depend on the sources, so the source is the first language in the alphabet
+    alphabetical = (min(languages), max(languages))
+    train = split_files(folder, ["train"], alphabetical)["train"]
     total = sum(1 for _ in raw_lines(Path(train.paths[0])))
-    counts = divide_text(ParallelText(train, in_order), total, missing, folder, rest="left")
+    counts = divide_text(ParallelText(train, alphabetical), total, missing, folder, rest="left")
     for path in map(Path, train.paths):
         path.with_stem("left").replace(path)
     sizes = ", ".join(f"{name} {counts[name]:,}" for name in missing)

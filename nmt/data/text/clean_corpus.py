@@ -15,10 +15,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config import Config, TextPair
+from nmt.config import Config, MixedText, TextPair
 from nmt.data.corpora.registry import Splits
 from nmt.data.fingerprint import hash_file
 from nmt.data.prepared import CleaningJob, describe_dropped
+from nmt.data.text.augmentation import Augmenter
 from nmt.data.text.cleaning import EXAMPLES, Cleaner, Counts, TextRules, dropped_pair
 from nmt.data.text.duplicates import DuplicateFinder, Hashes, hash_pairs
 from nmt.data.text.pair_folder import MadePair, PairFolder, worst_score
@@ -28,7 +29,7 @@ from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
 from nmt.errors import ConfigError, DataError
 
 Progress = Callable[[int], object]
-"""takes a number of pairs that were read"""
+"""is called with the number of pairs that were read since the last call"""
 Compare = Callable[[Sequence[tuple[str, str]]], Sequence[float]]
 """returns the score of each (source, target): the lower, the better"""
 
@@ -50,15 +51,16 @@ class BlockCleaner:
     """Cleans blocks, and counts their tokens if there is a tokenizer."""
 
     def __init__(self, rules: TextRules, models: Sequence[bytes], threads: int) -> None:
-        """Take the SentencePiece models of the tokenizer, none if tokens are not counted."""
+        """Take the SentencePiece models of the tokenizer; empty: tokens are not counted."""
         self._cleaning, self._cleaner = rules.cleaning, Cleaner(rules)
         self._encoder = None
         if models:
             tokenizer = Tokenizer(*map(SubwordModel, models))
-            self._encoder = BlockEncoder(tokenizer, replace(rules, tags=()), threads)
+            without_changes = replace(rules, tags=(), augmenter=Augmenter())
+            self._encoder = BlockEncoder(tokenizer, without_changes, threads)
 
     def __call__(self, block: Block) -> CleanedBlock:
-        """Return what the rules keep.
+        """Return what the rules keep of a block.
 
         Raises:
             DataError: a line is not UTF-8, and `cleaning.invalid_utf8` is false.
@@ -68,43 +70,48 @@ class BlockCleaner:
             return CleanedBlock(encoded.indices.tolist(), encoded.hashes, encoded.counts)
         pairs = block.pairs(self._cleaner.decoding_errors)
         counts = Counts(len(pairs))
-        indices = counts.count_and_drop(block, range(len(pairs)), map(self._cleaner.reason, pairs))
+        reasons = map(self._cleaner.reason, pairs)
+        indices = counts.count_and_drop(block, range(len(pairs)), reasons)
         hashes = hash_pairs([pairs[index] for index in indices], self._cleaning)
         return CleanedBlock(indices, hashes, counts)
 
 
 @dataclass(frozen=True)
 class CleanedCorpus:
-    """The pairs of a recipe's data.train that the rules keep; each iteration reads them again."""
+    """The pairs of a recipe's data.train that the rules keep; `pairs` reads the files each time."""
 
     texts: list[TextPair]
     rules: list[TextRules]
+    """the rules of each of `texts`"""
     languages: tuple[str, str]
     models: list[bytes]
     """the SentencePiece models by which tokens are counted; none: no rule counts tokens"""
 
     @classmethod
     def of(cls, config: Config, splits: Splits, tokenizer: Tokenizer | None) -> "CleanedCorpus":
-        """Take the text of a recipe without data.synthetic.
+        """Take the texts of a recipe's data.train, without those of data.synthetic.
+
+        `tokenizer` counts tokens for the rules on length; None: these rules are left out.
 
         Raises:
-            ConfigError: the texts have different weights or tags, which one text cannot have.
+            ConfigError: the texts differ in weight, tags or steps, which one cleaned text cannot.
         """
-        job, given = CleaningJob.of(config, splits), len(splits.train) - len(config.data.synthetic)
-        texts, rules = job.texts[:given], job.rules[:given]
-        if any((text.weight, text.tags) != (texts[0].weight, texts[0].tags) for text in texts):
+        job = CleaningJob.of(config, splits)
+        parallel_count = len(splits.train) - len(config.data.synthetic)
+        texts, rules = job.texts[:parallel_count], job.rules[:parallel_count]
+        if any(_mixing(text) != _mixing(texts[0]) for text in texts):
             raise ConfigError(
-                "the texts of data.train differ in weight or tags, and the cleaned text is one "
-                "text; clean each of them alone (--set data.train=...)"
+                "the texts of data.train differ in weight, tags or steps, and the cleaned text is "
+                "one text; clean each of them alone (--set data.train=...)"
             )
-        Cleaner(rules[0])  # raises here, and not in a process that cleans
-        subwords = dict.fromkeys((tokenizer.source, tokenizer.target) if tokenizer else ())
-        return cls(texts, rules, config.data.languages, [each.model for each in subwords])
+        Cleaner(rules[0])  # an error of the settings is raised here, not in a worker process
+        sides = (tokenizer.source, tokenizer.target) if tokenizer else ()
+        models = [subwords.model for subwords in dict.fromkeys(sides)]  # one if it is shared
+        return cls(texts, rules, config.data.languages, models)
 
-    def weight_and_tags(self) -> dict[str, Any]:
-        """Return the settings of the texts that the cleaned text needs in a recipe as well."""
-        text = self.texts[0]
-        return text.model_dump(include={"weight", "tags"}, exclude_defaults=True)
+    def mixing(self) -> dict[str, Any]:
+        """Return the weight, tags and steps that the cleaned text needs in a recipe as well."""
+        return _mixing(self.texts[0])
 
     def facts(self) -> dict[str, Any]:
         """Return what the kept pairs depend on: rules, input files with their SHA-256; reads them.
@@ -129,7 +136,7 @@ class CleanedCorpus:
         }
 
     def pairs(self, counts: Counts, progress: Progress) -> Iterator[MadePair]:
-        """Yield the kept pairs in order; add what was read and left out to `counts`.
+        """Yield the kept pairs in order; add the numbers of read and left-out pairs to `counts`.
 
         Raises:
             DataError: the text cannot be read.
@@ -137,16 +144,22 @@ class CleanedCorpus:
         texts = [ParallelText(text, self.languages) for text in self.texts]
         processes = processes_for(sum(len(block) for text in texts for block in text.blocks()))
         finder = DuplicateFinder(self.rules[0].cleaning)
-        for number, (text, rules) in enumerate(zip(texts, self.rules, strict=True)):
-            start = functools.partial(BlockCleaner, rules, self.models)
+        for file, (text, rules) in enumerate(zip(texts, self.rules, strict=True)):
+            start = functools.partial(BlockCleaner, rules, self.models)  # in each process
             with contextlib.closing(map_blocks(text.blocks(), start, processes)) as blocks:
                 for block, cleaned in blocks:
                     reasons = finder.reasons(cleaned.hashes)
                     kept = cleaned.counts.count_and_drop(block, cleaned.indices, reasons)
                     counts.add(cleaned.counts)
                     pairs = block.pairs("surrogateescape")
-                    yield from (MadePair(*pairs[i], number, block.numbers[i]) for i in kept)
+                    for index in kept:
+                        yield MadePair(*pairs[index], file, block.numbers[index])
                     progress(len(block))
+
+
+def _mixing(text: TextPair) -> dict[str, Any]:
+    """Return the weight, tags and steps of a text, those that are not at their defaults."""
+    return text.model_dump(include={"weight", *MixedText.model_fields}, exclude_defaults=True)
 
 
 def clean(
@@ -158,20 +171,22 @@ def clean(
 ) -> dict[str, Any]:
     """Write the kept pairs into `folder` (None: nowhere), and return the counts of a report.
 
-    With `compare`, only the share `keep` with the lowest scores stays; the worst are its examples.
+    `compare` scores the pairs that the rules keep; of these, only the share `keep` with the lowest
+    scores stays. The pairs with the highest scores are the examples of the reason "score".
 
     Raises:
         DataError: the text cannot be read, or all pairs are left out.
     """
     counts = Counts()
-    done = folder.inputs if folder else 0
+    done = folder.inputs if folder else 0  # pairs that are in the folder since before
     windows = _windows(islice(corpus.pairs(counts, progress), done, None), compare)
     if folder:
         for window in windows:
             folder.add(window, inputs=len(window))
     files = [text.paths[0] for text in corpus.texts]
-    added = folder.pairs() if folder and compare else chain.from_iterable(windows)
-    _count_by_score(added, counts, keep, files)
+    # Without a folder, this reads the corpus. With a folder but no `compare`, nothing is left.
+    scored = folder.pairs() if folder and compare else chain.from_iterable(windows)
+    _count_by_score(scored, counts, keep, files)
     report = {**asdict(counts), "kept": counts.kept}
     if counts.kept == 0:
         raise DataError(
@@ -184,25 +199,31 @@ def clean(
 
 
 def _windows(pairs: Iterator[MadePair], compare: Compare | None) -> Iterator[list[MadePair]]:
+    """Yield the pairs in lists of `WINDOW`, with their scores if there is `compare`."""
     while window := list(islice(pairs, WINDOW)):
         if compare:
             scores = compare([(pair.source, pair.target) for pair in window])
-            window = [pair._replace(score=s) for pair, s in zip(window, scores, strict=True)]
+            scored = zip(window, scores, strict=True)
+            window = [pair._replace(score=score) for pair, score in scored]
         yield window
 
 
 def _count_by_score(
     pairs: Iterable[MadePair], counts: Counts, keep: float, files: Sequence[str]
 ) -> None:
-    """Count the pairs whose scores are not among the share `keep` of lowest ones."""
+    """Count the pairs that are left out because only the share `keep` of lowest scores stays.
+
+    The pairs are read once, and only their scores are kept in memory. `files` are the names of the
+    input files, for the examples.
+    """
     scores = array("d")
 
-    def noted() -> Iterator[MadePair]:
+    def collecting_scores() -> Iterator[MadePair]:
         for pair in pairs:
             scores.append(pair.score or 0.0)
             yield pair
 
-    worst = heapq.nlargest(EXAMPLES, noted(), key=lambda pair: pair.score or 0.0)
+    worst = heapq.nlargest(EXAMPLES, collecting_scores(), key=lambda pair: pair.score or 0.0)
     limit = worst_score(scores, keep)
     counts.dropped["score"] = sum(score > limit for score in scores)
     counts.examples["score"] = [

@@ -6,6 +6,7 @@ from typing import Any
 
 from nmt.config import CleaningConfig
 from nmt.data.text import rules
+from nmt.data.text.augmentation import Augmenter
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.parallel_text import Block, SentencePair
 
@@ -38,7 +39,8 @@ EXAMPLES = 3
 
 
 def dropped_pair(pair: SentencePair, file: str, line: int) -> DroppedPair:
-    """Return a pair as an example of those that were left out."""
+    """Return a left-out pair as an example for reports; `file` and `line` say where it stands."""
+    # bytes that were not UTF-8 are shown as escapes
     source, target = (side[:200].encode("utf-8", "backslashreplace").decode() for side in pair)
     return {"file": file, "line": line, "source": source, "target": target}
 
@@ -61,9 +63,10 @@ class Counts:
     def count_and_drop(
         self, block: Block, indices: Iterable[int], reasons: Iterable[str | None]
     ) -> list[int]:
-        """Count the pairs that are left out, note the first as examples, return the other indices.
+        """Count the pairs that are left out, and return the indices of those that stay.
 
-        `reasons` has for each of `indices` (from 0 in `block`) a key of `RULES`, or None: it stays.
+        `indices` are those of pairs in `block`, from 0. `reasons` says for each why it is left out,
+        a key of `RULES`; None: it stays. The first left-out pairs become examples.
         """
         kept = []
         for index, reason in zip(indices, reasons, strict=True):
@@ -87,15 +90,17 @@ class Counts:
 
 @dataclass(frozen=True)
 class TextRules:
-    """How the pairs of a training text are cleaned and marked."""
+    """How the pairs of a training text are cleaned, marked and changed."""
 
     cleaning: CleaningConfig
     languages: tuple[str, str] | None = None
     """the codes of source and target, for the rule `language`"""
     held_out: HeldOutPairs | None = None
-    """pairs with a side in it are left out"""
+    """pairs that share a sentence with it are left out"""
     tags: tuple[str, ...] = ()
     """the tags before each source, as they are spelled: ">>de<<" """
+    augmenter: Augmenter = Augmenter()
+    """changes some of the pairs that are kept; by default none"""
 
 
 _SIMPLE_RULES: dict[str, rules.Rule] = {
@@ -120,23 +125,28 @@ class Cleaner:
             MissingExtraError: a rule needs a library that is not installed.
         """
         self._config = config = settings.cleaning
-        found: dict[str, rules.Rule] = {"empty": rules.is_empty}
-        found.update({key: rule for key, rule in _SIMPLE_RULES.items() if getattr(config, key)})
+        enabled: dict[str, rules.Rule] = {"empty": rules.is_empty}
+        enabled.update({key: rule for key, rule in _SIMPLE_RULES.items() if getattr(config, key)})
         if config.source_script:
-            found["source_script"] = rules.other_script(config.source_script, 0)
+            enabled["source_script"] = rules.other_script(config.source_script, 0)
         if config.target_script:
-            found["target_script"] = rules.other_script(config.target_script, 1)
+            enabled["target_script"] = rules.other_script(config.target_script, 1)
         if config.mojibake:
-            found["mojibake"] = rules.mojibake()
+            enabled["mojibake"] = rules.mojibake()
         if config.language and settings.languages:
-            found["language"] = rules.other_language(settings.languages)
+            enabled["language"] = rules.other_language(settings.languages)
         if settings.held_out:
-            found["held_out"] = settings.held_out.occur_in
-        self._rules = {reason: found[reason] for reason in RULES if reason in found}
+            enabled["held_out"] = settings.held_out.occur_in
+        # in the order of the checks
+        self._rules = {reason: enabled[reason] for reason in RULES if reason in enabled}
 
     @property
     def decoding_errors(self) -> str:
-        """The `errors` for decoding: "surrogateescape" if a rule drops bad UTF-8, else "strict"."""
+        """The argument `errors` for `Block.pairs`.
+
+        It is "surrogateescape" if the rule `invalid_utf8` leaves out what is not UTF-8, else
+        "strict".
+        """
         return "surrogateescape" if self._config.invalid_utf8 else "strict"
 
     def reason(self, pair: SentencePair) -> str | None:
@@ -147,7 +157,10 @@ class Cleaner:
         return None
 
     def reason_by_length(self, source: int, target: int) -> str | None:
-        """Return which of `RULES` a pair of these token counts (without EOS) breaks, or None."""
+        """Return which of `RULES` the lengths of a pair break, or None to keep the pair.
+
+        `source` and `target` are numbers of tokens, without EOS.
+        """
         if not (source and target):
             return "empty"  # normalisation removed all characters
         longer, shorter = (source, target) if source > target else (target, source)

@@ -15,7 +15,10 @@ _NO_WORD = regex.compile(r"[\W_]+")
 
 
 def normalize(text: str) -> str:
-    """Return a text in NFKC, case folded; each run of punctuation and spaces becomes one space."""
+    """Return a text as it is compared: "Well, yes!" becomes "well yes".
+
+    It is in NFKC and case folded; each run of punctuation and spaces becomes one space.
+    """
     folded = unicodedata.normalize("NFKC", text).casefold()
     plain: str = _NO_WORD.sub(" ", folded)
     return plain.strip()
@@ -33,29 +36,32 @@ class HeldOutText:
         self._keys = {key for sentence in sentences for key in self._keys_of(sentence)}
 
     def occurs_in(self, text: str) -> bool:
-        """Return whether a text is such a sentence, or shares a run of words with one."""
+        """Return whether a text is a held-out sentence, or shares a run of words with one."""
         return not self._keys.isdisjoint(self._keys_of(text))
 
     def _keys_of(self, text: str) -> list[str]:
-        key = normalize(text)
-        if not key:
+        """Return what is compared: the normalised text, or all runs of `words` words in it."""
+        normalized = normalize(text)
+        if not normalized:
             return []
-        words = key.split(" ")
+        words = normalized.split(" ")
         if self._words is None or len(words) < self._words:
-            return [key]
-        runs = range(len(words) - self._words + 1)
-        return [" ".join(words[i : i + self._words]) for i in runs]
+            return [normalized]
+        starts = range(len(words) - self._words + 1)
+        return [" ".join(words[start : start + self._words]) for start in starts]
 
     @property
     def digest(self) -> str:
         """A hash of the sentences, 16 hex digits; their order does not count."""
-        return hashlib.sha256("\n".join(sorted(self._keys)).encode("utf-8", "replace")).hexdigest()[
-            :16
-        ]
+        content = "\n".join(sorted(self._keys)).encode("utf-8", "replace")
+        return hashlib.sha256(content).hexdigest()[:16]
 
 
 class HeldOutPairs:
-    """The validation and test pairs: neither side of one may stand in the training text."""
+    """The validation and test pairs, whose sentences must not be in the training text.
+
+    `words` is that of `HeldOutText`.
+    """
 
     def __init__(self, pairs: Sequence[SentencePair], words: int | None = None) -> None:
         self._sides = [HeldOutText((pair[side] for pair in pairs), words) for side in (0, 1)]

@@ -17,10 +17,11 @@ from nmt.data.text.contamination import normalize
 from nmt.data.text.parallel_text import SentencePair
 
 Hashes = npt.NDArray[np.uint64]
-"""the hashes of N pairs, (N,) or (N, C)"""
+"""the hashes of N pairs, (N,), or (N, C) if each pair has C of them"""
 
-_BANDS, _ROWS = 4, 8
+_BANDS, _ROWS = 4, 8  # MinHashes of a pair, and minima in each of them
 _PIECE = 8  # bytes
+# odd random factors that hash by multiplication modulo 2^64
 _random = np.random.default_rng(0)
 _FACTORS = _random.integers(0, 1 << 64, (_BANDS * _ROWS, 1), np.uint64) | np.uint64(1)
 _POWERS = _random.integers(0, 1 << 64, _PIECE, np.uint64) | np.uint64(1)
@@ -30,7 +31,7 @@ _MIX = _random.integers(0, 1 << 64, _ROWS, np.uint64) | np.uint64(1)
 def hash_pairs(pairs: Sequence[SentencePair], cleaning: CleaningConfig) -> Hashes:
     """Return the hashes (N, C) of N pairs by which `DuplicateFinder` finds them again.
 
-    The rule `duplicates` needs one hash of a pair, `near_duplicates` four.
+    The rule `duplicates` needs one hash of a pair, `near_duplicates` four; C is 0, 1, 4 or 5.
     """
     columns = []
     if cleaning.duplicates:
@@ -46,6 +47,7 @@ def pair_hashes(pairs: Sequence[SentencePair]) -> Hashes:
 
     Among 40 million pairs the chance that any two share a hash is 1 in 20,000.
     """
+    # a sentence has no line feed, so different pairs are different texts
     texts = (f"{source}\n{target}".encode("utf-8", "surrogatepass") for source, target in pairs)
     digests = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)
     return np.frombuffer(digests, np.uint64)
@@ -54,30 +56,37 @@ def pair_hashes(pairs: Sequence[SentencePair]) -> Hashes:
 def _near_hashes(pair: SentencePair) -> Hashes:
     """Return the four MinHashes of a pair; case, punctuation and spaces do not count."""
     text = "  ".join(map(normalize, pair)).encode("utf-8", "surrogatepass").ljust(_PIECE)
-    characters = np.frombuffer(text, np.uint8).astype(np.uint64)
-    pieces = np.lib.stride_tricks.sliding_window_view(characters, _PIECE) @ _POWERS
-    pieces ^= pieces >> np.uint64(29)  # so that the high bits depend on all characters
-    smallest = (pieces * _FACTORS).min(1).reshape(_BANDS, _ROWS)
-    hashes: Hashes = (smallest >> np.uint64(7)) @ _MIX
+    values = np.frombuffer(text, np.uint8).astype(np.uint64)
+    pieces = np.lib.stride_tricks.sliding_window_view(values, _PIECE) @ _POWERS  # a hash of each
+    pieces ^= pieces >> np.uint64(29)  # so that the high bits depend on all bytes
+    minima = (pieces * _FACTORS).min(1).reshape(_BANDS, _ROWS)  # of 32 hash functions
+    hashes: Hashes = (minima >> np.uint64(7)) @ _MIX
     return hashes
 
 
 class DuplicateFinder:
-    """Says of each pair whether it occurred before; `cleaning` says which likeness counts."""
+    """Finds pairs that occurred before, exactly or almost.
+
+    `cleaning` says whether exact and near duplicates count; `hash_pairs` must get the same.
+    """
 
     def __init__(self, cleaning: CleaningConfig) -> None:
-        names = ["duplicate"] * cleaning.duplicates + ["near_duplicate"] * (
-            _BANDS * cleaning.near_duplicates
-        )
-        self._columns = [(name, SeenHashes()) for name in names]
+        reasons = ["duplicate"] if cleaning.duplicates else []
+        reasons += ["near_duplicate"] * _BANDS if cleaning.near_duplicates else []
+        self._columns = [(reason, SeenHashes()) for reason in reasons]
+        """the reason that each column of hashes is for, and its hashes so far"""
 
     def reasons(self, hashes: Hashes) -> list[str | None]:
-        """Return why to leave out each of N pairs, or None, by the hashes (N, C) of all of them."""
-        found: list[str | None] = [None] * len(hashes)
-        for (name, seen), column in zip(self._columns, hashes.T, strict=True):
-            for i in np.flatnonzero(seen.add(np.ascontiguousarray(column))):
-                found[i] = found[i] or name
-        return found
+        """Return why to leave out each of N pairs, or None; then add the pairs to those seen.
+
+        `hashes` (N, C) are those of `hash_pairs`.
+        """
+        reasons: list[str | None] = [None] * len(hashes)
+        for (reason, seen), column in zip(self._columns, hashes.T, strict=True):
+            is_repeated = seen.add(np.ascontiguousarray(column))
+            for i in np.flatnonzero(is_repeated):
+                reasons[i] = reasons[i] or reason
+        return reasons
 
 
 class SeenHashes:
@@ -91,17 +100,20 @@ class SeenHashes:
         self._arrays: list[Hashes] = []
 
     def add(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Add `hashes` (N,); return a mask (N,), True where an equal hash was added before."""
+        """Add `hashes` (N,); return a mask (N,), True where an equal hash was added before.
+
+        That also holds for an equal hash further to the left in `hashes`.
+        """
         values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-        known = np.zeros(len(values), bool)
+        value_is_seen = np.zeros(len(values), bool)
         for array in self._arrays:
             indices = np.searchsorted(array, values)
             indices[indices == len(array)] = 0  # larger than all: equal to none
-            known |= array[indices] == values
-        seen = known[inverse]
+            value_is_seen |= array[indices] == values
+        seen = value_is_seen[inverse]
         seen |= first[inverse] != np.arange(len(hashes))
-        if not known.all():
-            new = values[~known]
+        if not value_is_seen.all():
+            new = values[~value_is_seen]
             while self._arrays and len(self._arrays[-1]) < 2 * len(new):
                 new = np.concatenate((self._arrays.pop(), new))
                 new.sort(kind="stable")  # merges two sorted arrays

@@ -42,11 +42,11 @@ class Glossary:
         for source, target in self.terms.items():
             for name, text in (("source term", source), ("translation", target)):
                 check_term(text, f"the {name} of {source!r} -> {target!r}")
-            cased, term = has_capital(source), _words(source)
-            key = cased, term if cased else _folded(term)
+            is_cased, term = has_capital(source), _words(source)
+            key = is_cased, term if is_cased else _folded(term)
             self._translations.setdefault(key, target.strip())
-            first = term[0].casefold()
-            self._longest[first] = max(len(term), self._longest.get(first, 0))
+            first_word = term[0].casefold()
+            self._longest[first_word] = max(len(term), self._longest.get(first_word, 0))
 
     def __or__(self, other: Self) -> "Glossary":
         """Return the terms of both glossaries; a term in both gets its translation from `other`."""
@@ -56,8 +56,8 @@ class Glossary:
         both.terms = self.terms | other.terms
         both._translations = self._translations | other._translations
         both._longest = dict(self._longest)
-        for first, length in other._longest.items():
-            both._longest[first] = max(length, both._longest.get(first, 0))
+        for first_word, length in other._longest.items():
+            both._longest[first_word] = max(length, both._longest.get(first_word, 0))
         return both
 
     def occurrences(self, text: str) -> list[Occurrence]:
@@ -66,22 +66,22 @@ class Glossary:
             return []
         text_words = _words(text)
         occurrences = []
-        i = character = 0
-        while i < len(text_words):
-            length, target = self._longest_term(text_words, i)
-            end = character + sum(map(len, text_words[i : i + length]))
+        word = character = 0  # indices in `text_words`, and in the text without white space
+        while word < len(text_words):
+            length, target = self._longest_term(text_words, word)
+            end = character + sum(map(len, text_words[word : word + length]))
             if target is not None:
                 occurrences.append(Occurrence(target, range(character, end)))
-            i, character = i + length, end
+            word, character = word + length, end
         return occurrences
 
-    def _longest_term(self, found: tuple[str, ...], i: int) -> tuple[int, str | None]:
-        """Return how many words from `found[i]` on are a term, and its translation; else (1, None).
+    def _longest_term(self, text_words: tuple[str, ...], start: int) -> tuple[int, str | None]:
+        """Return the number of words of the term at `start`, and its translation; else (1, None).
 
-        Of equally long terms, one with a capital comes first.
+        Of several terms there, the longest counts; of equally long ones, one with a capital.
         """
-        for length in range(self._longest.get(found[i].casefold(), 0), 0, -1):
-            term = found[i : i + length]
+        for length in range(self._longest.get(text_words[start].casefold(), 0), 0, -1):
+            term = text_words[start : start + length]
             for key in ((True, term), (False, _folded(term))):
                 if key in self._translations:
                     return len(term), self._translations[key]
@@ -159,5 +159,5 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(words(unicodedata.normalize("NFC", text)))
 
 
-def _folded(found: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(word.casefold() for word in found)
+def _folded(term: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word.casefold() for word in term)

@@ -12,6 +12,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import IO, cast
 
 from nmt.data.text.remote_files import open_file
 from nmt.errors import DataError
@@ -82,7 +83,7 @@ def _decompressed(file: io.BufferedReader, suffix: str) -> io.BufferedIOBase:
 
         return gzip.open(file, "rb")
     if suffix == ".xz":
-        return lzma.open(file, "rb")
+        return lzma.LZMAFile(cast(IO[bytes], file))  # typeshed knows no other open file
     if suffix == ".zst":
         import pyarrow
 

@@ -1,4 +1,4 @@
-"""Text that a model is to translate into training text: monolingual files, or known sources."""
+"""Text that a model is to translate into training text: monolingual files, or parallel sources."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -13,20 +13,20 @@ from nmt.errors import DataError
 
 
 class MonolingualLine(NamedTuple):
-    """A line, and where it stands."""
+    """A line to translate, and where it stands."""
 
     text: str
     file: int
     """the number of its file, from 0"""
     line: int
-    """from 1"""
+    """the number of the line in the file, from 1"""
     reference: str = ""
-    """its translation by people, if it has one"""
+    """the translation that parallel text has for it; empty: none"""
 
 
 @dataclass
 class MonolingualText:
-    """The lines of several files, in order; each iteration reads the files again."""
+    """The lines of several files, in order, without blank ones; each iteration reads the files."""
 
     paths: Sequence[Path]
     held_out: HeldOutText | None = None

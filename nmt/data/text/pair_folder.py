@@ -20,18 +20,22 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from nmt.config import SyntheticText, TextPair
+from nmt.data.text.finished_pairs import (
+    FORMAT,
+    JOB,
+    MANIFEST,
+    ORIGIN,
+    PARTS,
+    read_manifest,
+    text_name,
+)
 from nmt.errors import ConfigError, DataError
-from nmt.files import FORMAT_KEY, check_format, read_json, write_atomically, write_json
+from nmt.files import FORMAT_KEY, read_json, write_atomically, write_json
 
-FORMAT = 1
-"""The version of the folder's format: its files and the keys of pairs.json."""
-
-MANIFEST, JOB, PARTS, ORIGIN = "pairs.json", "job.json", "parts", "origin.tsv"
 PART_PAIRS = 10_000
 """The most pairs of a part."""
 PART_SECONDS = 10.0
-"""A part ends earlier after this time: so much work is lost by an interruption."""
+"""A part ends earlier after this time, so that an interruption loses at most so much work."""
 
 _REMEDY = "choose another -o FOLDER, or remove this one"
 _KEPT = "pairs"  # the key of the number of pairs in pairs.json
@@ -50,29 +54,24 @@ class MadePair(NamedTuple):
     """the lower, the better; None if pairs are not compared"""
 
 
-def text_name(language: str) -> str:
-    """Return the name of the file of one language in the folder."""
-    return f"text.{language}"
-
-
 class PairFolder:
     """Writes the folder; use it in a `with` statement, which keeps other processes out.
 
-    `facts` say how the pairs are made; a folder that was begun with other facts is not continued.
+    `facts` say how the pairs are made, and from which `inputs`; they must not change in between.
     """
 
     def __init__(self, folder: Path, languages: tuple[str, str], facts: Mapping[str, Any]) -> None:
         """Open or create the folder.
 
         Raises:
-            ConfigError: the folder holds pairs that were made otherwise, or something else.
+            ConfigError: the folder holds pairs that were made otherwise, or other files.
             DataError: another process writes it.
         """
         self.folder, self.languages = folder, languages
-        self._facts = json.loads(json.dumps(dict(facts)))  # as JSON reads them
-        self._waiting: list[MadePair] = []
+        self._facts = json.loads(json.dumps(dict(facts)))  # tuples become lists, as in the files
+        self._waiting: list[MadePair] = []  # pairs that are not in a part yet
         self._waiting_inputs = 0
-        self._last_part = time.monotonic()
+        self._last_part_time = time.monotonic()
         self._lock = self._open()
         try:
             self._job = self._read_job()
@@ -102,11 +101,11 @@ class PairFolder:
         return sum(part["inputs"] for part in self._job["parts"])
 
     def add(self, pairs: Sequence[MadePair], inputs: int) -> None:
-        """Add the pairs that were made of the next `inputs` inputs."""
+        """Add the pairs that were made of the next `inputs` inputs; write a part if it is time."""
         self._waiting += pairs
         self._waiting_inputs += inputs
         is_full = len(self._waiting) >= PART_PAIRS
-        if is_full or time.monotonic() - self._last_part > PART_SECONDS:
+        if is_full or time.monotonic() - self._last_part_time > PART_SECONDS:
             self._write_part()
 
     def finish(self, keep: float = 1.0, counts: Mapping[str, Any] | None = None) -> int:
@@ -116,8 +115,8 @@ class PairFolder:
         to pairs.json.
         """
         scores = [] if keep >= 1 else [pair.score or 0.0 for pair in self.pairs()]
-        worst = worst_score(scores, keep)
-        pairs = (pair for pair in self.pairs() if (pair.score or 0.0) <= worst)
+        limit = worst_score(scores, keep)
+        pairs = (pair for pair in self.pairs() if (pair.score or 0.0) <= limit)
         kept, digests = self._write_texts(pairs)
         facts = {_KEPT: kept, **self._facts, **(counts or {})}
         write_json(self.folder / MANIFEST, {FORMAT_KEY: FORMAT, **facts, "sha256": digests})
@@ -125,6 +124,7 @@ class PairFolder:
         return kept
 
     def _open(self) -> IO[bytes]:
+        """Create the folder if it is missing, and return its lock file, locked."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = open(self.folder / ".lock", "ab")  # noqa: SIM115 - open until `__exit__`
@@ -140,16 +140,17 @@ class PairFolder:
         return lock
 
     def _read_job(self) -> dict[str, Any]:
+        """Return the content of job.json: the facts, and the `parts` that are complete."""
         path = self.folder / JOB
         if self.is_complete:
             self._check_facts(read_manifest(self.folder))
             self._remove_parts()  # of a process that was killed after its last file
             return {"parts": []}
         if not path.exists():
-            others = {entry.name for entry in self.folder.iterdir()} - {".lock", PARTS}
-            if others:
+            foreign = {entry.name for entry in self.folder.iterdir()} - {".lock", PARTS}
+            if foreign:
                 raise ConfigError(
-                    f"{self.folder} holds other files ({', '.join(sorted(others)[:3])}); give a "
+                    f"{self.folder} holds other files ({', '.join(sorted(foreign)[:3])}); give a "
                     "new or empty folder as -o"
                 )
             (self.folder / PARTS).mkdir(exist_ok=True)
@@ -162,19 +163,21 @@ class PairFolder:
         self._check_facts(job)
         return {**self._facts, "parts": parts}
 
-    def _check_facts(self, found: Mapping[str, Any]) -> None:
-        before, now = _flatten(found), _flatten(self._facts)
-        for name, wanted in now.items():
-            if before.get(name) != wanted:
+    def _check_facts(self, recorded: Mapping[str, Any]) -> None:
+        """Check that the folder was begun with the facts of today; an older one may lack some."""
+        before, now = _flatten(recorded), _flatten(self._facts)
+        for name, value in now.items():
+            if before.get(name, "null") != value:
                 raise ConfigError(
                     f"{self.folder} was begun with {name} {before.get(name)}, and now it is "
-                    f"{wanted}; {_REMEDY}"
+                    f"{value}; {_REMEDY}"
                 )
 
     def _part_path(self, number: int) -> Path:
         return self.folder / PARTS / f"part-{number:05d}.jsonl"
 
     def _write_part(self) -> None:
+        """Write the waiting pairs as a part of JSON lines, and then record it in job.json."""
         lines = (json.dumps(pair, ensure_ascii=False) for pair in self._waiting)
         content = "".join(f"{line}\n" for line in lines).encode("utf-8")
         parts = self._job["parts"]
@@ -183,7 +186,7 @@ class PairFolder:
         parts.append({"inputs": self._waiting_inputs, "sha256": digest})
         write_json(self.folder / JOB, self._job)
         self._waiting, self._waiting_inputs = [], 0
-        self._last_part = time.monotonic()
+        self._last_part_time = time.monotonic()
 
     def pairs(self) -> Iterator[MadePair]:
         """Yield the pairs that were added until now, in order; call it before `finish`.
@@ -209,17 +212,16 @@ class PairFolder:
         count = 0
         with ExitStack() as stack:
             temporaries = [self.folder / f".{name}.tmp" for name in names]
-            sinks = [stack.enter_context(open(path, "wb")) for path in temporaries]
+            outputs = [stack.enter_context(open(path, "wb")) for path in temporaries]
             hashes = [hashlib.sha256() for _ in names]
             for pair in pairs:
                 count += 1
                 score = "" if pair.score is None else f"\t{pair.score:.4f}"
                 origin = f"{files[pair.file]['file']}\t{pair.line}{score}"
-                for sink, digest, line in zip(
-                    sinks, hashes, (pair.source, pair.target, origin), strict=True
-                ):
+                lines = (pair.source, pair.target, origin)
+                for output, digest, line in zip(outputs, hashes, lines, strict=True):
                     encoded = f"{line}\n".encode()
-                    sink.write(encoded)
+                    output.write(encoded)
                     digest.update(encoded)
         for path, name in zip(temporaries, names, strict=True):
             path.replace(self.folder / name)
@@ -231,14 +233,15 @@ class PairFolder:
 
 
 def worst_score(scores: Sequence[float], keep: float) -> float:
-    """Return the highest score that is kept if the share `keep` of all is; infinity if all are."""
+    """Return the highest score among the share `keep` of lowest ones; infinity if all are kept."""
     if keep >= 1 or not scores:
         return math.inf
-    return sorted(scores)[max(1, round(keep * len(scores))) - 1]
+    kept_count = max(1, round(keep * len(scores)))
+    return sorted(scores)[kept_count - 1]
 
 
 def _flatten(facts: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Return nested facts as {"search.beam_size": "4"}."""
+    """Return nested facts with dotted names and JSON values: {"search.beam_size": "4"}."""
     flat: dict[str, str] = {}
     for name, value in facts.items():
         if isinstance(value, dict):
@@ -246,50 +249,3 @@ def _flatten(facts: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
         else:
             flat[prefix + name] = json.dumps(value, ensure_ascii=False)
     return flat
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return pairs.json of a complete folder.
-
-    Raises:
-        DataError: the folder is missing, incomplete or damaged.
-    """
-    path = folder / MANIFEST
-    try:
-        manifest = read_json(path)
-    except FileNotFoundError as error:
-        begun = (folder / JOB).is_file() or (folder / PARTS).is_dir()
-        found = "is not complete: run its command again" if begun else "holds no pairs"
-        raise DataError(
-            f"{folder} {found}; expected a folder that `nmt synthesize` or `nmt data clean` wrote"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from error
-    check_format(manifest, FORMAT, folder, "make the pairs again")
-    return manifest
-
-
-def folder_text(folder: Path, languages: tuple[str, str]) -> TextPair:
-    """Return the files of the pairs in a complete folder, in the direction of `languages`.
-
-    Raises:
-        DataError: the folder is incomplete, or holds no text in these languages.
-    """
-    found = read_manifest(folder).get("languages")
-    if found != list(languages):
-        raise DataError(
-            f"{folder}: holds pairs of {'-'.join(found or ['?'])}, expected {'-'.join(languages)}, "
-            "the languages of the recipe (data.source_language, data.target_language)"
-        )
-    source, target = (str(folder / text_name(language)) for language in languages)
-    return TextPair(source=source, target=target)
-
-
-def synthetic_text(text: SyntheticText, languages: tuple[str, str]) -> TextPair:
-    """Return the files and tags of an entry of data.synthetic.
-
-    Raises:
-        DataError: its folder is incomplete, or holds no text in these languages.
-    """
-    files = folder_text(Path(text.folder), languages)
-    return files.model_copy(update={"tags": text.tags})

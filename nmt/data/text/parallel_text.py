@@ -28,7 +28,8 @@ _LINE_BREAKS = re.compile(r"[\r\n]+")
 _MISSING = object()  # differs from null, which is an empty text
 
 Field = str | int | None  # `TextPair.source_field` or `target_field`
-LinePair = tuple[bytes, bytes]
+LinePair = tuple[bytes, bytes]  # source and target, undecoded
+LocatedRecord = tuple[str, Any]  # where a record stands, for error messages, and the record
 
 
 class SentencePair(NamedTuple):
@@ -40,7 +41,7 @@ class SentencePair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Consecutive pairs as undecoded lines, which are cheap to send to another process."""
+    """Consecutive pairs of a text, undecoded, so that they are cheap to send to a process."""
 
     lines: list[LinePair]
     """(source, target) of each pair"""
@@ -88,7 +89,7 @@ class ParallelText:
             yield from block.pairs()
 
     def tagged(self) -> Iterator[SentencePair]:
-        """Yield the pairs in order; each source begins with the tags that the recipe gives it."""
+        """Return an iterator over the pairs; each source begins with the tags of `text`."""
         tags = "".join(map(spell_tag, self.text.tags))
         return (SentencePair(tags + source, target) for source, target in self)
 
@@ -126,15 +127,16 @@ def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
 
 def _take_block(pairs: Iterator[LinePair]) -> list[LinePair]:
     """Take the next `BLOCK` pairs of lines, or fewer where they are long."""
-    taken: list[LinePair] = []
-    size = 0
-    while len(taken) < BLOCK and size < BLOCK_BYTES:
-        some = list(itertools.islice(pairs, min(500, BLOCK - len(taken))))
-        if not some:
+    block: list[LinePair] = []
+    size = 0  # bytes of the sources
+    while len(block) < BLOCK and size < BLOCK_BYTES:
+        # 500 pairs at a time, because adding up the bytes pair by pair would be slow
+        batch = list(itertools.islice(pairs, min(500, BLOCK - len(block))))
+        if not batch:
             break
-        taken += some
-        size += sum(len(source) for source, _ in some)
-    return taken
+        block += batch
+        size += sum(len(source) for source, _ in batch)
+    return block
 
 
 def _read_aligned(source: Path, target: Path) -> Iterator[LinePair]:
@@ -146,11 +148,11 @@ def _read_aligned(source: Path, target: Path) -> Iterator[LinePair]:
     pairs = itertools.zip_longest(raw_lines(source), raw_lines(target))
     for count, pair in enumerate(pairs):
         if None in pair:
-            more = 1 + sum(1 for _ in pairs)  # lines that only the longer file has
-            lines = [count + more * (line is not None) for line in pair]
-            found = ["1 line" if n == 1 else f"{n} lines" for n in lines]
+            surplus = 1 + sum(1 for _ in pairs)  # lines that only the longer file has
+            counts = [count if line is None else count + surplus for line in pair]
+            sizes = ["1 line" if n == 1 else f"{n} lines" for n in counts]
             raise DataError(
-                f"{source} has {found[0]}, {target} has {found[1]}; "
+                f"{source} has {sizes[0]}, {target} has {sizes[1]}; "
                 "expected as many, line n of one being the translation of line n of the other"
             )
         yield pair
@@ -165,10 +167,11 @@ def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePa
     Raises:
         DataError: an unknown kind of file, or a record without the fields (with its number).
     """
-    path, fields = Path(text.paths[0]), (text.source_field, text.target_field)
+    path, source_field, target_field = Path(text.paths[0]), text.source_field, text.target_field
+    source_language, target_language = languages
     kind = path.with_suffix("").suffix if path.suffix in SUFFIXES else path.suffix
     if kind in (".tsv", ".tab", ".txt"):
-        return _read_tsv(path, fields)
+        return _read_tsv(path, (source_field, target_field))
     if kind in (".jsonl", ".json", ".ndjson"):
         records = _read_json_lines(path)
     elif kind == ".parquet" and path.suffix == kind:
@@ -179,31 +182,37 @@ def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePa
             ".xz or .zst) or .parquet. Give two line-aligned files as source and target"
         )
     return (
-        (_text_of(record, fields[0], languages[0]), _text_of(record, fields[1], languages[1]))
+        (
+            _text_of(record, source_field, source_language),
+            _text_of(record, target_field, target_language),
+        )
         for record in records
     )
 
 
 def _read_tsv(path: Path, fields: tuple[Field, Field]) -> Iterator[LinePair]:
+    """Yield two columns of each line; `fields` are their numbers, from 1. None: columns 1 and 2."""
     for field in fields:
         if isinstance(field, str):
             raise DataError(
                 f"{path}: '{field}' is not the number of a column; columns are counted from 1"
             )
     source, target = int(fields[0] or 1), int(fields[1] or 2)
+    needed = max(source, target)
     for number, line in enumerate(raw_lines(path), start=1):
         columns = line.removesuffix(b"\n").removesuffix(b"\r").split(b"\t")
-        if max(source, target) > len(columns):
+        if needed > len(columns):
+            plural = "" if len(columns) == 1 else "s"
             raise DataError(
-                f"{path}:{number}: {len(columns)} column{'s'[: len(columns) != 1]}, expected "
-                f"at least {max(source, target)}, separated by tabs; check source_field and "
+                f"{path}:{number}: {len(columns)} column{plural}, expected "
+                f"at least {needed}, separated by tabs; check source_field and "
                 "target_field"
             )
         yield columns[source - 1], columns[target - 1]
 
 
-def _read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield each record with its location for error messages: (location, record)."""
+def _read_json_lines(path: Path) -> Iterator[LocatedRecord]:
+    """Yield the object on each line that is not blank."""
     for number, line in enumerate(raw_lines(path), start=1):
         location = f"{path}:{number}"
         if not line.strip():
@@ -214,8 +223,8 @@ def _read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
             raise DataError(f"{location}: not a JSON object on one line ({error})") from error
 
 
-def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield each record with its location for error messages: (location, record)."""
+def _read_parquet(path: Path) -> Iterator[LocatedRecord]:
+    """Yield each row, as a mapping from the names of the columns to their values."""
     import pyarrow
     import pyarrow.parquet
 
@@ -229,8 +238,14 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
         raise DataError(f"{path}: not a parquet file, or a damaged one ({error})") from error
 
 
-def _text_of(located: tuple[str, Any], field: Field, language: str) -> bytes:
-    """Return one side of a (location, record) as one line; null is an empty text."""
+def _text_of(located: LocatedRecord, field: Field, language: str) -> bytes:
+    """Return one side of a record as a line in UTF-8; null is an empty text.
+
+    Without a `field`, the text is under the key `language`, or under it in `TRANSLATION`.
+
+    Raises:
+        DataError: the record has no text there.
+    """
     location, record = located
     key = language if field is None else str(field)
     text = _look_up(record, key)
@@ -239,9 +254,9 @@ def _text_of(located: tuple[str, Any], field: Field, language: str) -> bytes:
     if text is None:
         return b""
     if not isinstance(text, str):
-        found = ", ".join(map(str, record)) if isinstance(record, dict) else repr(record)[:60]
+        content = ", ".join(map(str, record)) if isinstance(record, dict) else repr(record)[:60]
         raise DataError(
-            f"{location}: no text under '{key}', found {found}; "
+            f"{location}: no text under '{key}', found {content}; "
             "name the keys with source_field and target_field, with dots into nested records"
         )
     text = _LINE_BREAKS.sub(" ", text)
@@ -252,7 +267,7 @@ def _text_of(located: tuple[str, Any], field: Field, language: str) -> bytes:
 
 
 def _look_up(record: Any, key: str) -> Any:
-    """Return the value under a dotted key, or `_MISSING`."""
+    """Return the value under a dotted key ("translation.en"), or `_MISSING`."""
     for part in key.split("."):
         record = record.get(part, _MISSING) if isinstance(record, dict) else _MISSING
     return record

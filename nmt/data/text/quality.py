@@ -85,20 +85,23 @@ def inspect(config: Config, log: Log) -> Quality:
     prepared = prepare(config, log)
     splits = resolve(config.data, log)
     store, tokenizer, languages = prepared.train, prepared.tokenizer, config.data.languages
-    held_out = {"validation": list(ParallelText(splits.validation, languages))}
-    if splits.test is not None:
-        held_out["test"] = list(ParallelText(splits.test, languages))
+    held_out = {
+        name: [pair for text in texts for pair in ParallelText(text, languages)]
+        for name, texts in (("validation", splits.validation), ("test", splits.test))
+        if texts
+    }
     log("looking for held-out sentences in the training text")
-    blocks = (b for text in splits.train for b in ParallelText(text, languages).blocks())
+    training_texts = (ParallelText(text, languages) for text in splits.train)
+    blocks = (block for text in training_texts for block in text.blocks())
     training = (pair for block in blocks for pair in block.pairs("surrogateescape"))
     pairs = [pair for split in held_out.values() for pair in split]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     source_ids, target_ids = tokenizer.source.encode(sources), tokenizer.target.encode(targets)
     return Quality(
-        prepared.counts,
-        describe_side(languages[0], store.source.lengths, sources, source_ids),
-        describe_side(languages[1], store.target.lengths, targets, target_ids),
-        find_leaks(training, held_out),
+        counts=prepared.counts,
+        source=describe_side(languages[0], store.source.lengths, sources, source_ids),
+        target=describe_side(languages[1], store.target.lengths, targets, target_ids),
+        leaks=find_leaks(training, held_out),
     )
 
 
@@ -129,10 +132,12 @@ def find_leaks(
 ) -> list[Leak]:
     """Count the pairs and sources of each held-out set that occur in the training pairs.
 
-    Only training pairs with a held-out source (normalised, not empty) are kept in memory.
+    `held_out` has the pairs of each set, "validation" and "test". Only training pairs with a
+    held-out source (normalised, not empty) are kept in memory.
     """
-    held_out_keys = {normalize(pair.source) for pairs in held_out.values() for pair in pairs} - {""}
-    matches = {pair for pair in training if normalize(pair.source) in held_out_keys}
+    held_out_pairs = [pair for pairs in held_out.values() for pair in pairs]
+    held_out_sources = {normalize(pair.source) for pair in held_out_pairs} - {""}
+    matches = {pair for pair in training if normalize(pair.source) in held_out_sources}
     sources = {pair.source for pair in matches}
     normalized = {SentencePair(*map(normalize, pair)) for pair in matches}
     normalized_sources = {pair.source for pair in normalized}

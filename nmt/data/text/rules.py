@@ -1,15 +1,15 @@
 """Tests on the text of one pair: control characters, scripts, languages, numbers, links, copies.
 
-A rule is true of a pair that is to be left out. `cleaning.py` says which rules a recipe turns on.
+A rule is a function that returns whether to leave a pair out. `cleaning.py` says which rules a
+recipe turns on.
 """
 
 import difflib
-import functools
 from collections.abc import Callable
-from typing import Any
 
 import regex
 
+from nmt.data.text.language_identification import known_languages, rank_languages
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError, MissingExtraError
 
@@ -25,14 +25,14 @@ _LINK = regex.compile(r"https?://[^\s<>\"]+|www\.[^\s<>\"]+|[\w.+-]+@[\w-]+\.[\w
 _LINK_END = ".,;:!?)]}'\u00bb\u201d"
 _WORD = regex.compile(r"\w+")
 
-_ALIKE_NUMBERS = 0.5
-_COPIED_WORDS = 0.6
+_ALIKE_NUMBERS = 0.5  # the least ratio of alike digits
+_COPIED_WORDS = 0.6  # the least share of common words in a copy
 _FEWEST_WORDS = 3
-_UNLIKELY_LANGUAGE = 50
+_UNLIKELY_LANGUAGE = 50  # how many times as probable another language must be
 
 
 def is_undecoded(pair: SentencePair) -> bool:
-    """Return whether a pair has bytes that are not UTF-8, read with `surrogateescape`."""
+    """Return whether a pair, decoded with `surrogateescape`, has bytes that are not UTF-8."""
     return any(map(_UNDECODED.search, pair))
 
 
@@ -51,7 +51,9 @@ def has_control_character(pair: SentencePair) -> bool:
 
 
 def other_script(script: str, side: int) -> Rule:
-    """Return a rule: under half the letters of the source (0) or target (1) are in `script`.
+    """Return a rule that leaves out pairs in another script.
+
+    Then fewer than half of the letters of one side, source (0) or target (1), are in `script`.
 
     Raises:
         ConfigError: Unicode has no such script.
@@ -67,52 +69,46 @@ def other_script(script: str, side: int) -> Rule:
 
     def is_other(pair: SentencePair) -> bool:
         letters = _LETTER.findall(pair[side])
-        return 2 * sum(1 for c in letters if inside.match(c)) < len(letters)
+        inside_count = sum(1 for letter in letters if inside.match(letter))
+        return inside_count < len(letters) / 2
 
     return is_other
 
 
 def other_language(languages: tuple[str, str]) -> Rule:
-    """Return a rule: a side is in another language than (source, target) of `languages`.
+    """Return a rule that leaves out pairs with a side in another language.
 
-    That is so if py3langid finds some other language at least 50 times as probable. On short
-    sentences it is often unsure, and then the pair stays.
+    `languages` are those of source and target. A side is in another language if py3langid finds
+    that language over 50 times as probable. On short sentences it is often unsure, and then the
+    pair stays.
 
     Raises:
         ConfigError: py3langid does not know a language.
         MissingExtraError: py3langid is not installed.
     """
-    identifier = _identifier()
+    supported = known_languages("data.cleaning.language")
     codes = [code.replace("-", "_").split("_")[0].lower() for code in languages]
     for code in codes:
-        if code not in identifier.labels:
+        if code not in supported:
             raise ConfigError(
                 f"data.cleaning.language: py3langid does not know the language '{code}'; leave the "
-                f"rule out, or name one of {', '.join(sorted(identifier.labels))}"
+                f"rule out, or name one of {', '.join(sorted(supported))}"
             )
 
     def is_other(pair: SentencePair) -> bool:
         for text, code in zip(pair, codes, strict=True):
-            ranked = identifier.rank(text.encode("utf-8", "replace").decode())
-            best, own = ranked[0][1], dict(ranked)[code]
-            if own * _UNLIKELY_LANGUAGE < best:
+            ranked = rank_languages(text)
+            _, highest_probability = ranked[0]
+            probability = dict(ranked)[code]
+            if probability * _UNLIKELY_LANGUAGE < highest_probability:
                 return True
         return False
 
     return is_other
 
 
-@functools.cache
-def _identifier() -> Any:
-    try:
-        from py3langid import langid
-    except ImportError as error:
-        raise MissingExtraError("data.cleaning.language", "clean") from error
-    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
-
-
 def mojibake() -> Rule:
-    """Return a rule: a side was decoded with a wrong encoding, as in "schÃ¶n" (by ftfy).
+    """Return a rule that leaves out pairs with a wrongly decoded side: "schÃ¶n" (found by ftfy).
 
     Raises:
         MissingExtraError: ftfy is not installed.
@@ -129,19 +125,20 @@ def numbers_differ(pair: SentencePair) -> bool:
 
     As the filter of numerals in OpusFilter (Vázquez et al., 2019): separators and zeros are left
     out, so "10,000" and "10.000" and "10 thousand" are alike. A side without digits may have
-    written its numbers as words; the pair then stays unless the other side has two numbers.
+    written its numbers as words; the pair then stays unless the other side has two digits.
     """
-    digits = [_DIGIT.findall(text) for text in pair]
-    if digits[0] == digits[1]:
+    source, target = (_DIGIT.findall(text) for text in pair)
+    if source == target:
         return False
-    if not all(digits):
-        return len(max(digits, key=len)) > 1
-    alike = difflib.SequenceMatcher(None, digits[0], digits[1], autojunk=False).ratio()
-    return alike < _ALIKE_NUMBERS
+    if not source or not target:
+        return len(source or target) > 1
+    ratio = difflib.SequenceMatcher(None, source, target, autojunk=False).ratio()
+    return ratio < _ALIKE_NUMBERS
 
 
 def links_differ(pair: SentencePair) -> bool:
-    """Return whether an address of the web or of mail stands on one side only."""
+    """Return whether the web and mail addresses of both sides differ."""
+    # most pairs have none, and this test is much cheaper than the search
     if not any("@" in text or "www." in text or "://" in text for text in pair):
         return False
     source, target = (

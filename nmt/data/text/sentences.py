@@ -19,7 +19,7 @@ _NEAR = 40
 _OPENING = r"\p{Ps}\p{Pi}\p{Pf}\"'¿¡\-–—"
 # Two alternatives: marks that need white space and a capital, digit or the like after them; and
 # the full stops of Chinese and Japanese, which need none.
-_END = regex.compile(
+_BOUNDARY = regex.compile(
     rf"""
     (?<![.!?…؟۔।॥])(?P<mark>[.!?…؟۔।॥]++)
     (?P<closing>
@@ -47,10 +47,11 @@ def split_sentences(text: str, language: str = "") -> list[str]:
     rules = _rules(language)
     sentences = []
     start = 0
-    for end in _END.finditer(text):
-        if end["mark"] != "." or not rules.continues(text, start, end):  # other marks always end
-            sentences.append(text[start : end.end()].strip())
-            start = end.end()
+    for boundary in _BOUNDARY.finditer(text):
+        is_full_stop = boundary["mark"] == "."  # other marks always end a sentence
+        if not (is_full_stop and rules.continues(text, start, boundary)):
+            sentences.append(text[start : boundary.end()].strip())
+            start = boundary.end()
     sentences.append(text[start:].strip())
     return [sentence for sentence in sentences if sentence]
 
@@ -60,19 +61,24 @@ class _Rules:
     """The word lists of a language, described in sentences.yaml, that decide about full stops."""
 
     never_last: frozenset[str]
+    """abbreviations that never end a sentence"""
     before_numbers: frozenset[str]
+    """abbreviations that do not end it before a number, such as "No." """
     may_be_last: frozenset[str]
+    """abbreviations that may end it: the next word decides"""
     first_words: frozenset[str]
     """capitalised words that usually begin a sentence"""
     ordinals: bool
-    """whether a number with a full stop is an ordinal"""
+    """whether a number with a full stop may be an ordinal, as in German"""
 
-    def continues(self, text: str, start: int, end: "regex.Match[str]") -> bool:
-        """Return whether the sentence from `start` continues after `end`, a matched full stop."""
-        stop = end.start("mark")
-        words = [
-            _LEADING.sub("", word) for word in text[max(start, stop - _NEAR) : stop].split()[-3:]
-        ]
+    def continues(self, text: str, start: int, boundary: "regex.Match[str]") -> bool:
+        """Return whether the sentence from `start` continues after a full stop.
+
+        `boundary` is the match of `_BOUNDARY` at the full stop.
+        """
+        stop = boundary.start("mark")  # index of the full stop
+        last_words = text[max(start, stop - _NEAR) : stop].split()[-3:]
+        words = [_LEADING.sub("", word) for word in last_words]
         if not words:
             return False
         word = words[-1]
@@ -80,20 +86,20 @@ class _Rules:
         spellings |= {spelling[:1].lower() + spelling[1:] for spelling in spellings}
         if spellings & self.never_last:
             return True
-        if end["closing"]:
+        if boundary["closing"]:  # a quotation mark or bracket closes here
             return False
         if stop - start < _NEAR and text[start:stop].strip() == word and word.isdecimal():
             return True  # the number of an item of a list
-        found = _NEXT_WORD.match(text, end.end(), end.end() + _NEAR)
-        following = found[1].replace("’", "'") if found else ""
+        next_word = _NEXT_WORD.match(text, boundary.end(), boundary.end() + _NEAR)
+        following = next_word[1].replace("’", "'") if next_word else ""
         if word in self.before_numbers and following[:1].isdecimal():
             return True
-        ambiguous = (
+        may_continue = (
             bool(spellings & self.may_be_last)
             or bool(_DOTTED.fullmatch(word))
             or (self.ordinals and bool(_ORDINAL.fullmatch(word)))
         )
-        return ambiguous and not {following, following.rstrip("'")} & self.first_words
+        return may_continue and not {following, following.rstrip("'")} & self.first_words
 
 
 @functools.cache
@@ -106,16 +112,18 @@ def _word_lists() -> dict[str, Any]:
 
 @functools.lru_cache
 def _rules(language: str) -> _Rules:
+    """Return the rules of a language; one without word lists gets those of all languages."""
     code, lists = regex.split("[-_]", language.lower())[0], _word_lists()
 
-    def listed(name: str) -> frozenset[str]:
+    def word_list(name: str) -> frozenset[str]:
         words: dict[str, str] = lists[name]
-        return frozenset(words.get(code, " ".join(words.values())).split())
+        all_words = " ".join(words.values())
+        return frozenset(words.get(code, all_words).split())
 
     return _Rules(
-        listed("never_last"),
-        listed("before_numbers"),
-        listed("may_be_last"),
-        listed("first_words"),
-        code in lists["ordinals"].split(),
+        never_last=word_list("never_last"),
+        before_numbers=word_list("before_numbers"),
+        may_be_last=word_list("may_be_last"),
+        first_words=word_list("first_words"),
+        ordinals=code in lists["ordinals"].split(),
     )

@@ -28,10 +28,16 @@ def words(text: str) -> list[str]:
     return parts
 
 
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Return the characters [start, end) of each of a text's `words`."""
+    return [match.span() for match in _WORDS.finditer(text)]
+
+
 def has_capital(term: str) -> bool:
     """Return whether a term has a capital letter.
 
-    It then matches only as written; a lower-case term in any casing, as it may begin a sentence.
+    Such a term is found only as it is written. A lower-case term is found in any casing, because it
+    may begin a sentence.
     """
     return term != term.lower()
 
@@ -58,7 +64,8 @@ def any_of(terms: tuple[str, ...]) -> "regex.Pattern[str]":
     White space inside a term matches any white space. A term that begins or ends with a
     punctuation mark needs no word boundary there.
     """
-    return regex.compile("|".join(_whole(term, has_capital(term)) for term in terms), regex.V1)
+    patterns = [_whole(term, has_capital(term)) for term in terms]
+    return regex.compile("|".join(patterns), regex.V1)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -68,7 +75,7 @@ def exactly(term: str) -> "regex.Pattern[str]":
 
 
 def _whole(term: str, cased: bool) -> str:
-    """Return the pattern of one term as whole words; not `cased`: in any casing."""
+    """Return the pattern of one term as whole words: as it is written, or in any casing."""
     spelled = r"\s+".join(regex.escape(part, literal_spaces=True) for part in term.split())
     before = _BEFORE if continues_word(term[0]) else ""
     after = _AFTER if continues_word(term[-1]) else ""

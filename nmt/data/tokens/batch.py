@@ -35,31 +35,39 @@ class Batch:
 
 
 def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch:
-    """Build a batch of the pairs at `indices` of `store`, S and T multiples of `pad_multiple`."""
+    """Build the batch of the pairs at `indices` of `store`.
+
+    S and T, the lengths of its rows, are rounded up to multiples of `pad_multiple`.
+    """
     source, target = store.source.gather(indices), store.target.gather(indices)
-    output, is_real = _padded(target, pad_multiple)
-    shifted = np.roll(output, 1, axis=1)  # the token before each position
-    shifted[:, 0] = BOS
+    source_ids, _ = _padded(source, pad_multiple)
+    target_output, is_token = _padded(target, pad_multiple)
+    target_input = np.roll(target_output, 1, axis=1)  # the token before each position
+    target_input[:, 0] = BOS
     return Batch(
-        source=torch.from_numpy(_padded(source, pad_multiple)[0]),
-        target_input=torch.from_numpy(np.where(is_real, shifted, PAD)),
-        target_output=torch.from_numpy(output),
+        source=torch.from_numpy(source_ids),
+        target_input=torch.from_numpy(np.where(is_token, target_input, PAD)),
+        target_output=torch.from_numpy(target_output),
         tokens=len(target.ids),
     )
 
 
 def collate_source(rows: Sequence[Sequence[int]]) -> torch.Tensor:
     """Return the ids of source sentences as one tensor (B, S) int64, padded with PAD."""
-    return torch.from_numpy(_padded(Sentences.of(rows), 1)[0])
+    ids, _ = _padded(Sentences.of(rows), 1)
+    return torch.from_numpy(ids)
 
 
 def _padded(
     sentences: Sentences, multiple: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return rows of ids padded with PAD, and True where an id is not padding: both (B, L)."""
+    """Return one row of ids for each sentence, padded with PAD, and a mask of the real tokens.
+
+    Both are (B, L); L is the longest length, rounded up to a multiple of `multiple`.
+    """
     longest = int(sentences.lengths.max())
-    width = -(-longest // multiple) * multiple
-    is_real = np.arange(width) < sentences.lengths[:, None]
-    padded = np.full(is_real.shape, PAD, np.int64)
-    padded[is_real] = sentences.ids
-    return padded, is_real
+    width = -(-longest // multiple) * multiple  # rounded up
+    is_token = np.arange(width) < sentences.lengths[:, None]
+    padded = np.full(is_token.shape, PAD, np.int64)
+    padded[is_token] = sentences.ids  # the flat ids fill the mask row by row
+    return padded, is_token

@@ -34,12 +34,12 @@ _NOISE = 2  # tokens
 # source and more of the target; in a longer epoch more steps share a target length.
 _BAND = 0.375
 _DRAWS = 5
-_EIGHTHS = 8
-_LONGEST = 8000  # tokens; longer sentences sort as if they had this length
+_EIGHTHS = 8  # sort keys are lengths in eighths of a token, so that noise can be a fraction of one
+_LONGEST = 8000  # tokens; longer sentences sort as if they had this length, so keys fit in 16 bits
 _LONGEST_KEY = np.uint16((_LONGEST + _NOISE) * _EIGHTHS)
 _LAST_BAND = (1 << 16) - 1  # only an epoch of over 600 million steps has more bands
 
-_Keys = npt.NDArray[np.uint16]
+_Keys = npt.NDArray[np.uint16]  # sort keys of pairs: lengths in eighths of a token, or band numbers
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,13 @@ class CorpusWeight:
     pair_count: int
     """the number of pairs of the text, which are consecutive in the token store"""
     weight: float = 1.0
-    """2: every pair twice; 0.25: every pair once in four epochs, a quarter of them in each"""
+    """2: every pair twice; 0.25: every pair once in four epochs, a quarter of them in each; 0:
+    never"""
+
+    @property
+    def pairs_per_epoch(self) -> float:
+        """How many pairs of the text an epoch has on average; repeats count."""
+        return self.pair_count * self.weight
 
 
 @dataclass(frozen=True)
@@ -57,12 +63,13 @@ class _Layout:
     """An order of the pairs of an epoch, cut into steps."""
 
     order: Indices
-    """indices of pairs in the token store"""
+    """the index in the token store of each pair, in the new order"""
     cuts: list[int]
-    """step i is order[cuts[i] : cuts[i + 1]]"""
+    """step i has the pairs order[cuts[i] : cuts[i + 1]]"""
 
     @property
     def steps(self) -> int:
+        """The number of steps."""
         return len(self.cuts) - 1
 
 
@@ -82,6 +89,13 @@ class BatchPlan:
         seed: int,
         corpus_weights: Sequence[CorpusWeight] = (),
     ) -> None:
+        """Lay out the first epoch, which decides how many steps every epoch has.
+
+        The lengths, in tokens, are those of all pairs of the token store.
+
+        Raises:
+            DataError: the weights are so small that an epoch may have no pair.
+        """
         self._source, self._target = source_lengths, target_lengths
         self._budget, self._seed = batch_tokens, seed
         self._weights = [] if all(text.weight == 1 for text in corpus_weights) else corpus_weights
@@ -92,7 +106,7 @@ class BatchPlan:
         self._first_layout: _Layout | None = self._noisy_layout(epoch=0, attempt=0)
         self.steps_per_epoch = self._count_steps(self._first_layout)
         """the number of optimiser steps, the same in every epoch"""
-        self._epoch = -1
+        self._epoch = -1  # the epoch of `_steps`; -1: none yet
         self._steps: list[Indices] = []
 
     def step(self, index: int) -> Indices:
@@ -104,18 +118,22 @@ class BatchPlan:
         return self._steps[position]
 
     def _count_steps(self, first: _Layout) -> int:
-        """Return slightly more steps than `first` has; few layouts need more than that."""
+        """Return slightly more steps than `first` has; few layouts need more than that.
+
+        A step has at least one pair, so there are never more steps than pairs in an epoch.
+        """
         noisy, noiseless = first.steps, self._noiseless_layout(first.order).steps
+        needed = max(noisy, noiseless)
         if any(text.weight % 1 for text in self._weights):
-            # an epoch with a part of a text may have more pairs than the first one, or fewer
-            return max(1, min(max(noisy, noiseless) + 1 + noisy // 64, self._fewest_pairs()))
+            # a larger margin: other epochs may have more pairs than the first one, or fewer
+            return max(1, min(needed + 1 + noisy // 64, self._fewest_pairs()))
         if noiseless == 1:
             return 1
-        return min(max(noisy, noiseless) + 1 + noisy // 256, len(first.order))
+        return min(needed + 1 + noisy // 256, len(first.order))
 
     def _lay_out_epoch(self, epoch: int) -> list[Indices]:
         """Return the pairs of each step of an epoch, in training order."""
-        first, self._first_layout = self._first_layout, None
+        first, self._first_layout = self._first_layout, None  # used once, to save memory
         layout = first if first and epoch == 0 else self._noisy_layout(epoch, attempt=0)
         for attempt in range(1, _DRAWS):
             if layout.steps > self.steps_per_epoch:
@@ -137,16 +155,19 @@ class BatchPlan:
         It has bands of similar target length, and inside each the pairs stand by source length.
         """
         pairs, random = self._pairs_of_epoch(epoch), self._generator(epoch, attempt)
-        order = pairs[_argsort(_length_noise(random, len(pairs)) + _sort_key(self._target[pairs]))]
+        target_keys = _length_noise(random, len(pairs)) + _sort_key(self._target[pairs])
+        order = pairs[_argsort(target_keys)]
         bands = self._bands(order, random)
-        source = _length_noise(random, len(pairs)) + _sort_key(self._source[order])
-        np.subtract(_LONGEST_KEY, source, out=source, where=bands % 2 == 1)
-        order = order[_argsort(bands, source)]
+        source_keys = _length_noise(random, len(pairs)) + _sort_key(self._source[order])
+        is_descending = bands % 2 == 1
+        np.subtract(_LONGEST_KEY, source_keys, out=source_keys, where=is_descending)
+        order = order[_argsort(bands, source_keys)]
         return _Layout(order, self._cut(order))
 
     def _noiseless_layout(self, pairs: Indices) -> _Layout:
-        """Sort by target length, then by source length, without noise; ties keep their order."""
-        order = pairs[_argsort(_sort_key(self._target[pairs]), _sort_key(self._source[pairs]))]
+        """Return a layout sorted by target length, then by source length; ties keep their order."""
+        target_keys, source_keys = _sort_key(self._target[pairs]), _sort_key(self._source[pairs])
+        order = pairs[_argsort(target_keys, source_keys)]
         return _Layout(order, self._cut(order))
 
     def _pairs_of_epoch(self, epoch: int) -> Indices:
@@ -163,41 +184,48 @@ class BatchPlan:
                 # in each epoch; the pair occurs whenever its clock passes a whole number.
                 start = (self._generator(number).permutation(count) + 0.5) / count
                 clock = start + epoch * fraction
-                occurrences.append(pairs[np.floor(clock + fraction) > np.floor(clock)])
+                occurs = np.floor(clock + fraction) > np.floor(clock)
+                occurrences.append(pairs[occurs])
             first += count
         return np.concatenate(occurrences)
 
     def _bands(self, order: Indices, random: np.random.Generator) -> _Keys:
-        """Return the number of the band of each pair in `order`, from 0."""
+        """Return the number of the band of each pair in `order`, from 0.
+
+        All bands have about equally many tokens; only the first has fewer, at random.
+        """
         lengths = np.maximum(self._source[order], self._target[order])
         steps = int(lengths.sum(dtype=np.int64)) / self._budget
-        width = max(1, int(self._budget * max(2.0, _BAND * steps**0.5)))
-        numbers = np.cumsum(lengths, dtype=np.int64)  # a band has `width` tokens, the first fewer
-        numbers += random.integers(width)
-        numbers //= width
+        steps_per_band = max(2.0, _BAND * steps**0.5)
+        tokens_per_band = max(1, int(self._budget * steps_per_band))
+        numbers = np.cumsum(lengths, dtype=np.int64)  # in place, to save memory
+        numbers += random.integers(tokens_per_band)
+        numbers //= tokens_per_band
         return np.minimum(numbers, _LAST_BAND).astype(np.uint16)
 
     def _cut(self, order: Indices) -> list[int]:
         """Return `_Layout.cuts` for an order; each step is as full as possible."""
-        source = np.cumsum(self._source[order], dtype=np.int64)
-        target = np.cumsum(self._target[order], dtype=np.int64)
-        cuts = [0]
+        source_sums = np.cumsum(self._source[order], dtype=np.int64)  # tokens up to each pair
+        target_sums = np.cumsum(self._target[order], dtype=np.int64)
+        cuts, used_source, used_target = [0], 0, 0
         while (start := cuts[-1]) < len(order):
-            used_source, used_target = (source[start - 1], target[start - 1]) if start else (0, 0)
+            if start:
+                used_source, used_target = source_sums[start - 1], target_sums[start - 1]
             end = min(
-                np.searchsorted(source, used_source + self._budget, "right"),
-                np.searchsorted(target, used_target + self._budget, "right"),
+                np.searchsorted(source_sums, used_source + self._budget, "right"),
+                np.searchsorted(target_sums, used_target + self._budget, "right"),
             )
-            cuts.append(max(int(end), start + 1))
+            cuts.append(max(int(end), start + 1))  # a pair over the budget is a step of its own
         return cuts
 
     def _fewest_pairs(self) -> int:
         """Return a lower bound of an epoch's number of pairs; a fractional weight may add one."""
-        return sum(math.floor(text.pair_count * text.weight) for text in self._weights)
+        return sum(math.floor(text.pairs_per_epoch) for text in self._weights)
 
     def _fit_step_count(self, cuts: list[int]) -> list[int]:
-        """Halve the fullest steps, or join the emptiest ones, until there are `steps_per_epoch`.
+        """Return `cuts` changed so that there are `steps_per_epoch` steps.
 
+        The steps with the most pairs are halved, or the neighbours with the fewest pairs joined.
         There are too many steps only with fractional weights.
         """
         fitted = np.array(cuts)
@@ -208,7 +236,8 @@ class BatchPlan:
                 middle = fitted[fullest] + sizes[fullest] // 2
                 fitted = np.insert(fitted, fullest + 1, middle)
             else:
-                fitted = np.delete(fitted, int((sizes[:-1] + sizes[1:]).argmin()) + 1)
+                joined_sizes = sizes[:-1] + sizes[1:]
+                fitted = np.delete(fitted, int(joined_sizes.argmin()) + 1)
         return list(fitted)
 
 
@@ -218,15 +247,16 @@ def _sort_key(lengths: Lengths) -> _Keys:
 
 
 def _length_noise(random: np.random.Generator, count: int) -> _Keys:
-    """Return noise of up to `_NOISE` tokens to add to sort keys."""
+    """Return `count` random numbers below `_NOISE` tokens, in eighths, to add to sort keys."""
     return random.integers(0, _NOISE * _EIGHTHS, count, dtype=np.uint16)
 
 
 def _argsort(*keys: _Keys) -> Indices:
-    """Return the permutation that sorts by one key or by two; ties keep their order.
+    """Return the permutation that sorts by one key, or by two (the first counts more).
 
-    A 64-bit number holds the keys and the index of a pair. numpy sorts such numbers several times
-    as fast as its `argsort` finds the permutation.
+    Ties keep their order. A 64-bit number holds the keys (16 bits each) above the index of a pair
+    (32 bits). numpy sorts such numbers several times as fast as its `argsort` finds the
+    permutation.
     """
     assert len(keys) <= 2
     packed = np.zeros(len(keys[0]), np.uint64)
@@ -257,8 +287,8 @@ def micro_batches(
     lengths = -(-np.maximum(source, target)[order] // pad_multiple) * pad_multiple  # rounded up
     batches, start = [], 0
     while start < len(order):
-        sizes = np.arange(1, len(order) - start + 1)
-        tokens = sizes * np.maximum.accumulate(lengths[start:])  # with padding
+        sizes = np.arange(1, len(order) - start + 1)  # possible numbers of pairs
+        tokens = sizes * np.maximum.accumulate(lengths[start:])  # with padding, for each size
         size = max(int(np.searchsorted(tokens, micro_batch_tokens, "right")), 1)
         batches.append(indices[order[start : start + size]])
         start += size

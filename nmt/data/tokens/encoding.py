@@ -35,7 +35,7 @@ from nmt.processor import available_cores
 
 _SPACE = "▁"  # SentencePiece writes it for a space
 _BPE, _NORMAL, _USER_DEFINED = 2, 1, 4  # values of enums in sentencepiece_model.proto
-_WORDS = 1 << 17  # the most words in the cache
+_CACHED_WORDS = 1 << 17  # the most words in the cache
 _LONGEST_WORD = 20  # characters; longer words are rarely repeated and not cached
 _ID = np.dtype(np.uint32)
 # With fewer pairs for each process, starting it takes longer than it saves.
@@ -54,15 +54,18 @@ class EncodedBlock:
     """the index of each kept pair in the block, from 0"""
     hashes: Hashes
     """the hashes (N, C) of the N kept pairs, by which a `DuplicateFinder` finds them again"""
+    changes: list[str | None]
+    """the kind of change that augmentation has made to each kept pair; None: unchanged"""
     counts: Counts
 
     def select(self, indices: list[int]) -> "EncodedBlock":
         """Return only the pairs with these indices in the block, a subset of `self.indices`."""
         if len(indices) == len(self.indices):
             return self
-        kept = np.flatnonzero(np.isin(self.indices, indices))
-        sides = self.source.gather(kept), self.target.gather(kept)
-        return EncodedBlock(*sides, self.indices[kept], self.hashes[kept], self.counts)
+        rows = np.flatnonzero(np.isin(self.indices, indices))  # of the pairs in the arrays
+        sides = self.source.gather(rows), self.target.gather(rows)
+        changes = [self.changes[row] for row in rows]
+        return EncodedBlock(*sides, self.indices[rows], self.hashes[rows], changes, self.counts)
 
     def without_duplicates(self, block: Block, finder: DuplicateFinder) -> "EncodedBlock":
         """Return the pairs that `finder` has not seen before; count the others as left out.
@@ -70,40 +73,46 @@ class EncodedBlock:
         `block` is the block that was encoded; the examples of left-out pairs come from it.
         """
         reasons = finder.reasons(self.hashes)
-        return self.select(self.counts.count_and_drop(block, self.indices.tolist(), reasons))
+        kept = self.counts.count_and_drop(block, self.indices.tolist(), reasons)
+        return self.select(kept)
 
 
 class BlockEncoder:
     """Cleans and encodes blocks, with one tokenizer and one set of rules."""
 
     def __init__(self, tokenizer: Tokenizer, rules: TextRules, threads: int) -> None:
+        """Take the tokenizer, the rules, and the number of threads for SentencePiece."""
         self._encode_source = self._encode_target = bulk_encoder(tokenizer.source, threads)
         if not tokenizer.shared:
             self._encode_target = bulk_encoder(tokenizer.target, threads)
         self._cleaning = rules.cleaning
-        self._cleaner = Cleaner(rules)
+        self._cleaner, self._augmenter = Cleaner(rules), rules.augmenter
         self._tags, self._tag_count = "".join(rules.tags), len(rules.tags)
 
     def __call__(self, block: Block) -> EncodedBlock:
-        """Decode, clean and encode the pairs of a block; duplicates stay.
+        """Decode, clean, augment and encode the pairs of a block; duplicates stay.
 
         Raises:
             DataError: a line is not UTF-8, and `cleaning.invalid_utf8` is false.
         """
         pairs = block.pairs(self._cleaner.decoding_errors)
         counts = Counts(len(pairs))
-        indices = counts.count_and_drop(block, range(len(pairs)), map(self._cleaner.reason, pairs))
+        reasons = map(self._cleaner.reason, pairs)
+        indices = counts.count_and_drop(block, range(len(pairs)), reasons)
         kept = [pairs[index] for index in indices]
+        line_numbers = (block.numbers[index] for index in indices)
+        augmented = list(map(self._augmenter, kept, line_numbers))
         encoded = EncodedBlock(
-            source=self._encode_source([self._tags + pair.source for pair in kept]),
-            target=self._encode_target([pair.target for pair in kept]),
+            source=self._encode_source([self._tags + pair.source for pair, _ in augmented]),
+            target=self._encode_target([pair.target for pair, _ in augmented]),
             indices=np.array(indices, np.int64),
             hashes=hash_pairs(kept, self._cleaning),
+            changes=[kind for _, kind in augmented],
             counts=counts,
         )
-        source_lengths = encoded.source.lengths - 1 - self._tag_count  # without EOS
-        lengths = source_lengths.tolist(), (encoded.target.lengths - 1).tolist()
-        reasons = map(self._cleaner.reason_by_length, *lengths)
+        source_lengths = (encoded.source.lengths - 1 - self._tag_count).tolist()  # without EOS
+        target_lengths = (encoded.target.lengths - 1).tolist()
+        reasons = map(self._cleaner.reason_by_length, source_lengths, target_lengths)
         return encoded.select(counts.count_and_drop(block, indices, reasons))
 
 
@@ -125,7 +134,7 @@ def _load_encoder(tokenizer_folder: Path, rules: TextRules, threads: int) -> Blo
 
 
 def processes_for(pairs: int) -> int:
-    """Return how many processes are to share the work on so many pairs; 0 and 1 are this one."""
+    """Return how many processes are to encode `pairs` pairs; 0 or 1: this process does it alone."""
     return min(available_cores(), pairs // _PAIRS_PER_PROCESS)
 
 
@@ -134,15 +143,16 @@ def map_blocks(
 ) -> Generator[tuple[Block, Result]]:
     """Yield each block with the result of a function, in the order of `blocks`.
 
-    `start` makes the function for a number of threads. If `processes` is over 1, that many start
-    and share the work, each with a function of its own; each has at most two blocks in memory.
+    `start` builds that function; its argument is the number of threads that it may use. If
+    `processes` is over 1, that many worker processes share the blocks, and each calls `start` once.
+    At most two blocks for each process are in memory.
 
     Raises:
         DataError: a process died.
     """
     if processes <= 1:
-        work = start(available_cores())
-        yield from ((block, work(block)) for block in blocks)
+        function = start(available_cores())
+        yield from ((block, function(block)) for block in blocks)
         return
     # Processes are spawned: a fork would lose the threads of the libraries that are loaded here.
     context = multiprocessing.get_context("spawn")
@@ -151,7 +161,7 @@ def map_blocks(
     try:
         for block in blocks:
             with _interrupts_delayed():  # this may start a process
-                pending.append((block, pool.submit(_encode_in_worker, block)))
+                pending.append((block, pool.submit(_call_in_worker, block)))
             if len(pending) >= 2 * processes:
                 oldest, future = pending.popleft()
                 yield oldest, future.result()
@@ -169,7 +179,7 @@ def map_blocks(
 
 @contextlib.contextmanager
 def _interrupts_delayed() -> Iterator[None]:
-    """Act on Ctrl-C only after the block, and never in processes that are started in it.
+    """Delay Ctrl-C until the end of the `with` block; processes started in it ignore Ctrl-C.
 
     A terminal sends Ctrl-C to all processes. Only the main process acts on it, and ends the others.
     A worker that is still importing its modules, or whose start was cut short, would end with a
@@ -191,37 +201,40 @@ def _interrupts_delayed() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-_work: Callable[[Block], Any]
+_worker_function: Callable[[Block], Any]  # what a worker process applies to blocks
 
 
 def _start_worker(start: Callable[[int], Callable[[Block], Any]]) -> None:
-    """Make the function of a new process."""
-    global _work
+    """Prepare a new worker process: build its function, and end it when the main process ends."""
+    global _worker_function
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _work = start(1)
+    _worker_function = start(1)  # one thread, as there is a process for each core
 
 
 def _end_with_parent() -> None:
-    """End this process with the main one, which cannot do it itself if it is killed."""
+    """Wait for the end of the main process, which may have been killed; then end this process."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     multiprocessing.connection.wait([parent.sentinel])
     os._exit(1)
 
 
-def _encode_in_worker(block: Block) -> Any:
-    return _work(block)
+def _call_in_worker(block: Block) -> Any:
+    return _worker_function(block)
 
 
 def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sentences]:
-    """Return a function from texts to ids with EOS; it goes word by word if `model` allows it."""
+    """Return a function from texts to their ids, each with EOS: a `WordEncoder` if possible.
+
+    It is possible if `model` gives a word the same ids in every text (see the top of this file).
+    """
     from sentencepiece import sentencepiece_model_pb2
 
     proto = sentencepiece_model_pb2.ModelProto()
     proto.ParseFromString(model.model)
     trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
-    by_word = (
+    words_are_independent = (
         trainer.model_type == _BPE
         and not trainer.treat_whitespace_as_suffix
         and normalizer.escape_whitespaces
@@ -230,8 +243,9 @@ def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sen
         and all(_SPACE not in piece.piece[1:] for piece in proto.pieces)
         and all(piece.type != _USER_DEFINED for piece in proto.pieces)
     )
-    if not by_word:
+    if not words_are_independent:
         return lambda texts: Sentences.of(model.encode(texts, threads))
+    # a second model without normalisation: it gets single words, which are normalised already
     normalizer.precompiled_charsmap = b""
     normalizer.add_dummy_prefix = False
     normalizer.remove_extra_whitespaces = False
@@ -256,7 +270,7 @@ class WordEncoder:
 
     def __call__(self, texts: list[str]) -> Sentences:
         """Return the ids of each text: its tags, its words, EOS."""
-        tags = [b""] * len(texts)
+        tags = [b""] * len(texts)  # the ids of the tags of each text, as bytes
         if self._subwords.tags:
             divided = [self._subwords.divide_tags(text) for text in texts]
             tags = [np.array(ids, _ID).tobytes() for ids, _ in divided]
@@ -265,9 +279,9 @@ class WordEncoder:
             text.replace(_SPACE, " " + _SPACE).split(" ")
             for text in self._normalizer.normalize(texts)
         ]
-        new = list(set().union(*words_of_texts).difference(self._ids))
-        encoded = self._model.encode(new, num_threads=self._threads)
-        for word, ids in zip(new, encoded, strict=True):
+        new_words = list(set().union(*words_of_texts).difference(self._ids))
+        ids_of_new_words = self._model.encode(new_words, num_threads=self._threads)
+        for word, ids in zip(new_words, ids_of_new_words, strict=True):
             self._ids[word] = np.array(ids, _ID).tobytes()
         eos = _ID.type(EOS).tobytes()
         ids_of = self._ids.__getitem__
@@ -276,9 +290,9 @@ class WordEncoder:
             for tag, words in zip(tags, words_of_texts, strict=True)
         ]
         # the cache is limited to few and short words; frequent ones are soon cached again
-        if len(self._ids) > _WORDS:
+        if len(self._ids) > _CACHED_WORDS:
             self._ids.clear()
-        for word in new:
+        for word in new_words:
             if len(word) > _LONGEST_WORD:
                 self._ids.pop(word, None)
         offsets = np.cumsum([0, *map(len, rows)]) // _ID.itemsize

@@ -1,8 +1,8 @@
-"""Vocabularies of other programs, in which a piece has a row of its own, as our tokenizers.
+"""Turns vocabularies of Marian and Hugging Face, which have a table of rows, into our tokenizers.
 
-Marian and Hugging Face split a text into pieces with SentencePiece, and then look up the row of
-each piece in a table. So the ids of SentencePiece are not the rows. Here a SentencePiece model gets
-the pieces of the table, in the order of our ids: PAD, UNK, BOS, EOS, and then all rows.
+These programs split a text into pieces with SentencePiece, and then look up in a table which row of
+the embedding matrices each piece has. So the ids of SentencePiece are not the rows. Here a
+SentencePiece model is rewritten so that its ids are PAD, UNK, BOS, EOS, and then all other rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,11 +30,11 @@ class ForeignVocabulary:
     segmentation: bytes
     """the serialised SentencePiece model that splits text into pieces"""
     rows: Mapping[str, int]
-    """the row in the matrices of each piece; other pieces are unknown"""
+    """the row of each piece in the embedding matrices; other pieces are unknown"""
     size: int
-    """the rows of the matrices; some may have no piece"""
+    """the number of rows of the matrices; some may have no piece"""
     specials: Mapping[int, int]
-    """the rows of our special ids; a special id that is missing here has none"""
+    """the row of each of our special ids (PAD, UNK, BOS, EOS); an id may be missing"""
 
 
 @dataclass(frozen=True)
@@ -43,21 +43,24 @@ class AdoptedVocabulary:
 
     model: SubwordModel
     rows: list[int]
-    """the row of each id; -1: it has none"""
+    """the row of each id; -1: the id has no row"""
 
     def ids(self, size: int) -> list[int]:
-        """Return our id of each of `size` rows; -1: it has none."""
+        """Return our id of each of `size` rows, the inverse of `rows`; -1: the row has no id."""
         ids = [-1] * size
-        for i, row in enumerate(self.rows):
+        for id_, row in enumerate(self.rows):
             if row >= 0:
-                ids[row] = i
+                ids[row] = id_
         return ids
 
 
 def adopt_foreign(
     source: ForeignVocabulary, target: ForeignVocabulary
 ) -> tuple[AdoptedVocabulary, AdoptedVocabulary]:
-    """Return the vocabularies of source and target; if their rows are equal, the ids are as well.
+    """Return the vocabularies of source and target as ours.
+
+    If both languages have the same table of rows, they also get the same ids; if they have the same
+    SentencePiece model as well, one object is returned twice.
 
     Raises:
         DataError: a SentencePiece model is damaged.
@@ -66,22 +69,31 @@ def adopt_foreign(
         parse_model(side.segmentation, f"the SentencePiece model of the {name}")
         for name, side in (("source", source), ("target", target))
     ]
+    source_proto, target_proto = protos
     if source.rows == target.rows:
-        together = [piece for proto in protos for piece in proto.pieces]
-        first = _adopt(source, protos[0], together)
+        all_pieces = [*source_proto.pieces, *target_proto.pieces]
+        adopted_source = _adopt(source, source_proto, all_pieces)
         if source.segmentation == target.segmentation:
-            return first, first
-        return first, _adopt(target, protos[1], together)
-    return _adopt(source, protos[0], protos[0].pieces), _adopt(target, protos[1], protos[1].pieces)
+            return adopted_source, adopted_source
+        return adopted_source, _adopt(target, target_proto, all_pieces)
+    return (
+        _adopt(source, source_proto, source_proto.pieces),
+        _adopt(target, target_proto, target_proto.pieces),
+    )
 
 
 def tokenizer_of(source: AdoptedVocabulary, target: AdoptedVocabulary) -> Tokenizer:
-    """Return the tokenizer of two vocabularies, which may be one."""
+    """Return the tokenizer of two vocabularies; if both are one object, it is shared."""
     return Tokenizer(source.model, None if target is source else target.model)
 
 
-def _adopt(vocabulary: ForeignVocabulary, proto: Any, known: Sequence[Any]) -> AdoptedVocabulary:
-    """Rewrite `proto`; `known` are all pieces that SentencePiece knows, of any language."""
+def _adopt(
+    vocabulary: ForeignVocabulary, proto: Any, all_pieces: Sequence[Any]
+) -> AdoptedVocabulary:
+    """Rewrite `proto`, the parsed SentencePiece model of `vocabulary`, to have our ids.
+
+    `all_pieces` are those of `proto`; if both languages get the same ids, those of both models.
+    """
     kind = KINDS.get(proto.trainer_spec.model_type, "unknown")
     # BPE would merge an unused piece and split it again, which changes the pieces around it
     hidden = (_UNUSED, 0.0) if kind == "unigram" else (CONTROL_TYPE, HIDDEN)
@@ -91,28 +103,29 @@ def _adopt(vocabulary: ForeignVocabulary, proto: Any, known: Sequence[Any]) -> A
     # build longer pieces, and a text is split into shorter ones where it would end up in it.
     extra = dict.fromkeys(
         piece.piece
-        for piece in known
+        for piece in all_pieces
         if piece.type not in _SPECIAL_TYPES and piece.piece not in vocabulary.rows
     )
     spellings = [*(names[row] for row in ordinary), *extra]
     own = {piece.piece: piece for piece in proto.pieces if piece.type not in _SPECIAL_TYPES}
-    make = type(proto.pieces[0])
+    new_piece = type(proto.pieces[0])
     pieces = []
     for i, (name, spelling) in enumerate(SPECIALS.items()):
         while spelling in spellings:
             spelling = f"<{spelling}>"
         setattr(proto.trainer_spec, f"{name}_id", i)
         setattr(proto.trainer_spec, f"{name}_piece", spelling)
-        pieces.append(make(piece=spelling, type=UNKNOWN_TYPE if i == UNK else CONTROL_TYPE))
+        type_ = UNKNOWN_TYPE if i == UNK else CONTROL_TYPE
+        pieces.append(new_piece(piece=spelling, type=type_))
     for spelling in spellings:
         if spelling in own:
-            kind_of_piece = _UNUSED if spelling in extra else own[spelling].type
+            type_ = _UNUSED if spelling in extra else own[spelling].type
             score = own[spelling].score
-        elif spelling in vocabulary.rows or spelling in extra:
-            kind_of_piece, score = hidden
+        elif spelling in vocabulary.rows or spelling in extra:  # a piece that `proto` lacks
+            type_, score = hidden
         else:  # a row without a piece
-            kind_of_piece, score = CONTROL_TYPE, 0.0
-        pieces.append(make(piece=spelling, score=score, type=kind_of_piece))
+            type_, score = CONTROL_TYPE, 0.0
+        pieces.append(new_piece(piece=spelling, score=score, type=type_))
     proto.trainer_spec.unk_surface = unknown_surface(kind)
     proto.trainer_spec.vocab_size = len(pieces)
     del proto.pieces[:]

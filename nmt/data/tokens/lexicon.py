@@ -19,6 +19,7 @@ pair. Of a larger corpus only every n-th sentence pair is used."""
 _AT_ONCE = 4_000_000  # co-occurrences or tokens in memory
 
 Numbers = npt.NDArray[np.int64]
+"""ids, indices or counts"""
 Probabilities = npt.NDArray[np.float64]
 
 
@@ -28,13 +29,14 @@ class Lexicon:
     def __init__(self, store: TokenStore, target_size: int) -> None:
         """Find the pairs (s, t) in `store`; `target_size` is the size of the target vocabulary."""
         self._store, self._target_size = store, target_size
-        products = store.source.lengths.astype(np.int64) * store.target.lengths
-        step = -(-int(products.sum()) // MOST_COOCCURRENCES)
-        self._sentences = np.arange(0, len(store), max(1, step))  # indices of sentence pairs
-        self._products = products[self._sentences]
+        cooccurrences = store.source.lengths.astype(np.int64) * store.target.lengths
+        step = -(-int(cooccurrences.sum()) // MOST_COOCCURRENCES)  # rounded up
+        self._sentences = np.arange(0, len(store), max(1, step))
+        """indices of the sentence pairs that are used"""
+        self._cooccurrence_counts = cooccurrences[self._sentences]
         self.pairs = np.empty(0, np.int64)
         """s * target_size + t of each pair (s, t), ascending (P,)"""
-        for pairs, _ in self._cooccurrences():
+        for pairs, _ in self._cooccurrences():  # in blocks that fit in memory
             self.pairs = np.union1d(self.pairs, pairs)
         self.probabilities: Probabilities = np.ones(len(self.pairs))
         """p(t | s) of each pair (P,); all 1 before `learn`"""
@@ -45,11 +47,13 @@ class Lexicon:
         first_of_source = np.flatnonzero(np.diff(sources, prepend=-1))
         for iteration in range(1, ITERATIONS + 1):
             counts = np.zeros(len(self.pairs))  # expected number of times that s gives t
-            for pairs, group_starts in self._cooccurrences():  # a group has one target token
+            for pairs, group_starts in self._cooccurrences():
                 distinct, inverse = np.unique(pairs, return_inverse=True)
                 indices = np.searchsorted(self.pairs, distinct)
-                fractions = _normalize_groups(self.probabilities[indices][inverse], group_starts)
-                counts[indices] += np.bincount(inverse, fractions)
+                probabilities = self.probabilities[indices][inverse]
+                # how probably each target token comes from each token of its source
+                posteriors = _normalize_groups(probabilities, group_starts)
+                counts[indices] += np.bincount(inverse, posteriors)
             self.probabilities = _normalize_groups(counts, first_of_source)
             report(iteration)
 
@@ -61,28 +65,31 @@ class Lexicon:
         sources, targets = np.divmod(self.pairs, self._target_size)
         chosen = np.flatnonzero(~np.isin(targets, excluded))
         order = chosen[np.lexsort((-self.probabilities[chosen], sources[chosen]))]
-        sources, targets = sources[order], targets[order]
-        ranks = np.arange(len(sources)) - np.searchsorted(sources, sources)  # of t for its s
+        sources, targets = sources[order], targets[order]  # by source, the likeliest target first
+        first_of_source = np.searchsorted(sources, sources)
+        ranks = np.arange(len(sources)) - first_of_source  # of each target for its source, from 0
         table = np.zeros((source_size, count), np.int64)
         kept = ranks < count
         table[sources[kept], ranks[kept]] = targets[kept]
         return table
 
     def _cooccurrences(self) -> Iterator[tuple[Numbers, Numbers]]:
-        """Yield blocks of co-occurrences, as in `pairs`, and where each target's group begins."""
-        blocks = np.cumsum(self._products) // _AT_ONCE
-        for numbers in np.split(self._sentences, np.flatnonzero(np.diff(blocks)) + 1):
-            sources, targets = (
-                side.gather(numbers) for side in (self._store.source, self._store.target)
-            )
-            # the group of a target token has all source tokens of its sentence pair
-            sizes = np.repeat(sources.lengths, targets.lengths).astype(np.int64)
-            groups = np.cumsum(sizes) - sizes
-            starts = np.cumsum(sources.lengths) - sources.lengths
-            first = np.repeat(np.repeat(starts, targets.lengths), sizes)
-            within = np.arange(int(sizes.sum())) - np.repeat(groups, sizes)
-            chosen = sources.ids[first + within].astype(np.int64)
-            yield chosen * self._target_size + np.repeat(targets.ids, sizes), groups
+        """Yield blocks of co-occurrences (s, t), spelled as in `pairs`, and the starts of groups.
+
+        A group has the co-occurrences of one target token, with each source token of its pair.
+        """
+        blocks = np.cumsum(self._cooccurrence_counts) // _AT_ONCE
+        first_of_block = np.flatnonzero(np.diff(blocks)) + 1
+        for sentences in np.split(self._sentences, first_of_block):
+            sources = self._store.source.gather(sentences)
+            targets = self._store.target.gather(sentences)
+            sizes = np.repeat(sources.lengths, targets.lengths).astype(np.int64)  # of the groups
+            group_starts = np.cumsum(sizes) - sizes
+            sentence_starts = np.cumsum(sources.lengths) - sources.lengths  # in sources.ids
+            first = np.repeat(np.repeat(sentence_starts, targets.lengths), sizes)
+            within = np.arange(int(sizes.sum())) - np.repeat(group_starts, sizes)
+            source_ids = sources.ids[first + within].astype(np.int64)
+            yield source_ids * self._target_size + np.repeat(targets.ids, sizes), group_starts
 
 
 def _normalize_groups(values: Probabilities, starts: Numbers) -> Probabilities:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from nmt.errors import DataError
 
 Ids = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
-Lengths = npt.NDArray[np.signedinteger]  # (sentences,)
+Lengths = npt.NDArray[np.signedinteger]  # (sentences,), in tokens
 Indices = npt.NDArray[np.integer]  # of pairs in a store, from 0
 
 
@@ -25,7 +25,10 @@ class Sentences:
     """The ids of sentences in one flat array; each sentence ends with EOS."""
 
     def __init__(self, ids: Ids, offsets: Lengths) -> None:
-        """Take ids, and where each sentence begins in them; the last offset is the count of ids."""
+        """Take the ids of N sentences, and N + 1 offsets, of which the last is the number of ids.
+
+        Sentence i has ids[offsets[i] : offsets[i + 1]].
+        """
         self.ids, self._offsets = ids, offsets
         self.lengths: Lengths = np.diff(offsets).astype(np.int32)
         """tokens of each sentence, EOS included"""
@@ -46,8 +49,8 @@ class Sentences:
         lengths = self.lengths[indices]
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         shifts = self._offsets[indices] - offsets[:-1]  # from new to old positions
-        positions = np.repeat(shifts, lengths) + np.arange(offsets[-1])
-        return Sentences(self.ids[positions], offsets)
+        old_positions = np.repeat(shifts, lengths) + np.arange(offsets[-1])
+        return Sentences(self.ids[old_positions], offsets)
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,12 @@ class TokenStore:
         return cls(Sentences.of(sources), Sentences.of(targets))
 
     def __len__(self) -> int:
-        return len(self.source.lengths)  # pairs
+        """Return the number of sentence pairs."""
+        return len(self.source.lengths)
 
 
 def _open_side(directory: Path, side: str) -> Sentences:
+    """Map the ids of one side, "source" or "target", into memory."""
     try:
         ids = np.load(directory / f"{side}.ids.npy", mmap_mode="r")
         offsets = np.load(directory / f"{side}.offsets.npy", mmap_mode="r")
@@ -109,12 +114,12 @@ class SideWriter:
 @contextlib.contextmanager
 def side_writer(directory: Path, side: str, vocabulary_size: int) -> Iterator[SideWriter]:
     """Yield a writer for a side, "source" or "target"; its files are complete after the block."""
-    width = np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
+    id_type = np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
     with (
         open(directory / f"{side}.ids.npy", "wb") as ids_file,
         open(directory / f"{side}.offsets.npy", "wb") as offsets_file,
     ):
-        ids = _ArrayWriter(ids_file, width)
+        ids = _ArrayWriter(ids_file, id_type)
         offsets = _ArrayWriter(offsets_file, np.dtype(np.int64))
         offsets.add(np.zeros(1, np.int64))
         yield SideWriter(ids, offsets)
@@ -125,18 +130,18 @@ def side_writer(directory: Path, side: str, vocabulary_size: int) -> Iterator[Si
 class _ArrayWriter:
     """Writes a one-dimensional `.npy` file whose length is not known in advance."""
 
-    def __init__(self, file: IO[bytes], kind: np.dtype[Any]) -> None:
-        self._file, self._kind = file, kind
-        self.length = 0
+    def __init__(self, file: IO[bytes], dtype: np.dtype[Any]) -> None:
+        self._file, self._dtype = file, dtype
+        self.length = 0  # values written so far
         self.write_header()
 
     def add(self, values: npt.NDArray[Any]) -> None:
         """Append values to the file; the header follows with `write_header`."""
-        self._file.write(values.astype(self._kind, copy=False).data)
+        self._file.write(values.astype(self._dtype, copy=False).data)
         self.length += len(values)
 
     def write_header(self) -> None:
         """Write the header for the current length; its size is fixed, because numpy pads it."""
         self._file.seek(0)
-        header = {"descr": self._kind.str, "fortran_order": False, "shape": (self.length,)}
+        header = {"descr": self._dtype.str, "fortran_order": False, "shape": (self.length,)}
         np.lib.format.write_array_header_1_0(self._file, header)

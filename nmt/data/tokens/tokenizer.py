@@ -17,10 +17,11 @@ from nmt.errors import DataError
 from nmt.processor import available_cores
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
-
+"""The ids of the special symbols: padding, unknown, begin and end of a sentence."""
 UNKNOWN = "⁇"
 """The text of the unknown symbol in a translation."""
 SHARED, SOURCE, TARGET = "tokenizer.model", "source.model", "target.model"
+"""The names of the files of a tokenizer."""
 
 # With fewer texts for each thread, starting it takes longer than it saves.
 _TEXTS_PER_THREAD = 256
@@ -28,7 +29,8 @@ _TAG = re.compile("(>>[^<> ]+<<) ?")
 ERRORS_ONLY = 2
 """The log level of SentencePiece that hides warnings."""
 HIDDEN = -1.0
-"""The score of a control piece that is one only because BPE shall not build it: it is text."""
+"""The score that marks a control piece as text: such a hidden piece can be decoded, but encoding
+never gives it. `foreign_vocabulary.py` needs it, as BPE would merge other pieces into it."""
 
 sentencepiece.set_min_log_level(ERRORS_ONLY)
 
@@ -45,8 +47,8 @@ class SubwordModel:
         self.model = model
         """the serialised SentencePiece model"""
         try:
-            if not model:
-                raise RuntimeError("SentencePiece ignores an argument without bytes")
+            if not model:  # SentencePiece would ignore the argument
+                raise RuntimeError("no bytes")
             self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
         except (RuntimeError, OSError) as error:
             raise DataError(
@@ -87,25 +89,30 @@ class SubwordModel:
     def encode(self, texts: Sequence[str], threads: int | None = None) -> list[list[int]]:
         """Return the ids of each text, with EOS at the end and without BOS.
 
-        `threads` None: as many as make it faster.
+        Tags at the start of a text become their ids. `threads` None: as many as make it faster.
         """
         threads = threads or min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
-        encode = functools.partial(self._processor.encode, add_eos=True, num_threads=threads)
         if not self.tags:
-            return list(encode(list(texts)))
+            return self._encode_plain(list(texts), threads)
         divided = [self.divide_tags(text) for text in texts]
-        rows: list[list[int]] = encode([text for _, text in divided])
+        rows = self._encode_plain([text for _, text in divided], threads)
         for row, (tags, _) in zip(rows, divided, strict=True):
             row[:0] = tags
         return rows
+
+    def _encode_plain(self, texts: list[str], threads: int) -> list[list[int]]:
+        """Return the ids of texts without tags, each with EOS."""
+        if len(texts) == 1:  # without a thread, whose start takes longer than a sentence
+            return [self._processor.encode(texts[0], add_eos=True)]
+        return list(self._processor.encode(texts, add_eos=True, num_threads=threads))
 
     def divide_tags(self, text: str) -> tuple[list[int], str]:
         """Return the ids of the tags at the start of a text, and the text after them."""
         ids: list[int] = []
         end = 0
-        while (found := _TAG.match(text, end)) and found[1] in self.tags:
-            ids.append(self.tags[found[1]])
-            end = found.end()
+        while (tag := _TAG.match(text, end)) and tag[1] in self.tags:
+            ids.append(self.tags[tag[1]])
+            end = tag.end()
         return ids, text[end:]
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
@@ -113,31 +120,57 @@ class SubwordModel:
         kept = [[int(i) for i in row if i not in (PAD, BOS, EOS)] for row in ids]
         if self._hidden:
             return [self._decode_hidden(row) for row in kept]
-        # starting threads would take longer than decoding a batch
-        texts: list[str] = self._processor.decode(kept, num_threads=1) if kept else []
+        texts: list[str]
+        if len(kept) == 1 and kept[0]:  # without a thread, as in `encode`
+            texts = [self._processor.decode(kept[0])]
+        else:  # starting threads would take longer than decoding a batch
+            texts = self._processor.decode(kept, num_threads=1) if kept else []
         # at word level the unknown symbol includes a space, even at the start of a text
         return [text[1:] if text.startswith(" " + UNKNOWN) else text for text in texts]
 
     @functools.cached_property
     def _hidden(self) -> set[int]:
-        """The ids of the pieces with the score `HIDDEN`, which only decoding can meet."""
+        """The ids of the hidden pieces (see `HIDDEN`)."""
         processor = self._processor
         controls = [i for i in range(EOS + 1, self.size) if processor.is_control(i)]
         return {i for i in controls if processor.get_score(i) == HIDDEN}
 
     def _decode_hidden(self, ids: Sequence[int]) -> str:
-        """Return the text of ids that may be hidden, which SentencePiece would leave out."""
-        # It repeats a piece that it does not know, such as one with a zero byte.
+        """Return the text of ids, hidden ones included, which SentencePiece would leave out."""
+        # SentencePiece copies a piece that it does not know, such as one with a zero byte.
         pieces = [self.pieces[i] + "\0" * (i in self._hidden) for i in ids]
         text = str(self._processor.decode(pieces)) if pieces else ""
-        begins = bool(ids) and ids[0] in self._hidden and text.startswith("▁")
-        return text[begins:].replace("\0", "").replace("▁", " ")
+        # a copied piece at the start keeps its space, which is no part of the text
+        has_extra_space = bool(ids) and ids[0] in self._hidden and text.startswith("▁")
+        return text[has_extra_space:].replace("\0", "").replace("▁", " ")
 
     def split(self, text: str) -> list[str]:
         """Return the pieces of a text without EOS; an unknown piece is spelled as in the text."""
         tags, plain = self.divide_tags(text)
         pieces: list[str] = self._processor.encode(plain, out_type=str)
         return [*(self.pieces[tag] for tag in tags), *pieces]
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the characters [start, end) of the text that each piece of `split` stands for.
+
+        They are characters of `text` as it is, not normalised; a span includes the spaces before a
+        word. Some characters may be in no span.
+        """
+        from sentencepiece import sentencepiece_pb2
+
+        _, plain = self.divide_tags(text)
+        plain_start = len(text) - len(plain)
+        spans = [tag.span(1) for tag in _TAG.finditer(text, 0, plain_start)]
+        proto: Any = sentencepiece_pb2.SentencePieceText()
+        proto.ParseFromString(self._processor.encode(plain, out_type="serialized_proto"))
+        encoded = plain.encode("utf-8")
+        last_byte, last_character = 0, plain_start  # the end of the last piece in both units
+        for piece in proto.pieces:  # their offsets are bytes of `encoded`
+            start = last_character + len(encoded[last_byte : piece.begin].decode("utf-8"))
+            last_character = start + len(encoded[piece.begin : piece.end].decode("utf-8"))
+            last_byte = piece.end
+            spans.append((start, last_character))
+        return spans
 
     def spell(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces of `ids`, with "⁇" (word level: "▁⁇") for the unknown symbol."""
@@ -214,7 +247,7 @@ class Tokenizer:
     def save(self, directory: Path) -> None:
         """Write tokenizer.model (shared), or source.model and target.model; remove older ones."""
         directory.mkdir(parents=True, exist_ok=True)
-        for name in (SHARED, SOURCE, TARGET):  # may be files of another tokenizer
+        for name in (SHARED, SOURCE, TARGET):  # an older tokenizer may have other files
             (directory / name).unlink(missing_ok=True)
         if self.shared:
             (directory / SHARED).write_bytes(self.source.model)
@@ -229,8 +262,9 @@ class Tokenizer:
 
     def differs_from(self, other: "Tokenizer") -> bool:
         """Return whether any id of source or target has another piece in the other tokenizer."""
-        sides = ((self.source, other.source), (self.target, other.target))
-        return any(mine.pieces != theirs.pieces for mine, theirs in sides)
+        return (
+            self.source.pieces != other.source.pieces or self.target.pieces != other.target.pieces
+        )
 
     def resample(
         self, store: TokenStore, indices: Indices, alpha: float, seed: int, step: int
@@ -244,8 +278,8 @@ class Tokenizer:
         sources, targets = [], []
         for index in indices:
             digest = hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest()
-            first, second = int.from_bytes(digest[:4]), int.from_bytes(digest[4:])
+            source_seed, target_seed = int.from_bytes(digest[:4]), int.from_bytes(digest[4:])
             source, target = store.source.sentence(index), store.target.sentence(index)
-            sources.append(self.source.resample(source.tolist(), alpha, first))
-            targets.append(self.target.resample(target.tolist(), alpha, second))
+            sources.append(self.source.resample(source.tolist(), alpha, source_seed))
+            targets.append(self.target.resample(target.tolist(), alpha, target_seed))
         return TokenStore.of(sources, targets)

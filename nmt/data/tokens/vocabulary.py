@@ -22,9 +22,9 @@ from nmt.errors import ConfigError, DataError
 # SentencePiece silently skips training lines over 4192 bytes; this many characters never exceed it
 _CUT = 1000
 
-# values of enums in sentencepiece_model.proto
 KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
-UNKNOWN_TYPE, CONTROL_TYPE = 2, 3
+"""`tokenizer.kind` of each `model_type` in sentencepiece_model.proto."""
+UNKNOWN_TYPE, CONTROL_TYPE = 2, 3  # types of pieces in sentencepiece_model.proto
 SPECIALS = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}  # in order of their ids
 
 
@@ -48,18 +48,18 @@ def learn_vocabulary(
 
 
 def check_tags(tokenizer: Tokenizer, tags: Iterable[str], where: str) -> None:
-    """Check that the source vocabulary has all `tags`; `where` begins the message.
+    """Check that the source vocabulary has all `tags`; `where` begins the error message.
 
     Raises:
-        ConfigError: it lacks one.
+        ConfigError: the vocabulary lacks a tag.
     """
     for tag in tags:
         if tag not in tokenizer.source.tags:
-            known = ", ".join(tokenizer.source.tags) or "none"
+            its_tags = ", ".join(tokenizer.source.tags) or "none"
             raise ConfigError(
-                f"{where}: the vocabulary has no tag {tag} (its tags: {known}); use one of them, "
-                "or train with a vocabulary that is learnt from tagged text (data.train.tags, "
-                "without tokenizer.model)"
+                f"{where}: the vocabulary has no tag {tag} (its tags: {its_tags}); use one of "
+                "them, or train with a vocabulary that is learnt from tagged text "
+                "(data.train.tags, without tokenizer.model)"
             )
 
 
@@ -90,21 +90,22 @@ def kind_of(path: Path) -> str:
 def _adopt(path: Path, kind: str) -> SubwordModel:
     """Return the model in a file, with PAD, UNK, BOS and EOS moved to the ids 0 to 3.
 
-    A special symbol that the model lacks is added; the other pieces keep their order. The pieces
-    of a text depend on their scores and not on their ids, so they stay the same.
+    A special symbol that the model lacks is added; the other pieces keep their order. Texts are
+    split into the same pieces as before, because SentencePiece splits by scores and not by ids.
     """
     with read_errors(path, "tokenizer.model"):
         model = path.read_bytes()
     proto = parse_model(model, str(path))
     spec = proto.trainer_spec
-    found = KINDS.get(spec.model_type, "unknown")
-    if found != kind:
+    kind_in_file = KINDS.get(spec.model_type, "unknown")
+    if kind_in_file != kind:
         raise ConfigError(
-            f"tokenizer.kind is {kind}, but {path} is a {found} model; set tokenizer.kind to it"
+            f"tokenizer.kind is {kind}, but {path} is a {kind_in_file} model; "
+            "set tokenizer.kind to it"
         )
     old_ids = {name: getattr(spec, f"{name}_id") for name in SPECIALS}
     if [*old_ids.values()] == [0, 1, 2, 3] and spec.unk_surface == unknown_surface(kind):
-        return SubwordModel(model)  # one of nmt
+        return SubwordModel(model)  # nmt has learnt it: nothing to change
     pieces = list(proto.pieces)
     spellings = {piece.piece for piece in pieces}
     specials = []
@@ -121,14 +122,14 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
         setattr(spec, f"{name}_piece", piece.piece)
         specials.append(piece)
     spec.unk_surface = unknown_surface(kind)
-    others = [piece for i, piece in enumerate(pieces) if i not in old_ids.values()]
+    ordinary = [piece for i, piece in enumerate(pieces) if i not in old_ids.values()]
     del proto.pieces[:]
-    proto.pieces.extend([*specials, *others])
+    proto.pieces.extend([*specials, *ordinary])
     return SubwordModel(proto.SerializeToString())
 
 
 def pieces_of(model: bytes, where: str) -> list[str]:
-    """Return the piece of each id of a SentencePiece model, whatever ids its special symbols have.
+    """Return the piece of each id of a SentencePiece model, which may be of any program.
 
     Raises:
         DataError: it is not a SentencePiece model; the message begins with `where`.
@@ -137,7 +138,7 @@ def pieces_of(model: bytes, where: str) -> list[str]:
 
 
 def split_with(model: bytes, texts: Sequence[str]) -> list[list[str]]:
-    """Return the pieces of each text by a SentencePiece model, whatever ids it has."""
+    """Return the pieces into which a SentencePiece model, of any program, splits each text."""
     processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
     pieces: list[list[str]] = processor.encode(list(texts), out_type=str)
     return pieces
@@ -158,7 +159,10 @@ def parse_model(model: bytes, where: str) -> Any:
 
 
 def unknown_surface(kind: str) -> str:
-    """Return the text of the unknown symbol; at word level it includes the space before it."""
+    """Return what decoding writes for the unknown symbol, as SentencePiece's `unk_surface`.
+
+    At word level a piece is a whole word, so it includes the space before the word.
+    """
     return f" {UNKNOWN}" if kind == "word" else UNKNOWN
 
 
@@ -176,7 +180,11 @@ def _cut(texts: Iterable[str]) -> Iterator[str]:
 def _learn(
     texts: Iterable[str], config: TokenizerConfig, side: str, tags: Sequence[str] = ()
 ) -> SubwordModel:
-    """Learn one SentencePiece model."""
+    """Learn one SentencePiece model; `side` says in error messages whose text `texts` are.
+
+    Raises:
+        DataError: the text does not suit the settings; or what the iteration of `texts` raises.
+    """
     model = io.BytesIO()
     exact = config.normalization == "identity"
     special_ids: dict[str, Any] = {f"{name}_id": i for i, name in enumerate(SPECIALS)}
@@ -217,15 +225,15 @@ def _remembering_failure(texts: Iterable[str], failure: list[Exception]) -> Iter
 def _explain(message: str, config: TokenizerConfig, side: str) -> str:
     """Return an error message of SentencePiece in the terms of our configuration."""
     key = "tokenizer.vocabulary_size"
-    if found := re.search(r"Vocabulary size too high .*<= (\d+)", message):
+    if limit := re.search(r"Vocabulary size too high .*<= (\d+)", message):
         return (
             f"{key} is {config.vocabulary_size}, but the training text of {side} allows at most "
-            f"{found[1]} {config.kind} entries; set {key} to {found[1]} or less, or add text"
+            f"{limit[1]} {config.kind} entries; set {key} to {limit[1]} or less, or add text"
         )
-    if found := re.search(r"smaller than required_chars. \d+ vs (\d+)", message):
+    if limit := re.search(r"smaller than required_chars. \d+ vs (\d+)", message):
         return (
             f"{key} is {config.vocabulary_size}, but the training text of {side} needs at least "
-            f"{found[1]}, one for each character; raise it or lower tokenizer.character_coverage"
+            f"{limit[1]}, one for each character; raise it or lower tokenizer.character_coverage"
         )
     if "sentences_.empty()" in message or "all_chars_count" in message:
         return f"the training text of {side} is blank; expected one sentence per line"

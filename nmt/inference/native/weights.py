@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -94,6 +95,7 @@ class NativeWeights:
         self._used: set[str] = set()
         self._kept: list[object] = []  # kept alive, because the structures only point to them
         self._longest = 0  # positions in the table
+        self._lock = threading.Lock()
         embeddings = config.embeddings
         source = "target" if embeddings == "shared" else "source"
         self._output = "output" if embeddings == "separate" else "target"
@@ -123,14 +125,21 @@ class NativeWeights:
             raise UnexpectedWeightsError(*sorted(set(arrays) - self._used))
 
     def extend_positions(self, length: int) -> None:
-        """Make the table of positional encodings at least `length` positions long."""
-        if length <= self._longest:
-            return
-        self._longest = 2 * length  # twice, so that it rarely grows
-        table = np.empty((self._longest, self._config.d_model), np.float32)
-        kind = POSITIONS.index(self._config.positions)
-        self.model.positions = self._pointer(table)
-        self._library.nmt_positions(ctypes.byref(self.model), self._longest, kind)
+        """Make the table of positional encodings at least `length` positions long.
+
+        Other threads may translate meanwhile: the model gets the new table when it is complete.
+        """
+        with self._lock:
+            if length <= self._longest:
+                return
+            longest = 2 * length  # twice, so that it rarely grows
+            table = np.empty((longest, self._config.d_model), np.float32)
+            filled = CModel.from_buffer_copy(self.model)
+            filled.positions = self._pointer(table)
+            kind = POSITIONS.index(self._config.positions)
+            self._library.nmt_positions(ctypes.byref(filled), longest, kind)
+            self.model.positions = filled.positions
+            self._longest = longest
 
     def restrict_vocabulary(self, ids: Array) -> Self:
         """Return the same weights with only the entries `ids` (V') as the target vocabulary.

@@ -1,13 +1,14 @@
 """A web server of this machine, in the place of the sites that corpora are downloaded from."""
 
 import io
+import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -114,4 +115,16 @@ def zipped(members: Mapping[str, str | bytes]) -> bytes:
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
+    return data.getvalue()
+
+
+def tarred(members: Mapping[str, str | bytes], mode: Literal["w", "w:gz"] = "w") -> bytes:
+    """A tar archive of these members."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode=mode) as archive:
+        for name, content in members.items():
+            content = content.encode() if isinstance(content, str) else content
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
     return data.getvalue()

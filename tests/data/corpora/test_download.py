@@ -1,5 +1,6 @@
 """A download ends complete, or with a sentence that says what to do."""
 
+import json
 import urllib.request
 from collections.abc import Callable
 from http.server import ThreadingHTTPServer
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.corpora import download
-from nmt.data.corpora.download import fetch
+from nmt.data.corpora.download import fetch, fetch_json
 from nmt.errors import DataError
 from tests.data.corpora.site import Site, _Handler, names
 
@@ -107,3 +108,28 @@ def test_a_full_disk_is_told(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "open", lambda *_: full, raising=False)
     with pytest.raises(DataError, match="file.part: cannot be written: No space left on device"):
         get()
+
+
+def test_an_answer_in_json_is_read(site: Site) -> None:
+    site.files["/api"] = json.dumps({"a": ["\u00e9"]}).encode()
+    assert fetch_json(f"{site.url}/api?b=c", 5) == {"a": ["\u00e9"]}
+    assert site.asked == ["/api?b=c"]
+
+
+@pytest.mark.parametrize(
+    ("body", "redirect", "message"),
+    [
+        (None, "", r"127.0.0.1:\d+: HTTP 404 Not Found"),
+        (b"<html>", "", "an answer that is not JSON"),
+        (b"\xff", "", "an answer that is not JSON"),
+        (b"{}", "http://127.0.0.1:1/", "Connection refused"),
+    ],
+)
+def test_an_answer_that_is_none_says_why(
+    site: Site, body: bytes | None, redirect: str, message: str
+) -> None:
+    site.redirect = redirect
+    if body:
+        site.files["/api"] = body
+    with pytest.raises(DataError, match=message):
+        fetch_json(f"{site.url}/api", 5)

@@ -35,8 +35,8 @@ def books(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def get(folder: Path, name: str = "opus:Books", copies: Path | None = None) -> Path:
-    splits = obtain_corpus(find_corpus(name), ("fr", "en"), folder, copies, silent)
-    pairs = list(ParallelText(splits.train[0]))
+    texts = obtain_corpus(find_corpus(name), ("fr", "en"), folder, copies, silent)
+    pairs = list(ParallelText(texts["train"]))
     assert 400 < len(pairs) < 500
     assert all(p.source.replace("la phrase numero", "the sentence number") == p[1] for p in pairs)
     return folder / name.replace(":", "--") / "en-fr"

@@ -9,7 +9,7 @@ import pytest
 
 from nmt.data.corpora.origin import Entry, RemoteText, obtain
 from nmt.errors import DataError
-from tests.data.corpora.site import Site, names, origin_in, zipped
+from tests.data.corpora.site import Site, names, origin_in, tarred, zipped
 from tests.data.text.test_lines import COMPRESS
 
 TEXT = b"".join(b"sentence number %d\n" % n for n in range(2000))
@@ -102,6 +102,38 @@ def test_the_wanted_member_is_read_whatever_its_path_in_the_archive(
         obtain(text, path, origin_in(tmp_path, copies))
         assert path.read_bytes() == TEXT
         assert names(tmp_path) == ["copies", "text"] and "evil" not in names(tmp_path.parent)
+
+
+@pytest.mark.parametrize("name", ["data.tar", "data.tar.gz"])
+@pytest.mark.parametrize("member", ["text.en", "text.en.gz"])
+def test_a_text_is_read_from_a_tar_archive(
+    tmp_path: Path, site: Site, name: str, member: str
+) -> None:
+    body = gzip.compress(TEXT) if member.endswith(".gz") else TEXT
+    files: dict[str, str | bytes] = {"text.en.old": "x", f"../data/{member}": body}
+    site.files[f"/{name}"] = tarred(files, "w:gz" if name.endswith("gz") else "w")
+    obtain(remote(f"{site.url}/{name}", member=member), tmp_path / "text", origin_in(tmp_path))
+    assert (tmp_path / "text").read_bytes() == TEXT
+    assert names(tmp_path) == ["downloads", "text"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "kept"),
+    [
+        (tarred({"other": "x"}), "data.tar: holds no file called text.en.gz", ["data.tar"]),
+        (b"not a tar", "data.tar: damaged or cut short", []),
+        (tarred({"text.en.gz": gzip.compress(TEXT)})[:1500], "damaged or cut short", []),
+        (tarred({"text.en.gz": "not compressed"}), "damaged or cut short", []),
+    ],
+)
+def test_a_tar_archive_that_lacks_the_text_is_told_and_kept_only_if_it_is_whole(
+    tmp_path: Path, site: Site, body: bytes, message: str, kept: list[str]
+) -> None:
+    site.files["/data.tar"] = body
+    text = remote(f"{site.url}/data.tar", member="text.en.gz")
+    with pytest.raises(DataError, match=message):
+        obtain(text, tmp_path / "text", origin_in(tmp_path))
+    assert names(tmp_path / "downloads") == kept
 
 
 @pytest.mark.parametrize("name", ["train.en.gz", "train.en", "train.en.xz", "all.tsv.zst"])

@@ -33,10 +33,8 @@ def pair(name: str) -> TextPair:
     return TextPair(source=f"{name}.en", target=f"{name}.de")
 
 
-def counts(splits: registry.Splits) -> list[int]:
-    assert splits.test is not None
-    texts = (*splits.train, splits.validation, splits.test)
-    return [sum(1 for _ in ParallelText(text)) for text in texts]
+def counts(*texts: TextPair | None) -> list[int]:
+    return [sum(1 for _ in ParallelText(text)) for text in texts if text]
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -46,9 +44,9 @@ def test_own_files_need_no_corpus(tmp_path: Path) -> None:
     own: dict[str, Any] = {"train": pair("a"), "validation": pair("b"), "test": pair("c")}
     for corpus in (None, "demo"):
         splits = resolve(DataConfig(corpus=corpus, directory=str(tmp_path), **own))
-        assert splits == registry.Splits([pair("a")], pair("b"), pair("c"))
+        assert splits == registry.Splits([pair("a")], [pair("b")], [pair("c")])
     assert names(tmp_path) == []
-    assert resolve(DataConfig(train=[pair("a")], validation=pair("b"))).test is None
+    assert resolve(DataConfig(train=[pair("a")], validation=[pair("b")])).test == []
 
 
 def test_a_corpus_is_made_once_serves_both_directions_and_gives_way_to_own_files(
@@ -66,13 +64,33 @@ def test_a_corpus_is_made_once_serves_both_directions_and_gives_way_to_own_files
     there = resolve(config, messages.append)
     assert messages == ["generating the demo corpus"]
     assert there.train[0].source == str(tmp_path / "demo" / "de-en" / "train.en")
-    assert counts(there) == [3, 3, 3]
+    assert counts(*there.train, *there.held_out) == [3, 3, 3]
     assert find_splits(config) == there
     monkeypatch.setattr(demo_corpus, "write", None)
     train = there.train[0]
     assert resolve(back).train == [TextPair(source=train.target, target=train.source)]
-    mine = resolve(config.model_copy(update={"validation": pair("mine")}))
-    assert mine == replace(there, validation=pair("mine"))
+    mine = resolve(config.model_copy(update={"validation": [pair("mine")]}))
+    assert mine == replace(there, validation=[pair("mine")])
+
+
+def test_a_corpus_without_training_text_goes_with_own_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(directory: Path) -> None:
+        for name in ("test.en", "test.de"):
+            (directory / name).write_text("a line\n")
+
+    monkeypatch.setattr(demo_corpus, "write", write)
+    config = DataConfig(corpus="demo", directory=str(tmp_path))
+    with pytest.raises(ConfigError, match="data.train is not given, and corpus 'demo' has none;"):
+        resolve(config)
+    own: dict[str, Any] = {"train": [pair("a")]}
+    with pytest.raises(ConfigError, match="data.validation is not given, and corpus 'demo' has n"):
+        resolve(config.model_copy(update=own))
+    own["validation"] = [pair("b")]
+    splits = resolve(config.model_copy(update=own))
+    assert splits.train == [pair("a")] and splits.validation == [pair("b")]
+    assert counts(*splits.test) == [1]
 
 
 def test_a_failure_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,10 +251,10 @@ def test_a_corpus_comes_verified_from_copies_and_is_split_alike_everywhere(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NMT_TEST_DATA", str(test_data))
-        splits = obtain_corpus(find_corpus(name), languages, tmp_path, None, silent)
-    assert counts(splits) == sizes
-    assert str(splits.train[0].source).endswith(f".{languages[0]}")
+        texts = obtain_corpus(find_corpus(name), languages, tmp_path, None, silent)
+    assert counts(*texts.values()) == sizes
+    assert str(texts["train"].source).endswith(f".{languages[0]}")
     assert names(tmp_path / name / "-".join(sorted(languages))) == split_names(*languages)
     if name == "tatoeba_en_fr":
-        digest = hashlib.sha256(Path(splits.validation.paths[0]).read_bytes()).hexdigest()
+        digest = hashlib.sha256(Path(texts["validation"].paths[0]).read_bytes()).hexdigest()
         assert digest.startswith("d56671897ad7")

@@ -12,7 +12,8 @@ import pytest
 from nmt import files
 from nmt.config import SyntheticText
 from nmt.data.text import pair_folder
-from nmt.data.text.pair_folder import MadePair, PairFolder, read_manifest, synthetic_text
+from nmt.data.text.finished_pairs import read_manifest, synthetic_text
+from nmt.data.text.pair_folder import MadePair, PairFolder
 from nmt.errors import ConfigError, DataError
 
 LANGUAGES = ("en", "de")

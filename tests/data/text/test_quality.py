@@ -53,7 +53,10 @@ def test_report_of_a_small_corpus_and_its_table(tmp_path: Path) -> None:
 
     data = DataConfig(
         train=[written("train", [*TRAIN * 9, SentencePair("", "leer")])],
-        validation=written("validation", [TRAIN[1], SentencePair("A 9 dog.", "Ein 9 Hund.")]),
+        validation=[
+            written("one", [TRAIN[1]]),
+            written("two", [SentencePair("A 9 dog.", "Ein 9 Hund.")]),
+        ],
         directory=str(tmp_path / "data"),
         cleaning=CleaningConfig(duplicates=True),
     )

@@ -1,6 +1,6 @@
 import pytest
 
-from nmt.data.text.words import any_of, has_capital, words
+from nmt.data.text.words import any_of, has_capital, word_spans, words
 
 
 def test_every_character_but_white_space_is_in_a_word_or_a_mark() -> None:
@@ -21,6 +21,7 @@ def test_every_character_but_white_space_is_in_a_word_or_a_mark() -> None:
 )
 def test_a_hyphen_joins_and_an_apostrophe_separates(text: str, found: list[str]) -> None:
     assert words(text) == found
+    assert [text[start:end] for start, end in word_spans(text)] == found
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece import sentencepiece_model_pb2
 
-from nmt.config import CleaningConfig, TextPair, TokenizerConfig
+from nmt.config import AugmentationConfig, CleaningConfig, TextPair, TokenizerConfig
 from nmt.data.text import parallel_text
+from nmt.data.text.augmentation import Augmenter
 from nmt.data.text.cleaning import TextRules
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
@@ -85,6 +86,23 @@ def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_p
     assert [(e["line"], "\\udce4" in e["source"]) for e in dropped["invalid_utf8"]] == [(34, True)]
 
 
+def test_blocks_and_processes_change_no_augmented_pair(
+    text: ParallelText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    augmenter = Augmenter(AugmentationConfig(no_final_punctuation=0.3, typos=0.3))
+    rules = TextRules(CLEANING.cleaning, augmenter=augmenter)
+    found = []
+    for size, processes in ((8, 1), (8, 2), (50, 1)):
+        monkeypatch.setattr(parallel_text, "BLOCK", size)
+        blocks = encoded(text, tmp_path, processes, rules)
+        ids = [
+            block.source.sentence(i).tolist() for block in blocks for i in range(len(block.indices))
+        ]
+        found.append((ids, [change for block in blocks for change in block.changes]))
+    assert found[0] == found[1] == found[2]
+    assert set(found[0][1]) == {None, "no_final_punctuation", "typos"}
+
+
 def _die(block: object) -> None:
     os._exit(1)
 
@@ -92,7 +110,7 @@ def _die(block: object) -> None:
 def test_a_process_that_dies_is_reported(
     text: ParallelText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "_encode_in_worker", _die)
+    monkeypatch.setattr(encoding, "_call_in_worker", _die)
     with pytest.raises(DataError, match="a process that encodes text died, most likely because"):
         encoded(text, tmp_path, 2)
 
@@ -178,7 +196,7 @@ def test_an_unknown_space_is_unknown_together_with_its_neighbours(kind: int) -> 
 
 
 def test_more_words_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "_WORDS", 3)
+    monkeypatch.setattr(encoding, "_CACHED_WORDS", 3)
     monkeypatch.setattr(encoding, "_LONGEST_WORD", 5)
     model = TOKENIZERS["nmt_nfkc"].source
     encode = bulk_encoder(model, 1)

@@ -72,7 +72,7 @@ def test_a_large_corpus_is_thinned_out_evenly(monkeypatch: pytest.MonkeyPatch) -
     store = store_of(1000)
     monkeypatch.setattr(lexicon_module, "MOST_COOCCURRENCES", 4000)
     lexicon = Lexicon(store, SIZE)
-    assert 2000 < lexicon._products.sum() <= 4200
+    assert 2000 < lexicon._cooccurrence_counts.sum() <= 4200
     assert lexicon._sentences[-1] > 990
     lexicon.learn()
     right = (lexicon.best(17, 1, np.array([EOS]))[4:, 0] == np.arange(4, 17) + OFFSET).mean()

@@ -39,6 +39,21 @@ def test_text_of_known_units_comes_back_without_special_symbols(kind: str) -> No
     assert model.decode([]) == []
 
 
+@every_kind
+@pytest.mark.parametrize("text", ["a  dog… e\u0301ö\u00a0½ 😀x ", "", " ", "\u200bdog", ">>fr<< a"])
+def test_each_piece_has_its_characters_before_normalisation(kind: Any, text: str) -> None:
+    for tokenizer in (learn(kind), WITH_BYTES):
+        model = tokenizer.source
+        spans, pieces = model.spans(text), model.split(text)
+        assert len(spans) == len(pieces)
+        assert all(start <= end for start, end in spans) and sorted(spans) == spans
+        covered = "".join(text[start:end] for start, end in spans).replace("\u200b", "")
+        assert covered.split() == text.replace("\u200b", "").split()
+        for piece, (start, end) in zip(pieces, spans, strict=True):
+            if piece.isascii() and piece.isalpha():
+                assert text[start:end] == piece
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.text(ALPHABET), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁")))
 def test_identity_keeps_every_space_and_bytes_spell_any_text(known: str, any_text: str) -> None:

@@ -1,0 +1,79 @@
+"""Codes of languages: of two letters, of three, and those that some corpora have of their own.
+
+languages.tsv lists them. Its columns: the code by which this program knows the language (ISO 639-1,
+else ISO 639-3, perhaps with a country or script), its other codes, its English name, and its codes
+in FLORES-200, NTREX-128 and the Tatoeba Challenge, as far as these have the language.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.resources import files
+
+from nmt.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language, and what others call it."""
+
+    code: str
+    """two letters if it has such a code, else three; perhaps a country or script: pt_BR"""
+    name: str
+    """in English; the code, if languages.tsv lacks the language"""
+    codes: Mapping[str, str]
+    """its codes by the name of a column of languages.tsv"""
+
+    @property
+    def base(self) -> str:
+        """The code without country and script."""
+        return self.code.split("_")[0]
+
+
+def _read_table() -> dict[str, Language]:
+    """Return languages.tsv as {code in lower case: language}; a language has several codes."""
+    lines = (files("nmt.data.corpora") / "languages.tsv").read_text("utf-8").splitlines()
+    _, _, _, *columns = lines[0].split("\t")
+    table = {}
+    for line in lines[1:]:
+        code, other_codes, name, *corpus_codes = line.split("\t")
+        language = Language(code, name, dict(zip(columns, corpus_codes, strict=True)))
+        table.update({key.lower(): language for key in (code, *other_codes.split())})
+    return table
+
+
+LANGUAGES = _read_table()
+"""every language of languages.tsv, by each of its codes"""
+
+
+def find_language(code: str) -> Language:
+    """Return the language of a code such as it, ita or pt_BR.
+
+    A country or script stays a part of the code, spelled as it is given. Any three letters are
+    accepted as a code, because there are thousands of languages.
+
+    Raises:
+        ConfigError: `code` is not the code of a language; the message suggests the nearest one.
+    """
+    match = re.fullmatch(r"([a-z]{2,3})((?:[_-][a-z0-9]+)*)", code, re.ASCII | re.IGNORECASE)
+    base, rest = match.groups() if match else ("", "")
+    rest = rest.replace("-", "_")
+    language = LANGUAGES.get(base.lower())
+    if language:
+        language = replace(language, code=language.code + rest)
+        variant = LANGUAGES.get(f"{base}{rest}".lower())  # has a row of its own
+        return replace(variant, code=language.code) if variant else language
+    if len(base) == 3 and not rest:
+        return Language(base.lower(), base.lower(), {})
+    raise ConfigError(
+        f"'{code}' is not the code of a language, such as en or ita; did you mean {nearest(code)}?"
+    )
+
+
+def nearest(code: str) -> str:
+    """Return the code and name of the language whose code or name is most like `code`."""
+    names = {language.name.lower(): language for language in LANGUAGES.values()} | LANGUAGES
+    [nearest_name] = difflib.get_close_matches(code.lower(), names, n=1, cutoff=0)
+    language = names[nearest_name]
+    return f"{language.code} ({language.name})"

@@ -1,0 +1,178 @@
+"""Who may translate, and how much: API keys, and limits of requests and characters."""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from nmt import strict_yaml
+from nmt.config import Section
+from nmt.config_file import parse_section, read_yaml_file
+from nmt.errors import ConfigError
+from nmt.files import write_atomically
+from nmt.serving.answers import RequestError
+from nmt.serving.settings import ServerSettings
+
+MINUTE = 60.0
+DAY = 86_400
+MOST_CLIENTS = 100_000
+"""clients whose use is remembered; the one that asked least recently is forgotten"""
+
+
+class ApiKey(Section):
+    """An entry of the file of keys; the key itself is not stored."""
+
+    name: str = Field(min_length=1)
+    """whom the key was given to; the log names it"""
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    """SHA-256 of the key; a key is random, so that nobody can guess it from this"""
+    requests_per_minute: int | None = Field(None, ge=1)
+    """null: the server's limit"""
+    characters_per_day: int | None = Field(None, ge=1)
+    """null: the server's limit"""
+
+
+class KeyFile(Section):
+    """The file of keys."""
+
+    keys: list[ApiKey] = []
+
+
+@dataclass
+class _Use:
+    """What a client has used."""
+
+    minute: float
+    requests: float = 0.0
+    """requests of the last minute, of which older ones count less and less"""
+    day: int = 0
+    characters: int = 0
+    """characters of the day"""
+
+
+class Access:
+    """Admits or refuses clients; it remembers what each of them has used."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        """Read the file of keys.
+
+        Raises:
+            ConfigError: it is missing or has mistakes.
+        """
+        self._settings = settings
+        self._uses: OrderedDict[str, _Use] = OrderedDict()
+        self._keys: list[ApiKey] = []
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the file of keys again.
+
+        Raises:
+            ConfigError: it is missing or has mistakes; the keys stay as they are.
+        """
+        if self._settings.keys:
+            self._keys = read_keys(Path(self._settings.keys)).keys
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether only those who have a key may translate."""
+        return self._settings.keys is not None
+
+    def admit(self, address: str, key: str | None, characters: int) -> str:
+        """Return the name of a client that may translate so many characters now.
+
+        Raises:
+            RequestError: the key is missing or unknown, or a limit is reached.
+        """
+        settings = self._settings
+        known = self._find(key) if self.needs_key else None
+        name = f"key {known.name}" if known else f"address {address}"
+        limits = known or settings
+        requests = limits.requests_per_minute or settings.requests_per_minute
+        daily = limits.characters_per_day or settings.characters_per_day
+        if requests or daily:
+            self._count(name, requests, daily, characters)
+        return name
+
+    def _find(self, key: str | None) -> ApiKey:
+        if not key:
+            raise RequestError(403, "this server needs an API key: ask its operator for one")
+        digest = hash_of(key)
+        found = None
+        for known in self._keys:  # all of them, so that the time does not tell which one is near
+            if hmac.compare_digest(known.sha256, digest):
+                found = known
+        if found is None:
+            raise RequestError(403, "the API key is not known to this server")
+        return found
+
+    def _count(self, name: str, requests: int | None, daily: int | None, characters: int) -> None:
+        now, today = time.monotonic(), int(time.time() // DAY)
+        use = self._uses.pop(name, None) or _Use(now)
+        self._uses[name] = use
+        if len(self._uses) > MOST_CLIENTS:
+            self._uses.popitem(last=False)
+        passed = now - use.minute
+        use.requests = max(0.0, use.requests - passed / MINUTE * (requests or 0))
+        use.minute = now
+        if use.day != today:
+            use.day, use.characters = today, 0
+        if requests and use.requests + 1 > requests:
+            wait = max(1, round((use.requests + 1 - requests) / requests * MINUTE))
+            raise RequestError(
+                429,
+                f"Slowdown: {requests} requests a minute are allowed; try again in {wait} s",
+                {"Retry-After": str(wait)},
+            )
+        if daily and use.characters + characters > daily:
+            rest = DAY - int(time.time()) % DAY
+            raise RequestError(
+                429,
+                f"{daily} characters a day are allowed, and {use.characters} are used; the next "
+                "day begins at midnight UTC",
+                {"Retry-After": str(rest)},
+            )
+        use.requests += 1
+        use.characters += characters
+
+
+def hash_of(key: str) -> str:
+    """Return the SHA-256 of a key in hexadecimal digits."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_keys(path: Path) -> KeyFile:
+    """Read a file of keys.
+
+    Raises:
+        ConfigError: it is missing or has mistakes; the message has line and key.
+    """
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such file of API keys; add a key: nmt serve --add-key NAME")
+    return parse_section(KeyFile, read_yaml_file(path), str(path), {})
+
+
+def add_key(path: Path, name: str) -> str:
+    """Make a new key, append its hash to a file of keys, and return the key.
+
+    Raises:
+        ConfigError: the file has mistakes, or a key of this name.
+    """
+    keys = read_keys(path).keys if path.exists() else []
+    if name in [key.name for key in keys]:
+        raise ConfigError(f"{path}: has a key of '{name}'; choose another name, or delete that one")
+    key = secrets.token_urlsafe(32)
+    entries: list[Mapping[str, object]] = [
+        each.model_dump(exclude_none=True)
+        for each in (*keys, ApiKey(name=name, sha256=hash_of(key)))
+    ]
+    write_atomically(path, strict_yaml.dump({"keys": entries}))
+    path.chmod(0o600)
+    return key

@@ -1,0 +1,92 @@
+"""The application: the routes of a server, and the layers around them."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp
+
+from nmt import __version__
+from nmt.errors import NmtError
+from nmt.serving.answers import RequestError, busy, error_answer
+from nmt.serving.files import files_router
+from nmt.serving.guard import Guard
+from nmt.serving.libretranslate import ErrorBody, libretranslate_router
+from nmt.serving.page import page_router
+from nmt.serving.parsing import explain
+from nmt.serving.server import Server
+from nmt.serving.v1 import v1_router
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def build_application(server: Server) -> ASGIApp:
+    """Return the application of a server; it starts and ends with the application's lifespan."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with server.run():
+            yield
+
+    app = FastAPI(
+        title="nmt",
+        description="Translation by models that `nmt` has trained or imported.",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,  # they load scripts from other sites
+        redoc_url=None,
+    )
+    for router in (libretranslate_router, files_router, v1_router, _operations_router):
+        app.include_router(router(server))
+    app.include_router(page_router())
+
+    for path in app.openapi()["paths"].values():  # built once, and kept
+        for operation in path.values():
+            operation["responses"].pop("422", None)  # an error of FastAPI, which here is a 400
+
+    async def answer_error(request: Request, error: Exception) -> Response:
+        return error_answer(_refusal(server, error))
+
+    for kind in (NmtError, HTTPException, RequestValidationError, Exception):
+        app.add_exception_handler(kind, answer_error)
+    if origins := server.settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]
+        )
+    return Guard(app, server.settings, server.operations)
+
+
+def _refusal(server: Server, error: Exception) -> RequestError:
+    if isinstance(error, HTTPException):
+        return RequestError(error.status_code, str(error.detail), error.headers)
+    if isinstance(error, RequestValidationError):
+        return RequestError(400, explain(error.errors()))
+    return server.operations.explain(error)
+
+
+def _operations_router(server: Server) -> APIRouter:
+    """Return the routes for those who operate the server."""
+    router = APIRouter(tags=["operations"])
+
+    @router.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        """Say that the server runs."""
+        return {"status": "ok"}
+
+    @router.get("/readyz", responses={503: {"model": ErrorBody}})
+    async def readyz() -> JSONResponse:
+        """Say whether the server takes requests; 503 while it starts and while it drains."""
+        if not server.is_ready:
+            raise busy("the server is starting or stopping")
+        return JSONResponse({"status": "ready"})
+
+    @router.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        """Return the metrics in the text format of Prometheus."""
+        return Response(server.operations.metrics(), media_type=METRICS_TYPE)
+
+    return router

@@ -1,0 +1,133 @@
+"""Loads models and translates batches with them, in whatever thread or process computes."""
+
+import gc
+import hashlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.checkpoint_files import MANIFEST, WEIGHTS
+from nmt.errors import CheckpointError
+from nmt.memory import return_freed_memory
+from nmt.run_directory import find_run, weights_folder
+from nmt.serving.settings import ServerSettings
+from nmt.translation.line import Line, Translation
+from nmt.translation.pipeline import Pipeline
+from nmt.translation.text_translator import load_translator
+from nmt.translation.translator import TranslationRequest, Translator
+
+
+@dataclass(frozen=True)
+class ModelVersion:
+    """The weights and settings of a run at one moment."""
+
+    folder: str
+    """the folder of the weights"""
+    digest: str
+    """a hash of the weights, the configuration and the tokenizer"""
+    bytes: int
+    """size of the file of weights"""
+
+    @classmethod
+    def current(cls, run: str, checkpoint: str) -> "ModelVersion":
+        """Return what a run directory, or a checkpoint, holds now.
+
+        Raises:
+            CheckpointError: it is missing or incomplete.
+        """
+        folder = weights_folder(Path(run), checkpoint)
+        files = find_run(Path(run))
+        contents = hashlib.sha256(str(folder).encode())
+        try:
+            # the manifest has the SHA-256 of the weights
+            small = [folder / MANIFEST, files.config, *sorted(files.tokenizer.iterdir())]
+            for path in small:
+                contents.update(hashlib.sha256(path.read_bytes()).digest())
+            size = (folder / WEIGHTS).stat().st_size
+        except OSError as error:
+            raise CheckpointError(f"{run}: cannot be read: {error.strerror}") from error
+        return cls(str(folder), contents.hexdigest()[:16], size)
+
+
+@dataclass(frozen=True)
+class SearchKind:
+    """What is asked of all segments of a batch."""
+
+    n_best: int = 1
+    alignments: bool = False
+    constrained: bool = False
+    """whether its segments have terms, forbidden words or a beginning, which take longer"""
+
+
+class Engine:
+    """The models of one process, by their digests; several threads may use it."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self._translators: dict[str, Translator] = {}
+        self._pipelines: dict[tuple[str, SearchKind], Pipeline] = {}
+        self._loading = threading.Lock()
+
+    def load(self, version: ModelVersion) -> None:
+        """Load a model unless it is there.
+
+        Raises:
+            NmtError: the weights are damaged or gone, or a setting does not fit them.
+        """
+        with self._loading:
+            if version.digest in self._translators:
+                return
+            settings = self._settings
+            translator = load_translator(
+                [version.folder],
+                settings.checkpoint,
+                settings.device,
+                settings.precision,
+                {"beam_size": settings.beam_size, "shortlist": settings.shortlist},
+            )
+            translator.searcher.prepare()
+            self._translators[version.digest] = translator
+
+    def load_pytorch(self, version: ModelVersion) -> None:
+        """Load a model for PyTorch as well, before a request needs it, which takes seconds.
+
+        Raises:
+            NmtError: the weights are damaged or gone.
+        """
+        translator = self._translators.get(version.digest)
+        if self._settings.preload_pytorch and translator:
+            _ = translator.searcher.loaded
+
+    def unload(self, version: ModelVersion) -> None:
+        """Drop a model; a batch that uses it ends normally."""
+        self._translators.pop(version.digest, None)
+        for key in [key for key in self._pipelines if key[0] == version.digest]:
+            self._pipelines.pop(key, None)
+        gc.collect()  # PyTorch's modules refer to each other in circles
+        return_freed_memory()
+
+    def translate(
+        self, version: ModelVersion, kind: SearchKind, lines: Sequence[Line]
+    ) -> list[list[Translation]]:
+        """Return the translations of each line, best first.
+
+        Raises:
+            NmtError: the memory does not suffice, or no translation meets the constraints.
+        """
+        pipeline = self._pipeline(version, kind)
+        return list(pipeline.translate(lines, len(lines), warn=_ignore))
+
+    def _pipeline(self, version: ModelVersion, kind: SearchKind) -> Pipeline:
+        key = version.digest, kind
+        pipeline = self._pipelines.get(key)
+        if pipeline is None:
+            self.load(version)
+            request = TranslationRequest(n_best=kind.n_best, alignments=kind.alignments)
+            pipeline = self._translators[version.digest].pipeline(request)
+            self._pipelines[key] = pipeline
+        return pipeline
+
+
+def _ignore(message: str) -> None:
+    """Take a warning; the server divides long sentences before, so there is none to show."""

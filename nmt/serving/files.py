@@ -1,0 +1,219 @@
+"""Translates files of text, subtitles and HTML, and keeps the results until they are fetched."""
+
+import re
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import Response
+
+from nmt.serving.answers import RequestError
+from nmt.serving.libretranslate import ERRORS, ErrorBody
+from nmt.serving.parsing import validate
+from nmt.serving.server import Server, check_characters
+from nmt.serving.translate_request import Asked
+
+KEPT_SECONDS = 3600.0
+TYPES = {
+    ".txt": "text/plain; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".srt": "application/x-subrip; charset=utf-8",
+}
+Translate = Callable[[Sequence[str]], Awaitable[list[str]]]
+"""translates texts, each of which may have several sentences"""
+FORM = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file", "source", "target"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary"},
+                        **{name: {"type": "string"} for name in ("source", "target", "api_key")},
+                    },
+                }
+            }
+        },
+    }
+}
+"""the description of an upload for OpenAPI"""
+FOUND: dict[int | str, dict[str, Any]] = {
+    200: {"content": {kind.partition(";")[0]: {} for kind in TYPES.values()}},
+    404: {"model": ErrorBody},
+}
+_NAME = re.compile(r"[0-9a-f]{32}\.[\w-]{1,80}\.(txt|srt|html)")
+_CUE_TIME = re.compile(r"\s*\d{1,3}:\d\d:\d\d[,.]\d{1,3}\s*-->\s*\d{1,3}:\d\d:\d\d[,.]\d{1,3}.*")
+
+
+class FileBody(BaseModel):
+    """The keys of /translate_file beside the file."""
+
+    source: str
+    target: str
+    api_key: str | None = None
+
+
+def files_router(server: Server) -> APIRouter:
+    """Return the routes for files."""
+    router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
+    store = FileStore(server.settings.files)
+
+    @router.post("/translate_file", openapi_extra=FORM)
+    async def translate_file(request: Request) -> dict[str, str]:
+        """Translate a file, and say where its translation can be fetched."""
+        async with request.form() as form:
+            file = form.get("file")
+            if not isinstance(file, UploadFile) or not file.filename:
+                raise RequestError(400, "Invalid request: missing file parameter")
+            name, content = file.filename, await file.read()
+            values = {key: value for key, value in form.items() if isinstance(value, str)}
+        body = validate(FileBody, values)
+        text = decode_file(name, content)
+        check_characters(text, "the file")
+        client = server.admit(request, body.api_key, [text])
+
+        kind = Path(name).suffix.lower()
+
+        async def translate(texts: Sequence[str]) -> list[str]:
+            asked = Asked(body.source, body.target, is_html=kind == ".html")
+            return [each.text for each in await server.service.translate(texts, asked, client)]
+
+        found = await (translate_subtitles if kind == ".srt" else translate_text)(text, translate)
+        stored = store.write(name, body.target, found)
+        return {"translatedFileUrl": f"{request.base_url}download_file/{stored}"}
+
+    @router.get("/download_file/{name}", response_class=Response, responses=FOUND)
+    async def download_file(name: str) -> Response:
+        """Return a translated file."""
+        headers = {"Content-Disposition": f'attachment; filename="{name.partition(".")[2]}"'}
+        return Response(store.read(name), headers=headers, media_type=TYPES[Path(name).suffix])
+
+    return router
+
+
+class FileStore:
+    """A folder of translated files; each is deleted an hour after it was written."""
+
+    def __init__(self, folder: str | None) -> None:
+        """Use a folder that several servers may share; None: one of this server alone."""
+        self._folder = Path(folder) if folder else None
+        self._is_own = folder is None
+
+    def write(self, name: str, target: str, content: str) -> str:
+        """Store the translation of the file `name`, and return a name that nobody can guess."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="nmt-files-"))
+        self._delete_old(self._folder)
+        stem = re.sub(r"[^\w-]+", "_", Path(name).stem)[:60] or "file"
+        code = re.sub(r"[^\w-]+", "_", target)[:10]
+        stored = f"{secrets.token_hex(16)}.{stem}_{code}{Path(name).suffix.lower()}"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / stored).write_text(content, "utf-8", newline="")
+        return stored
+
+    def read(self, name: str) -> bytes:
+        """Return a stored file.
+
+        Raises:
+            RequestError: there is no such file, or there is no more.
+        """
+        path = self._folder / name if self._folder and _NAME.fullmatch(name) else None
+        if path is None or not path.is_file():
+            raise RequestError(404, "there is no such file; translated files are kept for an hour")
+        return path.read_bytes()
+
+    def close(self) -> None:
+        """Delete the folder if it is this server's alone."""
+        if self._is_own and self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _delete_old(self, folder: Path) -> None:
+        before = time.time() - KEPT_SECONDS
+        for path in folder.glob("*"):
+            if _NAME.fullmatch(path.name) and path.stat().st_mtime < before:
+                path.unlink(missing_ok=True)
+
+
+def decode_file(name: str, content: bytes) -> str:
+    """Return the text of a file that can be translated.
+
+    Raises:
+        RequestError: its type is another one, or it is not UTF-8.
+    """
+    if Path(name).suffix.lower() not in TYPES:
+        known = ", ".join(TYPES)
+        raise RequestError(
+            400, f"Invalid request: files of this type are not translated; {known} are"
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RequestError(
+            400, "Invalid request: the file is not UTF-8; save it as such"
+        ) from error
+
+
+async def translate_text(text: str, translate: Translate) -> str:
+    """Translate a text."""
+    [found] = await translate([text])
+    return found
+
+
+async def translate_subtitles(text: str, translate: Translate) -> str:
+    """Translate the cues of an SRT file; numbers, times and the number of lines stay.
+
+    The lines of a cue are one text: a sentence does not end where a line does.
+    """
+    end = "\r\n" if "\r\n" in text else "\n"
+    cues = _cues(text.split(end))
+    found = iter(await translate([" ".join(cue.lines) for cue in cues if cue.lines]))
+    return end.join(
+        end.join([*cue.head, *(_wrap(next(found), len(cue.lines)) if cue.lines else ())])
+        for cue in cues
+    )
+
+
+@dataclass(frozen=True)
+class _Cue:
+    head: list[str]
+    """lines that stay: blank ones, the number, the times"""
+    lines: list[str]
+    """lines of text"""
+
+
+def _cues(rows: Sequence[str]) -> list[_Cue]:
+    """Cut the lines of an SRT file before each blank line that ends a cue."""
+    cues: list[_Cue] = []
+    head: list[str] = []
+    lines: list[str] = []
+    for line in rows:
+        has_time = any(map(_CUE_TIME.fullmatch, head))
+        if has_time and not line.strip():
+            cues.append(_Cue(head, lines))
+            head, lines, has_time = [], [], False
+        (lines if has_time else head).append(line)
+    return [*cues, _Cue(head, lines)]
+
+
+def _wrap(text: str, count: int) -> list[str]:
+    """Divide a text into at most `count` lines of about equal length."""
+    lines: list[str] = []
+    words = text.split()
+    for rest in range(count, 0, -1):
+        room = len(" ".join(words)) / rest
+        line = ""
+        while words and (not line or rest == 1 or len(line) + len(words[0]) / 2 < room):
+            line = f"{line} {words.pop(0)}".strip()
+        lines.append(line)
+    return [line for line in lines if line]

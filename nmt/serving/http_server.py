@@ -1,0 +1,108 @@
+"""Runs a server on a socket, by uvicorn, with time limits on its connections."""
+
+import asyncio
+import socket
+from typing import Any
+
+import uvicorn
+import uvloop
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from nmt.errors import ConfigError
+from nmt.memory import tune_memory
+from nmt.serving.application import build_application
+from nmt.serving.operations import log_to_stderr
+from nmt.serving.server import Server
+from nmt.serving.settings import ServerSettings
+
+BACKLOG = 2048
+"""connections that the kernel keeps until they are accepted"""
+
+
+def serve(settings: ServerSettings) -> None:
+    """Serve until a signal ends it; SIGTERM and SIGINT let requests finish first.
+
+    Raises:
+        NmtError: a run, a setting or the port is not usable.
+    """
+    tune_memory()
+    log_to_stderr()
+    server = Server.build(settings)
+    with listen(settings) as opened, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(server, opened))
+
+
+def listen(settings: ServerSettings) -> socket.socket:
+    """Open the socket of the server.
+
+    Raises:
+        ConfigError: the address or the port cannot be had.
+    """
+    host, port = settings.host, settings.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen at {host}, port {port}: {error.strerror}; choose another --port or "
+            "--host"
+        ) from error
+
+
+async def _serve(server: Server, opened: socket.socket) -> None:
+    settings = server.settings
+    config = uvicorn.Config(
+        build_application(server),
+        http=_protocol(settings.idle_seconds),
+        ws="none",
+        lifespan="off",  # `server.run` is entered here, so that its errors can be explained
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        forwarded_allow_ips=settings.proxies,
+        timeout_keep_alive=round(settings.idle_seconds),
+        timeout_graceful_shutdown=round(settings.drain_seconds),
+    )
+    async with server.run():
+        host, port = opened.getsockname()[:2]
+        server.operations.log("listening", {"host": host, "port": port})
+        await uvicorn.Server(config).serve(sockets=[opened])
+
+
+def _protocol(seconds: float) -> type[HttpToolsProtocol]:
+    """Return uvicorn's protocol with a limit on the time in which the headers must arrive."""
+
+    class ImpatientProtocol(HttpToolsProtocol):
+        """Closes a connection if a request has begun, or might, and its headers do not end."""
+
+        _timer: asyncio.TimerHandle | None = None
+        _is_answering = False
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._timer = self.loop.call_later(seconds, transport.close)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._cancel()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            if not self._timer and not self._is_answering:
+                self._timer = self.loop.call_later(seconds, self.transport.close)
+            super().data_received(data)
+
+        def on_headers_complete(self) -> None:
+            self._is_answering = True
+            self._cancel()
+            super().on_headers_complete()
+
+        def on_response_complete(self) -> None:
+            self._is_answering = False
+            super().on_response_complete()
+
+        def _cancel(self) -> None:
+            if self._timer:
+                self._timer.cancel()
+            self._timer = None
+
+    return ImpatientProtocol

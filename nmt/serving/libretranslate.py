@@ -1,0 +1,120 @@
+"""LibreTranslate's API: the paths, shapes and errors that its clients know."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from nmt.serving.detection import detect
+from nmt.serving.languages import language_name
+from nmt.serving.parsing import FORMS, read_body
+from nmt.serving.server import Server
+from nmt.serving.translate_request import Asked
+
+MOST_ALTERNATIVES = 20
+Texts = str | list[str]
+
+
+class TranslateBody(BaseModel):
+    """The body of /translate."""
+
+    q: Texts
+    """a text, or a list of texts"""
+    source: str
+    """the code of its language; auto detects it"""
+    target: str
+    """the code of the language to translate into"""
+    format: Literal["text", "html"] = "text"
+    alternatives: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] = 0
+    """how many other translations are wanted; there may be fewer"""
+    api_key: str | None = None
+
+
+class DetectBody(BaseModel):
+    """The body of /detect."""
+
+    q: str
+    api_key: str | None = None
+
+
+class ErrorBody(BaseModel):
+    """What is wrong, as a sentence."""
+
+    error: str
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody} for status in (400, 403, 408, 413, 429, 500, 503)
+}
+
+
+def body_schema(kind: type[BaseModel]) -> dict[str, Any]:
+    """Return the description of a body that may be JSON or a form, for OpenAPI."""
+    schema = kind.model_json_schema()
+    content = {media_type: {"schema": schema} for media_type in ("application/json", *FORMS)}
+    return {"requestBody": {"content": content, "required": True}}
+
+
+def libretranslate_router(server: Server) -> APIRouter:
+    """Return the routes of LibreTranslate."""
+    router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
+
+    @router.post("/translate", openapi_extra=body_schema(TranslateBody))
+    async def translate(request: Request) -> JSONResponse:
+        """Translate a text or a list of texts."""
+        body = await read_body(request, TranslateBody)
+        return JSONResponse(await _translate(server, request, body))
+
+    @router.get("/languages")
+    async def languages() -> list[dict[str, Any]]:
+        """List the languages, and what each of them is translated into."""
+        return [
+            {"code": code, "name": language_name(code), "targets": server.models.targets(code)}
+            for code in server.models.sources
+        ]
+
+    @router.post("/detect", openapi_extra=body_schema(DetectBody))
+    async def detect_language(request: Request) -> list[dict[str, Any]]:
+        """Name the language of a text, among those that are served."""
+        body = await read_body(request, DetectBody)
+        server.check_texts([body.q], "q")
+        server.admit(request, body.api_key, [body.q])
+        return detect(body.q, server.models.languages)
+
+    @router.get("/frontend/settings")
+    async def settings() -> dict[str, Any]:
+        """Return what a page needs to know."""
+        source = server.models.sources[0]
+        target = server.models.targets(source)[0]
+        return {
+            "apiKeys": server.access.needs_key,
+            "charLimit": server.settings.text_characters,
+            "frontendTimeout": 500,
+            "keyRequired": server.access.needs_key,
+            "language": {
+                side: {"code": code, "name": language_name(code)}
+                for side, code in (("source", source), ("target", target))
+            },
+            "suggestions": False,
+            "supportedFilesFormat": [".txt", ".html", ".srt"],
+        }
+
+    return router
+
+
+async def _translate(server: Server, request: Request, body: TranslateBody) -> dict[str, Any]:
+    texts = [body.q] if isinstance(body.q, str) else body.q
+    server.check_texts(texts, "q")
+    client = server.admit(request, body.api_key, texts)
+    asked = Asked(body.source, body.target, body.format == "html", 1 + body.alternatives)
+    found = await server.service.translate(texts, asked, client)
+    answer: dict[str, list[Any]] = {"translatedText": [text.text for text in found]}
+    if body.source == "auto":
+        answer["detectedLanguage"] = [text.detected for text in found]
+    if body.alternatives:
+        answer["alternatives"] = [[other for other, _ in text.alternatives] for text in found]
+    if isinstance(body.q, str):
+        return {key: values[0] for key, values in answer.items()}
+    return answer

@@ -1,0 +1,114 @@
+"""The process that holds the models, and forks the workers, which share its memory.
+
+It has a single thread, so that a fork is safe, which one of the server itself would not be. Workers
+see the models as they were when they were forked: after a model is loaded or dropped, new ones
+take the place of the old ones. All of them end when the server does, which closes their sockets.
+"""
+
+import gc
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from typing import NoReturn
+
+from nmt.errors import DataError, NmtError
+from nmt.processor import use_one_thread
+from nmt.serving import frames
+from nmt.serving.engine import Engine, ModelVersion, SearchKind
+from nmt.serving.settings import ServerSettings
+from nmt.translation.line import Line
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The first object that a process sends."""
+
+    generation: int | None
+    """of a worker: how many times workers had been replaced when it was forked; None: the host"""
+
+
+@dataclass(frozen=True)
+class HostOrder:
+    """What the host shall do: load and drop models, then fork workers. It answers with an error."""
+
+    load: tuple[ModelVersion, ...] = ()
+    unload: tuple[ModelVersion, ...] = ()
+    workers: int = 0
+    generation: int = 0
+
+
+@dataclass(frozen=True)
+class BatchOrder:
+    """A batch for a worker, which answers with translations or an error."""
+
+    version: ModelVersion
+    kind: SearchKind
+    lines: tuple[Line, ...]
+
+
+def main() -> None:
+    """Hold the models of the server that listens at the socket named by the only argument."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the server decides when they end
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes workers that have ended
+    path = sys.argv[1]
+    connection = _connect(path, Hello(None))
+    settings: ServerSettings = frames.receive(connection)
+    engine = Engine(settings)
+    try:
+        while True:
+            order: HostOrder = frames.receive(connection)
+            error = _carry_out(order, engine)
+            frames.send(connection, error)
+            for _ in range(0 if error else order.workers):
+                if os.fork() == 0:
+                    connection.close()
+                    _work(path, engine, order.generation)
+    except (EOFError, ConnectionError):
+        return
+
+
+def _carry_out(order: HostOrder, engine: Engine) -> Exception | None:
+    try:
+        for version in order.load:
+            engine.load(version)
+            engine.load_pytorch(version)
+        for version in order.unload:
+            engine.unload(version)
+    except (NmtError, OSError) as error:
+        return _portable(error)
+    gc.freeze()  # the collector would write to what the workers share
+    return None
+
+
+def _portable(error: Exception) -> Exception:
+    """Return an error that can be pickled, as not all are, of the kinds that the server knows."""
+    kind = next((k for k in (DataError, NmtError) if isinstance(error, k)), RuntimeError)
+    return kind(str(error) if isinstance(error, NmtError) else repr(error))
+
+
+def _work(path: str, engine: Engine, generation: int) -> NoReturn:
+    """Translate batches until the server closes the socket."""
+    use_one_thread()  # OpenMP's threads are not forked
+    try:
+        connection = _connect(path, Hello(generation))
+        while True:
+            order: BatchOrder = frames.receive(connection)
+            try:
+                answer: object = engine.translate(order.version, order.kind, order.lines)
+            except Exception as error:
+                answer = _portable(error)
+            frames.send(connection, answer)
+    except (EOFError, ConnectionError):
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def _connect(path: str, hello: Hello) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(path)
+    frames.send(connection, hello)
+    return connection

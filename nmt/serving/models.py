@@ -1,0 +1,265 @@
+"""The models that are served: which run translates which pair, loaded when they are needed."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nmt.config import Config, spell_tag
+from nmt.config_file import load_config
+from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.errors import ConfigError, NmtError
+from nmt.memory import process_memory
+from nmt.run_directory import find_run
+from nmt.serving.answers import RequestError, busy
+from nmt.serving.compute import Compute
+from nmt.serving.engine import ModelVersion
+from nmt.serving.languages import known_code
+from nmt.serving.operations import Operations
+from nmt.serving.settings import ServerSettings
+
+LOADED_BYTES = 2.5
+"""memory of a loaded model for each byte of its file: the weights, and their packed copies"""
+
+
+@dataclass(eq=False)
+class LoadedVersion:
+    """What the server itself knows of a model: enough to cut texts into segments."""
+
+    version: ModelVersion
+    config: Config
+    tokenizer: Tokenizer
+    beam_size: int
+    users: int = 0
+    """requests that use it; a version that was replaced is dropped when there are none"""
+    is_replaced: bool = False
+
+    @classmethod
+    def read(cls, run: str, settings: ServerSettings) -> "LoadedVersion":
+        """Read what a run holds now, but not its weights.
+
+        Raises:
+            NmtError: the run is missing or damaged.
+        """
+        version = ModelVersion.current(run, settings.checkpoint)
+        files = find_run(Path(run))
+        config = load_config(str(files.config))
+        beam_size = settings.beam_size or config.decoding.beam_size
+        return cls(version, config, Tokenizer.load(files.tokenizer), beam_size)
+
+
+@dataclass(eq=False)
+class ServedModel:
+    """A run, and its present version."""
+
+    name: str
+    run: str
+    current: LoadedVersion
+    is_loaded: bool = False
+    last_used: float = 0.0
+    """in the clock of the event loop"""
+    failed: str | None = None
+    """the error of the last attempt to look at the run, so that it is logged once"""
+    loading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A pair of languages, and the model that translates it."""
+
+    model: ServedModel
+    source: str
+    target: str
+    tag: str = ""
+    """what a model of several target languages reads before each source, such as `>>fr<<`"""
+
+
+class Models:
+    """All models of the server."""
+
+    def __init__(self, settings: ServerSettings, compute: Compute, operations: Operations) -> None:
+        """Read the configurations and tokenizers of all runs, but no weights.
+
+        Raises:
+            NmtError: a run cannot be read, has no languages, or two runs translate the same pair.
+        """
+        self._settings, self._compute, self._operations = settings, compute, operations
+        self.models: list[ServedModel] = []
+        self._directions: dict[tuple[str, str], Direction] = {}
+        for run in settings.models:
+            self._add(run)
+        total = process_memory() or float("inf")
+        gigabytes = settings.memory_gigabytes
+        self._memory = gigabytes * 1e9 if gigabytes else total / 2
+
+    def _add(self, run: str) -> None:
+        current = LoadedVersion.read(run, self._settings)
+        names = {model.name for model in self.models}
+        base = Path(run).absolute().name
+        name = next(n for n in (base, *(f"{base}-{i}" for i in range(2, 99))) if n not in names)
+        model = ServedModel(name, run, current)
+        self.models.append(model)
+        for direction in directions_of(model):
+            pair = direction.source, direction.target
+            if pair in self._directions:
+                raise ConfigError(
+                    f"{self._directions[pair].model.run} and {run} both translate "
+                    f"{pair[0]} to {pair[1]}; give one of them"
+                )
+            self._directions[pair] = direction
+
+    @property
+    def directions(self) -> list[Direction]:
+        """All pairs that a model translates by itself."""
+        return list(self._directions.values())
+
+    @property
+    def sources(self) -> list[str]:
+        """The codes of all source languages, in the order of the models."""
+        return list(dict.fromkeys(source for source, _ in self._directions))
+
+    @property
+    def languages(self) -> list[str]:
+        """The codes of all languages, sources first."""
+        return list(dict.fromkeys([*self.sources, *(target for _, target in self._directions)]))
+
+    def targets(self, source: str) -> list[str]:
+        """Return the codes of all languages that a source language is translated into."""
+        direct = [target for s, target in self._directions if s == source]
+        if self._settings.pivot:
+            direct += [t for middle in direct for s, t in self._directions if s == middle]
+        return [target for target in dict.fromkeys(direct) if target != source]
+
+    def route(self, source: str, target: str) -> list[Direction]:
+        """Return the directions that lead from a language to another: one, or two with a pivot.
+
+        Raises:
+            RequestError: no model translates the pair.
+        """
+        source, target = known_code(source), known_code(target)
+        if (source, target) in self._directions:
+            return [self._directions[source, target]]
+        for first in self._directions.values() if self._settings.pivot else ():
+            second = self._directions.get((first.target, target))
+            if first.source == source and second:
+                return [first, second]
+        if source not in self.sources:
+            served = ", ".join(self.sources)
+            raise RequestError(400, f"{source[:20]} is not supported; served are {served}")
+        targets = ", ".join(self.targets(source))
+        raise RequestError(
+            400, f"{target[:20]} is not supported as target of {source}; it has: {targets}"
+        )
+
+    @contextlib.asynccontextmanager
+    async def use(self, model: ServedModel) -> AsyncIterator[LoadedVersion]:
+        """Load a model if it is not loaded; inside the block its version stays usable."""
+        if not model.is_loaded:
+            async with model.loading:
+                if not model.is_loaded:  # nobody else has loaded it meanwhile
+                    await self._load(model)
+        current = model.current
+        model.last_used = asyncio.get_running_loop().time()
+        current.users += 1
+        try:
+            yield current
+        finally:
+            current.users -= 1
+            if current.is_replaced and not current.users:
+                await self._compute.unload(current.version)
+
+    async def _load(self, model: ServedModel) -> None:
+        await self._make_room(model)
+        try:
+            await self._compute.load(model.current.version)
+        except (NmtError, OSError) as error:
+            self._operations.log("loading failed", {"model": model.name, "error": str(error)})
+            raise busy("the model of this pair cannot be loaded now; try again later") from error
+        model.is_loaded = True
+
+    async def load_first(self) -> None:
+        """Load the models in their order, as long as the memory for models suffices."""
+        used = 0.0
+        for model in self.models:
+            used += _bytes(model)
+            if model is self.models[0] or used <= self._memory:
+                async with self.use(model):
+                    pass
+
+    async def _make_room(self, wanted: ServedModel) -> None:
+        """Drop models that nobody uses, the one unused for longest first."""
+        loaded = [m for m in self.models if m.is_loaded]
+        used = sum(map(_bytes, loaded)) + _bytes(wanted)
+        for model in sorted(loaded, key=lambda m: m.last_used):
+            if used <= self._memory:
+                return
+            if model.current.users == 0 and not model.loading.locked():
+                model.is_loaded = False
+                used -= _bytes(model)
+                await self._compute.unload(model.current.version)
+
+    async def watch(self) -> None:
+        """Look for new weights again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(self._settings.reload_seconds)
+            await self.reload()
+
+    async def reload(self) -> None:
+        """Give each model what its run holds now; a run that cannot be loaded changes nothing."""
+        for model in self.models:
+            await self._reload(model)
+
+    async def _reload(self, model: ServedModel) -> None:
+        async with model.loading:
+            old = model.current
+            try:
+                version = await asyncio.to_thread(
+                    ModelVersion.current, model.run, self._settings.checkpoint
+                )
+                if version == old.version:
+                    model.failed = None
+                    return
+                new = await asyncio.to_thread(LoadedVersion.read, model.run, self._settings)
+                if model.is_loaded:
+                    await self._compute.load(new.version)
+            except (NmtError, OSError) as error:
+                if str(error) != model.failed:
+                    self._operations.log(
+                        "reload failed", {"model": model.name, "error": str(error)}
+                    )
+                model.failed = str(error)
+                return
+            model.current, model.failed = new, None
+            old.is_replaced = True
+            if not old.users:
+                await self._compute.unload(old.version)
+            self._operations.log("reloaded", {"model": model.name, "weights": new.version.digest})
+
+
+def directions_of(model: ServedModel) -> Sequence[Direction]:
+    """Return what a model translates: its configuration's pair, or one for each language tag.
+
+    A model that has learnt tags of languages translates from its source language, and from the
+    languages of its tags, into each of the latter.
+
+    Raises:
+        ConfigError: the configuration names no languages.
+    """
+    data, tokenizer = model.current.config.data, model.current.tokenizer
+    source, target = (known_code(code) for code in data.languages)
+    words = [tag.strip("<>") for tag in tokenizer.source.tags]
+    tagged = {known_code(word): spell_tag(word) for word in words if known_code(word, "")}
+    if tagged:
+        sources = dict.fromkeys([source, *tagged])
+        return [Direction(model, s, t, tag) for s in sources for t, tag in tagged.items() if s != t]
+    if "und" in (source, target):
+        raise ConfigError(
+            f"{model.run}: its configuration names no languages; write data.source_language and "
+            "data.target_language in its config.yaml"
+        )
+    return [Direction(model, source, target)]
+
+
+def _bytes(model: ServedModel) -> float:
+    return model.current.version.bytes * LOADED_BYTES

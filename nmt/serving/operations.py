@@ -1,0 +1,124 @@
+"""What operators see: metrics for Prometheus, and a log of JSON lines."""
+
+import json
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+
+from nmt.serving.answers import RequestError, refusal_of
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+
+
+class Operations:
+    """The metrics and the log of one server."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        self._requests = Counter(
+            "nmt_requests", "Answered requests.", ["path", "status"], registry=registry
+        )
+        self._request_seconds = Histogram(
+            "nmt_request_seconds",
+            "Time of a request.",
+            ["path"],
+            registry=registry,
+            buckets=SECONDS,
+        )
+        self._latency = Histogram(
+            "nmt_translation_seconds",
+            "Time from a request to its translations.",
+            ["model"],
+            registry=registry,
+            buckets=SECONDS,
+        )
+        self._segments = Counter(
+            "nmt_segments", "Translated segments.", ["model", "cached"], registry=registry
+        )
+        self._batch_sizes = Histogram(
+            "nmt_batch_segments",
+            "Segments of a batch.",
+            ["model"],
+            registry=registry,
+            buckets=BATCH_SIZES,
+        )
+        self._batch_seconds = Histogram(
+            "nmt_batch_seconds", "Time of a batch.", ["model"], registry=registry, buckets=SECONDS
+        )
+        self.queue = Gauge("nmt_queue_segments", "Segments that wait.", registry=registry)
+        self._logger = logging.getLogger("nmt.serving")
+
+    def metrics(self) -> bytes:
+        """Return all metrics in the text format of Prometheus."""
+        return generate_latest(self.registry)
+
+    def count_request(self, path: str, status: int, seconds: float) -> None:
+        """Count an answered request; `path` is that of its route."""
+        self._requests.labels(path, status).inc()
+        self._request_seconds.labels(path).observe(seconds)
+
+    def count_batch(self, model: str, segments: int, seconds: float) -> None:
+        """Count a batch that was translated."""
+        self._batch_sizes.labels(model).observe(segments)
+        self._batch_seconds.labels(model).observe(seconds)
+
+    def count_translation(self, model: str, segments: int, cached: int, seconds: float) -> None:
+        """Count the segments of a request, of which some were in the cache."""
+        self._segments.labels(model, "no").inc(segments - cached)
+        self._segments.labels(model, "yes").inc(cached)
+        self._latency.labels(model).observe(seconds)
+
+    def explain(self, error: Exception) -> RequestError:
+        """Return what a client is told about an error, and log what it is not told."""
+        refusal = refusal_of(error)
+        if refusal is not error and refusal.status >= 500:
+            self._logger.error("error", exc_info=error)
+        return refusal
+
+    def log(self, event: str, values: Mapping[str, object] | None = None) -> None:
+        """Write a line of the log: an event and its values."""
+        self._logger.info(event, extra={"values": values or {}})
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record of the log as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line: time in UTC, level, event, values, and the traceback of an error."""
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line: dict[str, object] = {
+            "time": f"{moment}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "values", {}),
+        }
+        if record.exc_info:
+            line["traceback"] = "".join(traceback.format_exception(*record.exc_info))
+        return json.dumps(line, ensure_ascii=True, default=str)
+
+
+def log_to_stderr() -> None:
+    """Write the server's log, and that of its libraries, to stderr."""
+    # what would be found out for each line, and no line has
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("nmt.serving").setLevel(logging.INFO)

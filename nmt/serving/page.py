@@ -1,0 +1,37 @@
+"""The page at /: static files of the folder page/, or a sentence where they are not installed."""
+
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+TYPES = {
+    "index.html": "text/html; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+}
+WITHOUT_PAGE = "nmt serve answers at /translate and /v1/translate; see /openapi.json."
+
+
+def page_router() -> APIRouter:
+    """Return the routes of the page."""
+    router = APIRouter(include_in_schema=False)
+    for name in TYPES:
+        router.add_api_route("/" if name == "index.html" else f"/{name}", _answer(name))
+    router.add_api_route("/favicon.ico", _no_icon)  # browsers ask for one
+    return router
+
+
+async def _no_icon() -> Response:
+    return Response(status_code=204)
+
+
+def _answer(name: str) -> Callable[[], Awaitable[Response]]:
+    async def answer() -> Response:
+        path = files("nmt.serving") / "page" / name
+        if path.is_file():
+            return Response(path.read_bytes(), media_type=TYPES[name])
+        return Response(WITHOUT_PAGE, 404 if name != "index.html" else 200, media_type="text/plain")
+
+    return answer

@@ -1,0 +1,423 @@
+// The page shows what the API of its server answers. Text enters it as text nodes and values, never
+// as HTML. All paths are relative, so that it also works below a path of a proxy.
+
+const BATCH = 16; // sentences of a request: a long text is shown bit by bit
+const CHOICES = 4; // alternatives of a sentence, itself included
+const MOST_KNOWN = 5000; // sentences whose translations the page remembers
+
+const find = (id) => document.getElementById(id);
+const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
+// The mirror of a text field lies behind it and holds its marks: {span, part, word, start, end}.
+const pane = (id) => ({ area: find(id), mirror: find(`${id}-mirror`), marks: [] });
+const panes = [pane("source"), pane("target")];
+const [source, target] = panes.map(({ area }) => area);
+const [from, to] = [find("source-language"), find("target-language")];
+const known = new Map(); // translations of sentences: {options, chosen: one of them, complete}
+let languages = [], settings = {}, timer;
+let job = { source: "", parts: [] }; // what is shown: parts are {start, text, entry of `known`}
+let settled = false; // whether the job is the one that the fields ask for, and is finished
+let current = 0; // the part in which the caret is
+let running = new AbortController(), sending = new AbortController();
+let kept = {}; // choices that outlive the page, unless the browser forbids it
+try { kept = localStorage; } catch { /* private mode */ }
+
+const showError = (message) => (find("error").textContent = message);
+const showStatus = (message) => (find("status").textContent = message);
+
+async function call(path, body, signal) {
+  const form = body instanceof FormData;
+  const headers = body && !form ? { "Content-Type": "application/json" } : {};
+  if (find("key").value) headers.Authorization = `Bearer ${find("key").value.trim()}`;
+  const sent = form || !body ? body : JSON.stringify(body);
+  const request = { method: body ? "POST" : "GET", headers, body: sent, signal };
+  const answer = await fetch(path, request).catch((error) => {
+    throw signal?.aborted ? error : new Error("The server does not answer; is it still running?");
+  });
+  const content = await answer.json().catch(() => ({}));
+  signal?.throwIfAborted();
+  if (answer.ok) return content;
+  throw new Error(content.error ?? `The server answered with status ${answer.status}.`);
+}
+
+// Only the newest piece of work shows anything: it aborts the one before.
+async function asNewest(work) {
+  running.abort();
+  const { signal } = (running = new AbortController());
+  find("card").ariaBusy = "true";
+  try {
+    await work(signal);
+    showError("");
+  } catch (error) {
+    if (!signal.aborted) showError(error.message);
+  }
+  if (signal === running.signal) find("card").ariaBusy = "false";
+}
+
+// ---- languages
+const NAMES = new Intl.DisplayNames("en", { type: "language" });
+
+function nameOf(code) {
+  if (code === "auto") return "Detect language";
+  const listed = languages.find((language) => language.code === code)?.name;
+  try { return listed ?? NAMES.of(code); } catch { return code; } // it is no code of a language
+}
+
+function targetsOf(code) {
+  const each = languages.filter((language) => ["auto", language.code].includes(code));
+  return [...new Set(each.flatMap(({ code, targets }) => targets.filter((to) => to !== code)))];
+}
+
+function fill(select, codes, wanted) {
+  select.replaceChildren(...codes.map((code) => new Option(nameOf(code), code)));
+  if (codes.includes(wanted)) select.value = wanted;
+}
+
+function chooseLanguages(sourceCode, targetCode) {
+  const codes = languages.map(({ code }) => code).filter((code) => targetsOf(code).length);
+  fill(from, ["auto", ...codes], sourceCode);
+  fill(to, targetsOf(from.value), targetCode);
+  kept.source = from.value;
+  job.source = from.value === "auto" ? "" : from.value;
+  chooseTarget(to.value);
+}
+
+function chooseTarget(code) {
+  kept.target = to.value = code;
+  find("glossary-language").textContent = nameOf(code);
+  find("glossary").value = kept[`glossary:${code}`] ?? "";
+  readGlossary();
+}
+
+async function detect(text, signal) {
+  const candidates = await call("detect", { q: text.slice(0, 2000) }, signal);
+  const code = candidates.find(({ language }) => targetsOf(language).length)?.language;
+  from.options[0].text = code ? `${nameOf(code)} (detected)` : nameOf("auto");
+  if (!code) throw new Error("The language was not recognised; choose it from the list.");
+  if (!targetsOf(code).includes(to.value)) chooseTarget(targetsOf(code)[0]);
+  return code;
+}
+
+function swap() {
+  const codes = targetsOf(to.value);
+  if (!codes.length || (job.source && !codes.includes(job.source))) {
+    return showError("This server has no model for the other direction.");
+  }
+  chooseLanguages(to.value, job.source);
+  if (target.value) source.value = target.value;
+  textChanged(0);
+}
+
+// ---- text
+// A full stop that may belong to an abbreviation ends no part: the server splits parts further, and
+// knows more. A word without a vowel is taken for an abbreviation, and so are some others.
+const ABBREVIATION = new RegExp(
+  "(?:^|[^\\p{L}\\p{N}])(?:\\p{L}|\\p{N}{1,2}|[b-df-hj-np-tv-xz]+|al|ca|capt|co|etc|evtl|fig|gen"
+  + "|gov|inc|inkl|mlle|mme|no|prof|rev|sen|usw)\\.[^\\S\\n]*$", "iu");
+const SENTENCES = new Intl.Segmenter("en", { granularity: "sentence" });
+const WITHOUT_SPACES = /^(zh|ja|th|lo|km|my)\b/;
+
+// The sentences of a text, {start, text}, without the white space around them.
+function split(text) {
+  const parts = [];
+  let open = 0; // where the part begins that has not ended
+  for (const { segment, index } of SENTENCES.segment(text)) {
+    const end = index + segment.length;
+    if (ABBREVIATION.test(segment) && end < text.length) continue;
+    const piece = text.slice(open, end);
+    if (piece.trim()) parts.push({ start: open + piece.search(/\S/), text: piece.trim() });
+    open = end;
+  }
+  return parts;
+}
+
+function readGlossary() {
+  const lines = find("glossary").value.split("\n");
+  const found = lines.map((line) => /^\s*(\S.*?)\s*=\s*(\S.*?)\s*$/.exec(line));
+  const wrong = lines.findIndex((line, index) => line.trim() && !found[index]) + 1;
+  const note = `Line ${wrong} is left out: it is not “term = translation”.`;
+  find("glossary-note").textContent = wrong ? note : "";
+  return found.filter(Boolean).map(([, source, target]) => ({ source, target }));
+}
+
+function textChanged(delay) {
+  draw(panes[0], source.value, []);
+  const numbers = [source.value.length, source.maxLength].filter((number) => number >= 0);
+  find("count").textContent = numbers.map((number) => number.toLocaleString("en")).join(" / ");
+  schedule(delay);
+}
+
+function schedule(delay = settings.frontendTimeout) {
+  running.abort();
+  clearTimeout(timer);
+  settled = false;
+  timer = setTimeout(() => asNewest(translate), delay);
+}
+
+// ---- translation
+async function translate(signal) {
+  clearTimeout(timer);
+  settled = false;
+  showStatus("");
+  const text = source.value;
+  let code = from.value;
+  if (code === "auto") code = text.trim() ? await detect(text, signal) : "";
+  const asked = { source: code, target: to.value, terms: readGlossary() };
+  if (known.size > MOST_KNOWN) known.clear();
+  const parts = split(text).map((part) => {
+    const key = JSON.stringify([part.text, asked]);
+    if (!known.has(key)) known.set(key, { options: [], chosen: 0, complete: false });
+    return { ...part, entry: known.get(key) };
+  });
+  job = { ...asked, text, parts };
+  current = Math.max(0, Math.min(current, parts.length - 1));
+  source.lang = code;
+  for (const id of ["target", "spoken", "choices"]) find(id).lang = to.value;
+  await complete(parts.filter(({ entry }) => !entry.options.length), 1, signal);
+  show();
+  settled = true;
+  find("spoken").textContent = target.value;
+  if (!find("alternatives").hidden) await offer(signal);
+}
+
+// Ask for the `count` best translations of each part, and show first ones as they come.
+async function complete(parts, count, signal) {
+  const { source, target, terms } = job;
+  for (let at = 0; at < parts.length; at += BATCH) {
+    const batch = parts.slice(at, at + BATCH);
+    const text = batch.map((part) => part.text);
+    const asked = { text, source, target, terms, n_best: count, alignments: true };
+    const { translations } = await call("v1/translate", asked, signal);
+    batch.forEach(({ entry }, index) => {
+      for (const option of [translations[index], ...(translations[index].alternatives ?? [])]) {
+        if (!entry.options.some(({ text }) => text === option.text)) entry.options.push(option);
+      }
+      entry.complete = count > 1;
+    });
+    if (count === 1) show();
+  }
+}
+
+// Show the chosen translations, up to the first part that has none yet.
+function show() {
+  const missing = job.parts.findIndex(({ entry }) => !entry.options.length);
+  const parts = missing < 0 ? job.parts : job.parts.slice(0, missing);
+  const chosen = parts.map(({ entry }) => entry.options[entry.chosen]);
+  let [text, end] = ["", 0];
+  const translated = parts.map((part, index) => {
+    const gap = job.text.slice(end, part.start);
+    const space = WITHOUT_SPACES.test(job.target) ? "" : gap || " ";
+    text += index === 0 || gap.includes("\n") ? gap : space;
+    end = part.start + part.text.length;
+    const start = text.length;
+    text += chosen[index].text;
+    return { start, text: chosen[index].text, words: chosen[index].target_words };
+  });
+  target.value = text;
+  draw(panes[1], text, translated);
+  if (source.value !== job.text) return;
+  draw(panes[0], job.text, parts.map((part, i) => ({ ...part, words: chosen[i].source_words })));
+}
+
+// ---- aligned words
+// Put marks behind a text: parts are {start, text, words}, words [first, end) in characters.
+function draw(pane, text, parts) {
+  const root = document.createDocumentFragment();
+  let at = 0;
+  const copy = (parent, end) => {
+    parent.append(text.slice(at, end));
+    at = end;
+  };
+  const mark = (parent, end, part, word) => {
+    const span = parent.appendChild(make("span"));
+    pane.marks.push({ span, part, word, start: at, end });
+    return span;
+  };
+  pane.marks = [];
+  parts.forEach((each, part) => {
+    const places = [each.start]; // where each character begins, in the UTF-16 units of JavaScript
+    for (const character of each.text) places.push(places.at(-1) + character.length);
+    copy(root, each.start);
+    const sentence = mark(root, places.at(-1), part, null);
+    (each.words ?? []).forEach(([first, end], word) => {
+      copy(sentence, places[first]);
+      copy(mark(sentence, places[end], part, word), places[end]);
+    });
+    copy(sentence, places.at(-1));
+  });
+  copy(root);
+  root.append("\u200b"); // makes a line of a line break at the end
+  pane.mirror.replaceChildren(root);
+}
+
+// Highlight a mark, the words that it is aligned with, and the sentences of both.
+function highlight(pane, { part, word } = {}) {
+  const entry = job.parts[part]?.entry;
+  const links = entry?.options[entry.chosen]?.alignment ?? [];
+  const side = panes.indexOf(pane);
+  const linked = links.filter((link) => link[side] === word).map((link) => link[1 - side]);
+  for (const { marks } of panes) {
+    const words = [null, ...(marks === pane.marks ? [word] : linked)];
+    for (const mark of marks) {
+      mark.span.classList.toggle("on", mark.part === part && words.includes(mark.word));
+    }
+  }
+}
+
+for (const pane of panes) {
+  pane.area.addEventListener("pointermove", ({ clientX, clientY }) => {
+    const elements = document.elementsFromPoint(clientX, clientY);
+    highlight(pane, pane.marks.findLast(({ span }) => elements.includes(span)));
+  });
+  for (const event of ["pointerleave", "blur"]) {
+    pane.area.addEventListener(event, () => highlight(pane));
+  }
+}
+
+document.addEventListener("selectionchange", () => {
+  const pane = panes.find(({ area }) => area === document.activeElement);
+  const caret = pane?.area.selectionStart;
+  const mark = pane?.marks.findLast(({ start, end }) => start <= caret && caret <= end);
+  if (!mark) return;
+  highlight(pane, mark);
+  const moved = mark.part !== current;
+  current = mark.part;
+  if (moved && !find("alternatives").hidden) openAlternatives(true);
+});
+
+function moveByWord(event) {
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (!step || event.shiftKey || event.ctrlKey || event.altKey || event.metaKey) return;
+  event.preventDefault();
+  const words = panes[1].marks.filter(({ word }) => word !== null);
+  const stops = words.length ? words : panes[1].marks;
+  const forward = (step > 0) === (getComputedStyle(target).direction === "ltr");
+  const next = forward
+    ? stops.find(({ start }) => start >= target.selectionEnd) ?? stops[0]
+    : stops.findLast(({ start }) => start < target.selectionStart);
+  if (next) target.setSelectionRange(next.start, next.end);
+}
+
+// ---- alternatives
+// Offer the alternatives of the sentence in which the caret is.
+async function offer(signal) {
+  const part = job.parts[current];
+  if (part && !part.entry.complete) await complete([part], CHOICES, signal);
+  const entry = part?.entry ?? { options: [] };
+  const buttons = entry.options.map(({ text }, place) => {
+    const button = make("button", { dir: "auto", textContent: text });
+    button.ariaPressed = String(place === entry.chosen);
+    button.onclick = () => {
+      for (const other of buttons) other.ariaPressed = String(other === button);
+      entry.chosen = place;
+      show();
+    };
+    return button;
+  });
+  find("choices").replaceChildren(...buttons);
+}
+
+function openAlternatives(open) {
+  find("alternatives").hidden = !open;
+  find("more").ariaExpanded = String(open);
+  if (open) asNewest(settled ? offer : translate);
+}
+
+// ---- files
+async function translateFile(file) {
+  const textContent = `${file.name}: being translated …`;
+  const item = find("files").appendChild(make("li", { textContent }));
+  const form = new FormData();
+  form.set("file", file);
+  form.set("source", from.value);
+  form.set("target", to.value);
+  const name = file.name.replace(/(\.[^.]*)?$/, `.${to.value}$1`);
+  const { signal } = sending;
+  try {
+    const { translatedFileUrl } = await call("translate_file", form, signal);
+    const href = `download_file/${translatedFileUrl.split("/").pop()}`;
+    item.replaceChildren(make("a", { href, download: name, textContent: name }));
+  } catch (error) {
+    item.textContent = `${file.name}: ${signal.aborted ? "stopped" : error.message}`;
+  }
+}
+
+function translateFiles(files) {
+  find("file-box").open = true;
+  for (const file of files) translateFile(file);
+}
+
+for (const type of ["dragover", "dragleave", "drop"]) {
+  document.addEventListener(type, (event) => {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    document.body.classList.toggle("dropping", type === "dragover");
+    if (type === "drop") translateFiles(event.dataTransfer.files);
+  });
+}
+
+// ---- buttons, keys, theme, start
+async function copyTranslation() {
+  if (navigator.clipboard) await navigator.clipboard.writeText(target.value);
+  else { // there is no clipboard without TLS
+    target.select();
+    document.execCommand("copy");
+  }
+  showStatus("Copied.");
+}
+
+function stop() {
+  running.abort();
+  sending.abort();
+  sending = new AbortController();
+  if (find("alternatives").contains(document.activeElement)) find("more").focus();
+  openAlternatives(false);
+}
+
+const system = matchMedia("(prefers-color-scheme: dark)");
+function setTheme() {
+  const theme = kept.theme ?? (system.matches ? "dark" : "light");
+  document.documentElement.dataset.theme = theme;
+  find("theme").ariaChecked = String(theme === "dark");
+}
+
+const on = (id, event, action) => find(id).addEventListener(event, action);
+on("theme", "click", () => {
+  kept.theme = find("theme").ariaChecked === "true" ? "light" : "dark";
+  setTheme();
+});
+on("source", "input", (event) => textChanged(event.isComposing ? 1500 : undefined));
+on("source-language", "change", () => { chooseLanguages(from.value, to.value); schedule(0); });
+on("target-language", "change", () => { chooseTarget(to.value); schedule(0); });
+on("target", "keydown", moveByWord);
+on("swap", "click", swap);
+on("clear", "click", () => { source.value = ""; textChanged(0); source.focus(); });
+on("copy", "click", () => copyTranslation().catch(() => showError("The browser did not copy.")));
+on("more", "click", () => openAlternatives(find("alternatives").hidden));
+on("glossary", "input", () => {
+  kept[`glossary:${to.value}`] = find("glossary").value;
+  schedule();
+});
+on("file", "change", ({ target }) => { translateFiles(target.files); target.value = ""; });
+on("key", "change", () => schedule(0));
+system.addEventListener("change", setTheme);
+document.addEventListener("keydown", (event) => {
+  const control = event.ctrlKey || event.metaKey;
+  if (event.key === "Escape") return stop();
+  if (control && event.key === "Enter") asNewest(translate);
+  else if (control && event.shiftKey && event.code === "KeyS") swap();
+  else return;
+  event.preventDefault();
+});
+
+setTheme();
+asNewest(async () => {
+  const paths = ["languages", "frontend/settings"];
+  [languages, settings] = await Promise.all(paths.map((path) => call(path)));
+  const { charLimit, keyRequired, language, supportedFilesFormat: formats } = settings;
+  if (charLimit > 0) source.maxLength = charLimit;
+  find("key-field").hidden = !keyRequired;
+  find("file").accept = formats.join();
+  find("formats").textContent = `(${formats.join(", ")})`;
+  chooseLanguages(kept.source ?? language.source.code, kept.target ?? language.target.code);
+  textChanged(0);
+});

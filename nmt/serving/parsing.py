@@ -1,0 +1,73 @@
+"""Reads the body of a request, JSON or a form, as an object of a class of settings."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+
+from nmt.serving.answers import RequestError
+
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+NO_JSON = "Invalid request: the body is no JSON in UTF-8"
+SomeBody = TypeVar("SomeBody", bound=BaseModel)
+
+
+async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
+    """Return the body of a request, a form or JSON; keys may also stand in the query.
+
+    Raises:
+        RequestError: it is neither, or a key is missing or has another type.
+    """
+    values: dict[str, Any] = dict(request.query_params) if request.scope["query_string"] else {}
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type in FORMS:
+        async with request.form() as form:
+            values |= {key: value for key, value in form.items() if isinstance(value, str)}
+    elif body := await request.body():
+        values |= parse_json(body)
+    return validate(kind, values)
+
+
+def parse_json(body: bytes) -> dict[str, Any]:
+    """Return a JSON object.
+
+    Raises:
+        RequestError: it is no JSON, or no object.
+    """
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(400, NO_JSON) from error
+    if not isinstance(value, dict):
+        raise RequestError(400, "Invalid request: expected a JSON object")
+    return value
+
+
+def validate(kind: type[SomeBody], values: Mapping[str, Any]) -> SomeBody:
+    """Return the values as an object of their class.
+
+    Raises:
+        RequestError: a key is missing, or a value has another type.
+    """
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise RequestError(400, explain(error.errors())) from error
+
+
+def explain(errors: Sequence[Any]) -> str:
+    """Return the first error that pydantic found, as a sentence."""
+    error = errors[0]
+    place = [str(part) for part in error["loc"] if part != "body"]
+    if error["type"] == "json_invalid":
+        return NO_JSON
+    if not place:
+        return "Invalid request: expected a JSON object, with Content-Type: application/json"
+    if error["type"] == "missing":
+        return f"Invalid request: missing {'.'.join(place)} parameter"
+    if error["type"] == "string_unicode":
+        return f"Invalid request: {'.'.join(place)} holds half of a surrogate pair"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"Invalid request: {'.'.join(place)[:80]}: {message[:1].lower()}{message[1:]}"

@@ -1,0 +1,55 @@
+"""Finished segments, kept to be answered at once: as many as settings allow, the latest used."""
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+from nmt.serving.engine import SearchKind
+from nmt.translation.line import Line, Translation
+
+LONGEST_TEXT = 1000
+"""characters; longer segments are rarely asked for twice, and would fill the memory"""
+
+
+class SegmentKey(NamedTuple):
+    """What the translation of a segment depends on, constraints excepted."""
+
+    digest: str
+    """of the model"""
+    kind: SearchKind
+    text: str
+
+
+class SegmentCache:
+    """Translations of the segments that were used last; the settings of the server are fixed."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._found: OrderedDict[SegmentKey, list[Translation]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, digest: str, kind: SearchKind, line: Line) -> list[Translation] | None:
+        """Return the translations of a segment, best first; None: they are not known."""
+        if not _is_kept(line):
+            return None
+        key = SegmentKey(digest, kind, line.text)
+        translations = self._found.get(key)
+        if translations is not None:
+            self._found.move_to_end(key)
+        return translations
+
+    def put(
+        self, digest: str, kind: SearchKind, line: Line, translations: list[Translation]
+    ) -> None:
+        """Keep the translations of a segment; those that were used least recently give way."""
+        if not self._capacity or not _is_kept(line):
+            return
+        self._found[SegmentKey(digest, kind, line.text)] = translations
+        if len(self._found) > self._capacity:
+            self._found.popitem(last=False)
+
+
+def _is_kept(line: Line) -> bool:
+    """Return whether the translation of a line depends on its text alone, which is short."""
+    return not line.terminology and not line.hidden and len(line.text) <= LONGEST_TEXT

@@ -1,0 +1,143 @@
+"""Texts of any length as segments: the sentences to translate, and the white space around them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from nmt.data.text.protected_text import ProtectedText
+from nmt.serving.models import LoadedVersion
+from nmt.translation.document import ENDS_WITHOUT_SPACE, split_lines
+from nmt.translation.line import Line, Translation, tagged
+from nmt.translation.placeholders import has_other_words, hidden_parts
+from nmt.translation.protected import hide_protected
+from nmt.translation.spans import Edit, Link, Span, edited, linked_words, shifted
+
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A sentence of a text."""
+
+    line: Line
+    """the sentence after the tag that its model needs, with numbers in place of protected parts"""
+    span: Span
+    """where it stands in the text"""
+    tag_length: int
+    """characters of the line that are no part of the text"""
+
+    def links(self, translation: Translation) -> tuple[Link, ...]:
+        """Return the links between the characters of the sentence and of a translation of it."""
+        links = translation.alignment.links if translation.alignment else ()
+        return tuple(
+            Link(shifted(source, -self.tag_length), target)
+            for source, target in links
+            if source[0] >= self.tag_length
+        )
+
+
+@dataclass(frozen=True)
+class SegmentedText:
+    """A text, and the sentences in it."""
+
+    text: str
+    segments: list[Segment]
+
+    @classmethod
+    def split(
+        cls, line: Line, loaded: LoadedVersion, tag: str, protected: ProtectedText
+    ) -> "SegmentedText":
+        """Cut a text at its line ends and between sentences, as `nmt translate --document` does.
+
+        The constraints of `line` hold for each sentence, but only the first one has the beginning.
+        What `line` names as protected, and what has the patterns of `protected`, stays as it is.
+
+        Raises:
+            DataError: a pattern takes too long.
+        """
+        segments: list[Segment] = []
+        start = 0
+        for row in line.text.split("\n"):
+            if row.strip():
+                part = replace(line, text=row, protected=_inside(line.protected, start, len(row)))
+                found = list(_segments(part, start, loaded, tag, protected))
+                segments += found
+                if found and line.terminology and line.terminology.prefix:
+                    line = replace(line, terminology=replace(line.terminology, prefix=""))
+            start += len(row) + 1
+        return cls(line.text, segments)
+
+    def join(self, translations: Sequence[str]) -> tuple[str, list[Span]]:
+        """Put the translations of the sentences in their places: the text, and where they stand."""
+        parts: list[str] = []
+        spans: list[Span] = []
+        length = end = 0
+        for segment, translation in zip(self.segments, translations, strict=True):
+            gap = self.text[end : segment.span[0]]
+            if parts and gap in ("", " "):  # sentences of a line; languages differ in the space
+                gap = "" if ENDS_WITHOUT_SPACE.search(parts[-1]) or not parts[-1] else " "
+            parts += [gap, translation]
+            length += len(gap) + len(translation)
+            spans.append((length - len(translation), length))
+            end = segment.span[1]
+        parts.append(self.text[end:])
+        return "".join(parts), spans
+
+    def links(self, translations: Sequence[Translation]) -> tuple[Link, ...]:
+        """Return the links between the characters of the text and of the joined translations."""
+        _, target_spans = self.join([translation.text for translation in translations])
+        links: list[Link] = []
+        for segment, span, translation in zip(
+            self.segments, target_spans, translations, strict=True
+        ):
+            for source, target in segment.links(translation):
+                links.append(Link(shifted(source, segment.span[0]), shifted(target, span[0])))
+        return tuple(links)
+
+
+def _inside(spans: Sequence[Span], start: int, length: int) -> tuple[Span, ...]:
+    """Return the spans inside a part of a text, counted from its start."""
+    moved = (shifted(span, -start) for span in spans)
+    return tuple(span for span in moved if span[0] >= 0 and span[1] <= length)
+
+
+def _segments(
+    row: Line, start: int, loaded: LoadedVersion, tag: str, protected: ProtectedText
+) -> Iterator[Segment]:
+    """Yield the sentences of a row of text that begins at `start`; none if all is protected."""
+    source = loaded.tokenizer.source
+    with_tag = tagged(row.text, tag)
+    moved = tuple(shifted(span, len(with_tag) - len(row.text)) for span in row.protected)
+    hidden = hide_protected(replace(row, text=with_tag, protected=moved), protected, source)
+    if not has_other_words(hidden):
+        return
+    at = 0
+    [sentences] = split_lines(loaded, [hidden], warn=lambda _: None)
+    for line in sentences:
+        _, untagged = source.divide_tags(line.text)
+        tag_length = len(line.text) - len(untagged)
+        parts = [Edit(shifted(e.span, -tag_length), e.text) for _, e in hidden_parts(line)]
+        sentence = edited(untagged, parts)
+        first = row.text.index(sentence, at)
+        at = first + len(sentence)
+        yield Segment(line, (start + first, start + at), tag_length)
+
+
+@dataclass(frozen=True)
+class WordPairs:
+    """Where the words of a text and of its translation stand, and which belong together."""
+
+    source: list[Span]
+    target: list[Span]
+    pairs: list[tuple[int, int]]
+    """(number of a source word, number of a target word), counted from 0"""
+
+    @classmethod
+    def of(cls, source: str, target: str, links: Sequence[Link]) -> "WordPairs":
+        """Return the words that white space divides, and those that have a link."""
+        pairs = list(linked_words(links, source, target))
+        return cls(_words(source), _words(target), pairs)
+
+
+def _words(text: str) -> list[Span]:
+    return [found.span() for found in _WORD.finditer(text)]

@@ -1,0 +1,142 @@
+"""The parts of a server, and its life: start, look for new weights, drain."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from nmt.data.text.language_identification import known_languages
+from nmt.errors import ConfigError
+from nmt.serving.access import Access
+from nmt.serving.answers import RequestError
+from nmt.serving.batcher import Batcher
+from nmt.serving.compute import Compute, ThreadCompute
+from nmt.serving.models import Models
+from nmt.serving.operations import Operations
+from nmt.serving.segment_cache import SegmentCache
+from nmt.serving.settings import ServerSettings
+from nmt.serving.translate_request import TranslationService
+from nmt.serving.workers import ProcessCompute
+
+
+@dataclass(eq=False)
+class Server:
+    """What the routes need."""
+
+    settings: ServerSettings
+    operations: Operations
+    compute: Compute
+    models: Models
+    batcher: Batcher
+    access: Access
+    service: TranslationService
+    is_ready: bool = False
+
+    @classmethod
+    def build(cls, settings: ServerSettings) -> "Server":
+        """Read the configurations of all runs, but load nothing yet.
+
+        Raises:
+            NmtError: a run, the file of keys or a setting is not usable.
+        """
+        known_languages("nmt serve", "serve")  # for source: auto
+        operations = Operations()
+        compute = ProcessCompute(settings) if settings.workers > 1 else ThreadCompute(settings)
+        models = Models(settings, compute, operations)
+        batcher = Batcher(settings, compute, operations)
+        cache = SegmentCache(settings.cache_segments)
+        service = TranslationService(models, batcher, cache, operations)
+        return cls(settings, operations, compute, models, batcher, Access(settings), service)
+
+    @contextlib.asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Load the models; inside the block, look for new weights and keys, also at SIGHUP.
+
+        Raises:
+            NmtError: a model cannot be loaded.
+        """
+        await self.compute.start()
+        await self.models.load_first()
+        loop = asyncio.get_running_loop()
+        reload = asyncio.Event()
+        with contextlib.suppress(NotImplementedError, RuntimeError):  # not in the main thread
+            loop.add_signal_handler(signal.SIGHUP, reload.set)
+        watcher = asyncio.create_task(self._watch(reload))
+        self.is_ready = True
+        self.operations.log("ready", {"models": [model.name for model in self.models.models]})
+        try:
+            yield
+        finally:
+            self.is_ready = False
+            watcher.cancel()
+            await self.batcher.close()
+            await self.compute.close()
+            self.operations.log("stopped")
+
+    async def _watch(self, reload: asyncio.Event) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(reload.wait(), self.settings.reload_seconds)
+            reload.clear()
+            await self.models.reload()
+            try:
+                self.access.reload()
+            except ConfigError as error:
+                self.operations.log("the keys stay as they are", {"error": str(error)})
+
+    def admit(self, request: Request, key: str | None, texts: Sequence[str]) -> str:
+        """Return the name of the client that sent a request, if it may have these texts now.
+
+        The key is that of the body, or stands in the header `Authorization: Bearer KEY`.
+
+        Raises:
+            RequestError: the key is missing or unknown, or a limit is reached.
+        """
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        if not key and scheme.lower() == "bearer":
+            key = bearer.strip()
+        address = request.client.host if request.client else "unknown"
+        client = self.access.admit(address, key, sum(map(len, texts)))
+        request.state.log.update(client=client, characters=sum(map(len, texts)))
+        if self.settings.log_texts:
+            request.state.log["texts"] = list(texts)
+        return client
+
+    def check_texts(self, texts: Sequence[str], name: str) -> None:
+        """Check the texts of a request; `name` is what the request calls them.
+
+        Raises:
+            RequestError: they are too many or too long, or hold characters that no text has.
+        """
+        settings = self.settings
+        characters = sum(map(len, texts))
+        for count, most, unit in (
+            (len(texts), settings.texts, "texts"),
+            (characters, settings.text_characters, "characters"),
+        ):
+            if count > most:
+                raise RequestError(
+                    400,
+                    f"Invalid request: {name} has {count} {unit} and exceeds text limit ({most})",
+                )
+        for text in texts:
+            check_characters(text, name)
+
+
+def check_characters(text: str, name: str) -> None:
+    """Check that a text holds no NUL and no half of a surrogate pair.
+
+    Raises:
+        RequestError: it does.
+    """
+    if "\0" in text:
+        raise RequestError(400, f"Invalid request: {name} holds the character NUL; leave it out")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise RequestError(
+            400, f"Invalid request: {name} holds half of a surrogate pair; write whole characters"
+        ) from error

@@ -1,0 +1,281 @@
+"""A request on its way to its answer: texts to segments, models one after the other, and back."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nmt.data.text.protected_text import ProtectedText
+from nmt.serving.answers import RequestError
+from nmt.serving.batcher import Batcher, Lane, QueuedSegment
+from nmt.serving.detection import detect
+from nmt.serving.engine import SearchKind
+from nmt.serving.languages import known_code
+from nmt.serving.models import Direction, LoadedVersion, Models
+from nmt.serving.operations import Operations
+from nmt.serving.segment_cache import SegmentCache
+from nmt.serving.segments import SegmentedText
+from nmt.translation.line import Alignment, Line, Terminology, Translation
+from nmt.translation.markup import translate_html
+from nmt.translation.spans import Link
+
+QUICK_CHARACTERS = 20_000
+"""texts of so many characters are cut into segments at once; longer ones in a thread"""
+LONGEST_CUT = 5.0
+"""seconds that own patterns of protected text may take for all texts of a request"""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request asks of each of its texts."""
+
+    source: str
+    target: str
+    is_html: bool = False
+    n_best: int = 1
+    """translations of each text; there are fewer if the beam holds fewer"""
+    alignments: bool = False
+    terminology: Terminology | None = None
+    protected: ProtectedText = field(default_factory=ProtectedText)
+
+
+@dataclass(frozen=True)
+class TranslatedText:
+    """A text with its translation."""
+
+    text: str
+    score: float
+    """the sum of the scores of its sentences"""
+    alternatives: list[tuple[str, float]] = field(default_factory=list)
+    """other translations, best first, with their scores"""
+    links: tuple[Link, ...] = ()
+    """between the characters of both texts; empty unless alignments were asked for"""
+    model: str = ""
+    """the name of the model, or of two as "one+other"; empty if nothing was translated"""
+    detected: dict[str, object] | None = None
+    """the language that was found, in LibreTranslate's shape; None: it was given"""
+
+
+Finished = Callable[[int, SegmentedText, int, Sequence[Translation]], Awaitable[None]]
+"""called with the number of a text, the text, the number of a segment, and its translations"""
+
+
+class TranslationService:
+    """Translates the texts of requests."""
+
+    def __init__(
+        self, models: Models, batcher: Batcher, cache: SegmentCache, operations: Operations
+    ) -> None:
+        self.models = models
+        self._batcher, self._cache, self._operations = batcher, cache, operations
+
+    async def translate(
+        self,
+        texts: Sequence[str],
+        asked: Asked,
+        client: str,
+        finished: Finished | None = None,
+    ) -> list[TranslatedText]:
+        """Return the translation of each text; with source auto, of each from its own language.
+
+        `finished` is awaited for each segment of the last model, as soon as it is translated; but
+        not for HTML.
+
+        Raises:
+            RequestError: the pair is not served, or the server is busy.
+            DataError: the constraints cannot be met.
+        """
+        if asked.source != "auto":
+            return await self._translate(texts, asked, client, finished)
+        detected = [self._detect(text, asked.target) for text in texts]
+        by_source: dict[str, list[int]] = {}
+        for i, guess in enumerate(detected):
+            by_source.setdefault(str(guess["language"]), []).append(i)
+        results: dict[int, TranslatedText] = {}
+
+        async def translate_some(source: str, indices: list[int]) -> None:
+            async def finished_one(i: int, *segment: Any) -> None:
+                if finished:
+                    await finished(indices[i], *segment)
+
+            of_source = replace(asked, source=source)
+            chosen = [texts[i] for i in indices]
+            found = await self._translate(chosen, of_source, client, finished_one)
+            results.update(zip(indices, found, strict=True))
+
+        await asyncio.gather(*(translate_some(*group) for group in by_source.items()))
+        return [replace(results[i], detected=guess) for i, guess in enumerate(detected)]
+
+    def _detect(self, text: str, target: str) -> dict[str, object]:
+        """Return the language of a text: one that is translated into the target, or the target."""
+        models = self.models
+        sources = [s for s in models.sources if known_code(target) in models.targets(s)]
+        if not sources:
+            models.route(models.sources[0], target)  # raises an error that lists the targets
+        return detect(text, [*sources, known_code(target)])[0]
+
+    async def _translate(
+        self, texts: Sequence[str], asked: Asked, client: str, finished: Finished | None
+    ) -> list[TranslatedText]:
+        """Translate through one model, or two with a pivot."""
+        source, target = known_code(asked.source), known_code(asked.target)
+        if source == target and source in self.models.languages:
+            return [TranslatedText(text, 0.0) for text in texts]
+        route = self.models.route(asked.source, asked.target)
+        *pivots, last = route
+        if pivots and (asked.alignments or asked.terminology):
+            raise RequestError(
+                400,
+                f"{asked.source} is translated to {asked.target} through {last.source}, which "
+                "allows neither alignments nor terms, forbidden words and beginnings; leave them "
+                "out",
+            )
+        for direction in pivots:
+            plain = Asked("", "", asked.is_html, protected=asked.protected)
+            found = await self._through(direction, texts, plain, client, None)
+            texts = [each.text for each in found]
+        found = await self._through(last, texts, asked, client, finished)
+        name = "+".join(direction.model.name for direction in route)
+        return [replace(text, model=name) for text in found]
+
+    async def _through(
+        self,
+        direction: Direction,
+        texts: Sequence[str],
+        asked: Asked,
+        client: str,
+        finished: Finished | None,
+    ) -> list[TranslatedText]:
+        """Translate texts by one model."""
+        if asked.is_html:
+            pages = (self._html(direction, text, asked, client) for text in texts)
+            return [TranslatedText(await page, 0.0) for page in pages]
+        lines = [Line(0, text, asked.terminology) for text in texts]
+        return await self._lines(direction, lines, asked, client, finished)
+
+    async def _html(self, direction: Direction, html: str, asked: Asked, client: str) -> str:
+        """Translate a page; its tags are read and placed in a thread."""
+        loop = asyncio.get_running_loop()
+
+        def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+            lines = [replace(line, terminology=asked.terminology) for line in lines]
+            of_lines = replace(asked, n_best=1, alignments=with_links)
+            work = self._lines(direction, lines, of_lines, client, None)
+            found = asyncio.run_coroutine_threadsafe(work, loop).result()
+            return [_as_translation(text) for text in found]
+
+        return await asyncio.to_thread(translate_html, html, translate)
+
+    async def _lines(
+        self,
+        direction: Direction,
+        lines: Sequence[Line],
+        asked: Asked,
+        client: str,
+        finished: Finished | None,
+    ) -> list[TranslatedText]:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        model = direction.model
+        async with self.models.use(model) as loaded:
+            n_best = min(asked.n_best, loaded.beam_size)
+            texts = await _split(lines, loaded, direction.tag, asked.protected)
+            kind = SearchKind(n_best, asked.alignments, bool(asked.terminology))
+            search = _Search(Lane(model.name, loaded.version, kind), texts, client, finished)
+            cached = await self._run(search)
+        seconds = loop.time() - started
+        self._operations.count_translation(model.name, len(search.places), cached, seconds)
+        return [_join(text, search.of_text(i)) for i, text in enumerate(texts)]
+
+    async def _run(self, search: "_Search") -> int:
+        """Find the translations of all segments, and return how many were in the cache."""
+        digest, kind = search.lane.version.digest, search.lane.kind
+        for place in search.places:
+            known = self._cache.get(digest, kind, search.line(place))
+            if known is not None:
+                await search.finish(place, known)
+        missing = [place for place in search.places if place not in search.found]
+        if not missing:
+            return len(search.places)
+        lines = [search.line(place) for place in missing]
+        segments = self._batcher.submit(search.lane, search.client, lines)
+
+        async def wait_for(place: Place, segment: QueuedSegment) -> None:
+            translations = await segment.future
+            self._cache.put(digest, kind, search.line(place), translations)
+            await search.finish(place, translations)
+
+        waiting = zip(missing, segments, strict=True)
+        try:
+            if len(missing) == 1:
+                await wait_for(*next(waiting))
+            else:
+                await asyncio.gather(*(wait_for(*each) for each in waiting))
+        finally:  # a client that left, or a segment that failed: nobody needs the others
+            self._batcher.cancel(segments)
+        return len(search.places) - len(missing)
+
+
+Place = tuple[int, int]
+"""number of a text, and of a segment in it"""
+
+
+class _Search:
+    """The segments of some texts, and the translations found so far."""
+
+    def __init__(
+        self, lane: Lane, texts: Sequence[SegmentedText], client: str, finished: Finished | None
+    ) -> None:
+        self.lane, self.client = lane, client
+        self._texts, self._finished = texts, finished
+        self.places = [(i, j) for i, text in enumerate(texts) for j in range(len(text.segments))]
+        self.found: dict[Place, list[Translation]] = {}
+
+    def line(self, place: Place) -> Line:
+        return self._texts[place[0]].segments[place[1]].line
+
+    def of_text(self, i: int) -> list[list[Translation]]:
+        return [self.found[i, j] for j in range(len(self._texts[i].segments))]
+
+    async def finish(self, place: Place, translations: list[Translation]) -> None:
+        self.found[place] = translations
+        if self._finished:
+            i, j = place
+            await self._finished(i, self._texts[i], j, translations)
+
+
+async def _split(
+    lines: Sequence[Line], loaded: LoadedVersion, tag: str, protected: ProtectedText
+) -> list[SegmentedText]:
+    """Cut texts into segments; in a thread if that may take long, so that other requests go on."""
+
+    def split() -> list[SegmentedText]:
+        end = time.monotonic() + LONGEST_CUT
+        texts = []
+        for line in lines:
+            texts.append(SegmentedText.split(line, loaded, tag, protected))
+            if protected.patterns and time.monotonic() > end:
+                raise RequestError(400, "the protected patterns take too long; use simpler ones")
+        return texts
+
+    if not protected.patterns and sum(len(line.text) for line in lines) < QUICK_CHARACTERS:
+        return split()
+    return await asyncio.to_thread(split)
+
+
+def _join(text: SegmentedText, rows: list[list[Translation]]) -> TranslatedText:
+    """Join the translations of a text's segments; alternative n takes the n-th best of each."""
+    joined: dict[str, float] = {}  # a text that comes twice keeps its better score
+    for n in range(max(map(len, rows), default=1)):
+        chosen = [row[min(n, len(row) - 1)] for row in rows]
+        whole, _ = text.join([translation.text for translation in chosen])
+        joined.setdefault(whole, sum(translation.score for translation in chosen))
+    (best, score), *alternatives = joined.items()
+    best_rows = [row[0] for row in rows]
+    has_links = any(translation.alignment for translation in best_rows)
+    return TranslatedText(best, score, alternatives, text.links(best_rows) if has_links else ())
+
+
+def _as_translation(text: TranslatedText) -> Translation:
+    return Translation(text.text, text.score, alignment=Alignment(links=text.links))

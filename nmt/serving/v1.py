@@ -1,0 +1,252 @@
+"""Our own API, /v1: everything that can be asked of a translation."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
+from nmt.errors import ConfigError
+from nmt.serving.answers import RequestError
+from nmt.serving.libretranslate import ERRORS
+from nmt.serving.segments import SegmentedText, WordPairs
+from nmt.serving.server import Server, check_characters
+from nmt.serving.translate_request import Asked, TranslatedText
+from nmt.translation.line import Terminology, Translation
+
+MOST_TERMS = 1000
+MOST_PATTERNS = 20
+Pattern = Annotated[str, Field(min_length=1, max_length=500)]
+Word = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class TermBody(BaseModel):
+    """A term of the source, and the translation that it must have."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    source: Word
+    target: Word
+
+
+class TranslationBody(BaseModel):
+    """The body of /v1/translate."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", use_attribute_docstrings=True)
+
+    text: str | list[str]
+    """a text, or a list of texts"""
+    source: str
+    """the code of its language; auto detects it"""
+    target: str
+    """the code of the language to translate into"""
+    format: Literal["text", "html"] = "text"
+    n_best: int = Field(1, ge=1, le=100)
+    """how many translations of each text are wanted; there are fewer if the beam holds fewer"""
+    scores: bool = False
+    """whether each translation has its score: log P in nats over the length penalty"""
+    alignments: bool = False
+    """whether the words that belong together are wanted"""
+    terms: list[TermBody] = Field([], max_length=MOST_TERMS)
+    """what must be translated in a certain way"""
+    forbidden: list[Word] = Field([], max_length=MOST_TERMS)
+    """words and phrases that no translation may have"""
+    prefix: str = Field("", max_length=1000)
+    """how each translation begins"""
+    protect: bool | Annotated[list[Pattern], Field(max_length=MOST_PATTERNS)] = False
+    """whether addresses and placeholders stay as they are; or what has one of these regular
+    expressions"""
+    stream: bool = False
+    """whether each sentence is sent as soon as it is translated, as server-sent events"""
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts, also if it is a single one."""
+        return [self.text] if isinstance(self.text, str) else self.text
+
+    def asked(self) -> Asked:
+        """Return what is asked of each text.
+
+        Raises:
+            DataError: a term is blank, or also forbidden.
+        """
+        for text in (
+            *self.forbidden,
+            self.prefix,
+            *(t for e in self.terms for t in (e.source, e.target)),
+        ):
+            check_characters(text, "a term")
+        usual = USUAL_PATTERNS if self.protect is True else ()
+        own = self.protect if isinstance(self.protect, list) else ()
+        try:
+            protected = ProtectedText([*usual, *own])
+        except ConfigError as error:
+            raise RequestError(400, f"Invalid request: {error}") from error
+        glossary = {term.source: term.target for term in self.terms}
+        terminology = Terminology.of(glossary, (), self.forbidden, self.prefix)
+        return Asked(
+            self.source,
+            self.target,
+            self.format == "html",
+            self.n_best,
+            self.alignments,
+            terminology or None,
+            protected,
+        )
+
+
+class WeighedText(BaseModel):
+    """Another translation of a text."""
+
+    text: str
+    score: float
+
+
+class TranslationAnswer(BaseModel):
+    """The translation of a text."""
+
+    text: str
+    score: float | None = None
+    alternatives: list[WeighedText] | None = None
+    alignment: list[tuple[int, int]] | None = None
+    """pairs (number of a source word, number of a target word), counted from 0"""
+    source_words: list[tuple[int, int]] | None = None
+    """offsets of the first character of each word, and of the one after its last"""
+    target_words: list[tuple[int, int]] | None = None
+    source: str | None = None
+    """the language that was detected"""
+
+
+class AnswerBody(BaseModel):
+    """The answer of /v1/translate."""
+
+    model: str
+    translations: list[TranslationAnswer]
+
+
+class ModelBody(BaseModel):
+    """A pair of languages that a model translates."""
+
+    name: str
+    source: str
+    target: str
+    loaded: bool
+
+
+STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
+
+
+def v1_router(server: Server) -> APIRouter:
+    """Return the routes of our own API."""
+    router = APIRouter(prefix="/v1", responses=ERRORS, tags=["nmt"])
+
+    @router.post("/translate", response_model=AnswerBody, responses=STREAM)
+    async def translate(request: Request, body: TranslationBody) -> Response:
+        """Translate a text or a list of texts, in all ways that `nmt translate` knows."""
+        server.check_texts(body.texts, "text")
+        client = server.admit(request, None, body.texts)
+        asked = body.asked()
+        if body.stream:
+            return await _stream(server, body, asked, client)
+        found = await server.service.translate(body.texts, asked, client)
+        return JSONResponse(_answer(server, body, found))
+
+    @router.get("/models")
+    async def models() -> list[ModelBody]:
+        """List the models."""
+        return [
+            ModelBody(name=d.model.name, source=d.source, target=d.target, loaded=d.model.is_loaded)
+            for d in server.models.directions
+        ]
+
+    return router
+
+
+def _answer(
+    server: Server, body: TranslationBody, found: Sequence[TranslatedText]
+) -> dict[str, Any]:
+    name = ", ".join(dict.fromkeys(text.model for text in found if text.model))
+    pairs = zip(body.texts, found, strict=True)
+    records = [_as_record(source, text, body) for source, text in pairs]
+    return {"model": name, "translations": records}
+
+
+def _as_record(source: str, text: TranslatedText, body: TranslationBody) -> dict[str, Any]:
+    record: dict[str, Any] = {"text": text.text}
+    if body.scores:
+        record["score"] = round(text.score, 4)
+    if body.n_best > 1:
+        record["alternatives"] = [
+            {"text": other, "score": round(score, 4)} for other, score in text.alternatives
+        ]
+    if body.alignments and body.format == "text":
+        words = WordPairs.of(source, text.text, text.links)
+        record |= {
+            "alignment": words.pairs,
+            "source_words": words.source,
+            "target_words": words.target,
+        }
+    if text.detected:
+        record["source"] = text.detected["language"]
+    return record
+
+
+async def _stream(
+    server: Server, body: TranslationBody, asked: Asked, client: str
+) -> StreamingResponse:
+    """Return an answer that has an event for each sentence, and the whole answer at its end.
+
+    Raises:
+        RequestError: the first thing that happens is an error.
+    """
+    events: asyncio.Queue[bytes | RequestError | None] = asyncio.Queue()
+
+    async def finished(i: int, text: SegmentedText, j: int, found: Sequence[Translation]) -> None:
+        best, *others = found
+        span = text.segments[j].span
+        alternatives = [(other.text, other.score) for other in others]
+        translated = TranslatedText(
+            best.text, best.score, alternatives, text.segments[j].links(best)
+        )
+        record = _as_record(text.text[slice(*span)], translated, body)
+        events.put_nowait(_event("translation", {"index": i, "span": span, **record}))
+
+    async def translate() -> None:
+        try:
+            found = await server.service.translate(body.texts, asked, client, finished)
+            events.put_nowait(_event("done", _answer(server, body, found)))
+        except Exception as error:
+            events.put_nowait(server.operations.explain(error))
+        events.put_nowait(None)
+
+    work = asyncio.create_task(translate())
+    try:
+        first = await events.get()
+        if isinstance(first, RequestError):
+            raise first
+    except BaseException:
+        work.cancel()
+        raise
+
+    async def written() -> AsyncIterator[bytes]:
+        try:
+            event: bytes | RequestError | None = first
+            while event is not None:
+                if isinstance(event, RequestError):
+                    event = _event("error", {"error": str(event)})
+                yield event
+                event = await events.get()
+        finally:
+            work.cancel()
+
+    return StreamingResponse(written(), media_type="text/event-stream")
+
+
+def _event(name: str, value: dict[str, Any]) -> bytes:
+    text = json.dumps(value, ensure_ascii=False)
+    return f"event: {name}\ndata: {text}\n\n".encode()

@@ -1,0 +1,244 @@
+"""Batches are translated by processes: one that dies is replaced, and its batch begins again."""
+
+import asyncio
+import contextlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+from nmt.errors import ConfigError, NmtError
+from nmt.processor import is_cpu
+from nmt.serving import frames
+from nmt.serving.answers import busy
+from nmt.serving.engine import ModelVersion, SearchKind
+from nmt.serving.model_host import BatchOrder, Hello, HostOrder
+from nmt.serving.settings import ServerSettings
+from nmt.translation.line import Line, Translation
+
+ATTEMPTS = 2
+"""how often a batch is begun before its requests are refused"""
+START_HOST = "from nmt.serving.model_host import main; main()"
+LONGEST_START = 60.0
+"""seconds until a process must be there"""
+PAUSE = 0.2
+"""seconds before a host that has ended is started again"""
+
+
+class ProcessLost(Exception):  # noqa: N818 - what happened to a process, not to a request
+    """A process ended before it answered."""
+
+
+class _Process:
+    """The socket of a process that answers each order with one object."""
+
+    def __init__(self, writer: asyncio.StreamWriter, generation: int | None) -> None:
+        self.generation = generation
+        self._writer = writer
+        self._answer: asyncio.Future[object] | None = None
+        self.is_lost = False
+
+    async def order(self, order: object) -> object:
+        """Send an order and return the answer.
+
+        Raises:
+            ProcessLost: the process ended.
+        """
+        if self.is_lost:
+            raise ProcessLost
+        self._answer = asyncio.get_running_loop().create_future()
+        with contextlib.suppress(ConnectionError):  # then `read` has noticed it too
+            await frames.send_async(self._writer, order)
+        return await self._answer
+
+    async def tell(self, value: object) -> None:
+        """Send what is not answered."""
+        await frames.send_async(self._writer, value)
+
+    async def read(self, reader: asyncio.StreamReader) -> None:
+        """Take its answers until it ends."""
+        try:
+            while True:
+                answer = await frames.receive_async(reader)
+                if self._answer and not self._answer.done():
+                    self._answer.set_result(answer)
+        except EOFError:
+            self.is_lost = True
+            if self._answer and not self._answer.done():
+                self._answer.set_exception(ProcessLost())
+
+    def close(self) -> None:
+        """Let the process end."""
+        self._writer.close()
+
+
+class ProcessCompute:
+    """Translates in `workers` processes of one thread each, which share the models' memory."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        """Start nothing yet.
+
+        Raises:
+            ConfigError: the models are on a GPU, which one process fills.
+        """
+        if not is_cpu(settings.device):
+            raise ConfigError(
+                f"workers {settings.workers} divides the cores of a CPU, and this is a GPU, which "
+                "one process fills; leave workers out, or choose the device cpu"
+            )
+        self.slots = settings.workers
+        self._settings = settings
+        self._loaded: list[ModelVersion] = []
+        self._generation = 0
+        self._processes: set[_Process] = set()
+        self._idle: asyncio.Queue[_Process] = asyncio.Queue()
+        self._ordering = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Start the host of the models, which forks the workers.
+
+        Raises:
+            NmtError: it does not start.
+        """
+        self._folder = Path(tempfile.mkdtemp(prefix="nmt-serve-"))  # only this user may read it
+        self._path = str(self._folder / "socket")
+        self._sockets = await asyncio.start_unix_server(self._connected, self._path)
+        self._host: asyncio.Future[_Process] = asyncio.get_running_loop().create_future()
+        self._tasks = {asyncio.create_task(self._keep_host())}
+        await self._present_host()
+
+    async def close(self) -> None:
+        """End all processes: each of them ends when its socket is closed."""
+        for task in self._tasks:
+            task.cancel()
+        self._sockets.close()
+        for process in list(self._processes):
+            process.close()
+        await asyncio.to_thread(self._host_process.wait)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def load(self, version: ModelVersion) -> None:
+        """Load a model, and replace the workers by new ones that have it.
+
+        Raises:
+            NmtError: the weights are damaged or gone.
+        """
+        await self._order(load=(version,))
+        self._loaded.append(version)
+
+    async def unload(self, version: ModelVersion) -> None:
+        """Drop a model, and replace the workers."""
+        self._loaded.remove(version)
+        await self._order(unload=(version,))
+
+    async def translate(
+        self, version: ModelVersion, kind: SearchKind, lines: Sequence[Line]
+    ) -> list[list[Translation]]:
+        """Return the translations of each line, best first.
+
+        Raises:
+            NmtError: the memory does not suffice, or no translation meets the constraints.
+            RequestError: the processes that began this batch ended.
+        """
+        order = BatchOrder(version, kind, tuple(lines))
+        for _ in range(ATTEMPTS):
+            worker = await self._next_worker()
+            try:
+                answer: Any = await worker.order(order)
+            except ProcessLost:
+                continue
+            except asyncio.CancelledError:  # it would give its answer to somebody else
+                worker.close()
+                raise
+            finally:
+                self._idle.put_nowait(worker)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+        raise busy("the processes that translated this text ended; try again")
+
+    async def _next_worker(self) -> _Process:
+        """Wait for an idle worker that has the present models."""
+        try:
+            async with asyncio.timeout(LONGEST_START):
+                while True:
+                    worker = await self._idle.get()
+                    if not worker.is_lost and worker.generation == self._generation:
+                        return worker
+                    worker.close()
+        except TimeoutError as error:
+            raise busy() from error
+
+    async def _keep_host(self) -> None:
+        """Start the host, and again whenever it has ended."""
+        command = [sys.executable, "-c", START_HOST, self._path]
+        while True:
+            self._host_process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True
+            )
+            await asyncio.to_thread(self._host_process.wait)
+            await asyncio.sleep(PAUSE)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve the socket of a process, until the process ends."""
+        hello: Hello = await frames.receive_async(reader)
+        process = _Process(writer, hello.generation)
+        self._processes.add(process)
+        is_host = hello.generation is None
+        if is_host:
+            await process.tell(self._settings)
+            self._host.set_result(process)
+            for version in self._loaded:  # it takes the place of one that has ended
+                self._begin(self._order(load=(version,)))
+        else:
+            self._idle.put_nowait(process)
+        await process.read(reader)
+        self._processes.discard(process)
+        process.close()
+        if is_host:
+            self._host = asyncio.get_running_loop().create_future()
+        elif hello.generation == self._generation and self._sockets.is_serving():
+            self._begin(self._order(replace=False))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let a coroutine run by itself; an error in it has been seen elsewhere too."""
+
+        async def run() -> None:
+            with contextlib.suppress(NmtError, OSError):
+                await work
+
+        task = asyncio.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _present_host(self) -> _Process:
+        try:
+            async with asyncio.timeout(LONGEST_START):
+                return await asyncio.shield(self._host)
+        except TimeoutError as error:
+            raise NmtError("the process that holds the models does not start") from error
+
+    async def _order(
+        self,
+        load: tuple[ModelVersion, ...] = (),
+        unload: tuple[ModelVersion, ...] = (),
+        replace: bool = True,
+    ) -> None:
+        """Let the host change its models and replace all workers, or (not `replace`) add one."""
+        async with self._ordering:
+            generation = self._generation + replace
+            order = HostOrder(load, unload, self.slots if replace else 1, generation)
+            for _ in range(ATTEMPTS):
+                host = await self._present_host()
+                try:
+                    answer = await host.order(order)
+                except ProcessLost:
+                    continue
+                if isinstance(answer, Exception):
+                    raise answer
+                self._generation = generation
+                return
+        raise NmtError("the process that holds the models ended; is the memory too small?")

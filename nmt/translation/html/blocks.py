@@ -1,0 +1,194 @@
+"""Finds the blocks of an HTML page: the stretches of text and inline tags that are one text.
+
+A paragraph, a heading or a cell is a block. Two line breaks in a row separate blocks, too. What is
+not to be translated is in no block, or, inside a sentence, a part of a block that is kept.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+from nmt.translation.html.source import Token
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+SEPARATING = _names("""
+    address article aside blockquote body caption center col colgroup dd details dialog dir div dl
+    dt fieldset figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html
+    legend li main menu nav noscript ol optgroup option p plaintext pre search section select
+    summary table tbody td template tfoot th thead title tr ul xmp""")
+"""elements that separate blocks; all others, unknown ones too, are inline, as in browsers"""
+VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
+"""elements without an end tag"""
+KEPT = _names("code kbd math samp var")
+"""elements that are a part of their sentence, but whose content is not translated"""
+UNTOUCHED = KEPT | _names("plaintext pre script style svg textarea xmp")
+"""elements whose content is not translated"""
+_CELLS = _names("td th")
+_CLOSED_BY = {
+    "li": _names("li"),
+    "dt": _names("dt dd"),
+    "dd": _names("dt dd"),
+    "option": _names("option"),
+    "td": _CELLS,
+    "th": _CELLS,
+    "tr": _CELLS | {"tr"},
+}
+"""the open elements that end where another one begins; a paragraph ends at all that separate"""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A part of a block: some tokens that belong together."""
+
+    kind: Literal["text", "open", "close", "tag", "kept"]
+    """a text, the start tag or the end tag of an element, another tag or a comment, or an element
+    that is kept as it is and has text inside"""
+    first: int
+    """the index of its first token"""
+    end: int
+    """the index after its last token"""
+
+
+Block = list[Item]
+"""items whose tokens follow each other without a gap"""
+
+
+class Elements:
+    """The elements of a page: where each one ends, and which are translated."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self.ends: dict[int, int] = {}
+        """for each start tag with content: the index of the end tag, or of the token before which
+        the element ends without one"""
+        self.partners: dict[int, int] = {}
+        """for each start tag with an end tag that one, and the other way round"""
+        self._find_ends()
+        self.attributes_translated = [True] * len(tokens)
+        """whether the attributes of each start tag are translated"""
+        self.text_translated = [True] * len(tokens)
+        """whether each token is in an element whose text is translated"""
+        self.content_translated = [True] * len(tokens)
+        """whether the content of the element of each start tag is translated"""
+        self._find_translated()
+        separating = (token.name in SEPARATING for token in tokens)
+        self._separating_before = list(accumulate(separating, initial=0))
+        spoken = (token.kind == "text" and not token.source.isspace() for token in tokens)
+        self._spoken_before = list(accumulate(spoken, initial=0))
+
+    def separates(self, start: int) -> bool:
+        """Return whether the element of a start tag is one that separates blocks, or has one."""
+        end = self.ends.get(start, start + 1)
+        return self._separating_before[end] > self._separating_before[start]
+
+    def has_text(self, start: int) -> bool:
+        """Return whether the element of a start tag has text."""
+        return self._spoken_before[self.ends[start]] > self._spoken_before[start]
+
+    def _find_ends(self) -> None:
+        tokens = self._tokens
+        open_tags: list[int] = []
+        open_names: Counter[str] = Counter()
+
+        def close_last(end: int) -> None:
+            start = open_tags.pop()
+            open_names[tokens[start].name] -= 1
+            self.ends[start] = end
+
+        for i, token in enumerate(tokens):
+            if token.kind == "start":
+                while open_tags and _ends_at(tokens[open_tags[-1]].name, token.name):
+                    close_last(i)
+                if token.name not in VOID:
+                    open_tags.append(i)
+                    open_names[token.name] += 1
+            elif token.kind == "end" and open_names[token.name]:
+                while tokens[start := open_tags[-1]].name != token.name:
+                    close_last(i)
+                close_last(i)
+                self.partners[start], self.partners[i] = i, start
+        while open_tags:
+            close_last(len(tokens))
+
+    def _find_translated(self) -> None:
+        open_elements = [(len(self._tokens), True)]  # the end of each, and whether it is translated
+        for i, token in enumerate(self._tokens):
+            while open_elements[-1][0] <= i:
+                open_elements.pop()
+            _, outside = open_elements[-1]
+            self.text_translated[i] = outside
+            if token.kind == "start":
+                asked = _asked_to_translate(token)
+                inside = outside if asked is None else asked
+                self.attributes_translated[i] = inside
+                self.content_translated[i] = inside and token.name not in UNTOUCHED
+                if i in self.ends:
+                    open_elements.append((self.ends[i], self.content_translated[i]))
+
+
+def _ends_at(open_name: str, name: str) -> bool:
+    """Return whether an open element ends where the start tag of another one is."""
+    if open_name == "p":
+        return name in SEPARATING
+    return open_name in _CLOSED_BY.get(name, ())
+
+
+def _asked_to_translate(token: Token) -> bool | None:
+    """Return whether the attributes of a start tag ask for a translation; None: they do not say."""
+    names = [name for name, _ in token.attributes]
+    if "translate" in names:
+        return (token.attribute("translate") or "").strip().lower() != "no"
+    return False if "notranslate" in (token.attribute("class") or "").split() else None
+
+
+def find_blocks(tokens: Sequence[Token], elements: Elements) -> Iterator[Block]:
+    """Yield the blocks of a page that have text."""
+    block: Block = []
+    depth = 0  # open elements of the block
+    i = 0
+    while i < len(tokens):
+        item = _item(tokens, elements, i)
+        if not item or (depth == 0 and _is_second_break(tokens, block, item)):
+            if any(part.kind == "text" for part in block):
+                yield block
+            block = []
+        if item:
+            block.append(item)
+            depth += (item.kind == "open") - (item.kind == "close")
+        i = item.end if item else i + 1
+    if any(part.kind == "text" for part in block):
+        yield block
+
+
+def _item(tokens: Sequence[Token], elements: Elements, i: int) -> Item | None:
+    """Return the item that begins with token i; None if the token separates blocks."""
+    token = tokens[i]
+    start = elements.partners.get(i, i) if token.kind == "end" else i
+    if not elements.text_translated[i] or elements.separates(start):
+        return None
+    if token.kind == "text":
+        return Item("text", i, i + 1)
+    if token.kind == "start" and not elements.content_translated[i] and i in elements.ends:
+        is_kept = elements.has_text(i) and (token.name in KEPT or token.name not in UNTOUCHED)
+        end = elements.ends[i] + (i in elements.partners)
+        return Item("kept" if is_kept else "tag", i, end)
+    if i not in elements.partners:
+        return Item("tag", i, i + 1)
+    return Item("open" if token.kind == "start" else "close", i, i + 1)
+
+
+def _is_second_break(tokens: Sequence[Token], block: Block, item: Item) -> bool:
+    """Return whether an item is a line break, and another one stands before it without text."""
+    if tokens[item.first].name != "br":
+        return False
+    for before in reversed(block):
+        token = tokens[before.first]
+        if token.kind not in ("text", "other") or (token.kind == "text" and token.source.strip()):
+            return token.name == "br"
+    return False

@@ -1,0 +1,102 @@
+"""Writes a translation with the tags of its source between the words."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from nmt.translation.html.aligned_words import AlignedText, AlignedWords
+from nmt.translation.html.source import Token, source_of
+from nmt.translation.html.tag_places import InlineTag, PlacedTag, TagPlaces
+from nmt.translation.spans import Span
+
+
+def place_tags(
+    text: AlignedText,
+    tags: Sequence[InlineTag],
+    kept: Mapping[Span, list[Token]],
+    escape: Callable[[str], str],
+) -> str:
+    """Return the translation of a text with all its tags.
+
+    `kept` are spans of the source text, each with the tokens that stand in place of its copy in the
+    translation. `escape` turns all other text into HTML.
+    """
+    cuts: list[int] = []
+    pending = list(tags)
+    while pending:
+        tag = pending.pop()
+        cuts += tag.span
+        pending += tag.children
+    words = AlignedWords(text, cuts, list(kept))
+    lost = [InlineTag((span[0], span[0]), kept[span]) for span in kept.keys() - words.kept.values()]
+    tags = sorted([*tags, *lost], key=lambda tag: tag.span)
+    writer = _Writer(text.target, words, kept, escape)
+    places = TagPlaces(words)
+    whole = PlacedTag(InlineTag((0, len(text.source)), []), 0, len(words.target))
+    open_elements = [(whole, iter(places.inside(whole, tags)))]
+    while open_elements:
+        element, children = open_elements[-1]
+        placed = next(children, None)
+        if placed is None:
+            writer.close(element)
+            open_elements.pop()
+        elif placed.tag.is_element:
+            writer.open(placed)
+            inside = places.inside(placed, placed.tag.children)
+            open_elements.append((placed, iter(inside)))
+        else:
+            writer.write_between(placed)
+    return writer.finish()
+
+
+class _Writer:
+    """Writes the words of a translation and the tags between them."""
+
+    def __init__(
+        self,
+        text: str,
+        words: AlignedWords,
+        kept: Mapping[Span, list[Token]],
+        escape: Callable[[str], str],
+    ) -> None:
+        self._text, self._words, self._escape = text, words.target, escape
+        self._kept = [(span, kept[source]) for span, source in words.kept.items()]
+        self._kept.sort(reverse=True)  # the next one last
+        self._at = 0  # characters that are written
+        self._parts: list[str] = []
+
+    def open(self, element: PlacedTag) -> None:
+        """Write the start tag before the first word of an element."""
+        if element.first < element.end:
+            self._write_until(self._words[element.first][0])
+        elif element.first:
+            self._write_until(self._words[element.first - 1][1])
+        self._parts.append(source_of(element.tag.opening))
+
+    def close(self, element: PlacedTag) -> None:
+        """Write the end tag behind the last word of an element."""
+        if element.first < element.end:
+            self._write_until(self._words[element.end - 1][1])
+        self._parts.append(source_of(element.tag.closing))
+
+    def write_between(self, placed: PlacedTag) -> None:
+        """Write a tag between two words."""
+        if placed.first:
+            self._write_until(self._words[placed.first - 1][1])
+        tag = placed.tag
+        is_space = tag.replaces_space and self._text[self._at : self._at + 1].isspace()
+        self._at += is_space
+        if is_space or not tag.needs_space:
+            self._parts.append(source_of(tag.opening))
+
+    def finish(self) -> str:
+        """Write the rest, and return everything."""
+        self._write_until(len(self._text))
+        return "".join(self._parts)
+
+    def _write_until(self, end: int) -> None:
+        while self._kept and self._kept[-1][0][1] <= end:
+            (start, stop), tokens = self._kept.pop()
+            self._parts += [self._escape(self._text[self._at : start]), source_of(tokens)]
+            self._at = stop
+        if self._at < end:
+            self._parts.append(self._escape(self._text[self._at : end]))
+            self._at = end

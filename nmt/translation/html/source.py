@@ -1,0 +1,120 @@
+"""Cuts the source of an HTML page into tags, text and the rest, without changing a character.
+
+A translated page must differ from its source in text only. A parser that builds a tree would write
+other entities, quotes and white space than it has read, and would mend what it takes for broken. So
+the tags are found by Python's own parser, and everything keeps its source. No entity of a document
+type is expanded and nothing is loaded.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from typing import Literal
+
+UNWRITABLE = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127, 0xFFFE, 0xFFFF])
+"""for `str.translate`: deletes characters that no HTML page may have"""
+TokenKind = Literal["start", "end", "text", "other"]
+# a tag or a comment that the parser has ignored, or has passed on as text
+_BROKEN_TAG = re.compile("(<[a-zA-Z/!?][^>]*>?)")
+
+
+@dataclass
+class Token:
+    """A part of the source: a start tag, an end tag, a text, or something else."""
+
+    kind: TokenKind
+    source: str
+    """the characters of the page"""
+    name: str = ""
+    """of a tag, in small letters"""
+    attributes: tuple[tuple[str, str | None], ...] = ()
+    """name (in small letters) and value of each; None: it has no value"""
+
+    def attribute(self, name: str) -> str | None:
+        """Return the value of an attribute; None if it has no value or is missing."""
+        return dict(reversed(self.attributes)).get(name)  # of several, the first one counts
+
+
+def read_tokens(html: str) -> list[Token]:
+    """Return the tokens of a page or of a part of one; their sources together are the page."""
+    # A comment that never ends goes on to the end, and a tag that never ends is no tag. The parser
+    # would search for each of many such ends through the whole page.
+    comment = html.find("<!--", html.rfind("-->") + 1)
+    end = len(html) if comment < 0 else comment
+    complete = html.rfind(">", 0, end) + 1
+    broken = _BROKEN_TAG.search(html, complete, end)
+    text_end = broken.start() if broken else end
+    rest = [Token("text", html[complete:text_end]), Token("other", html[text_end:])]
+    return [token for token in [*_TokenReader().read(html[:complete]), *rest] if token.source]
+
+
+def source_of(tokens: Iterable[Token]) -> str:
+    """Return the source of some tokens that follow each other."""
+    return "".join(token.source for token in tokens)
+
+
+class _TokenReader(HTMLParser):
+    """Notes where each tag, comment and text begins."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._found: list[tuple[tuple[int, int], Token]] = [((1, 0), Token("text", ""))]
+        """(line from 1, column from 0) of the start of each token"""
+
+    def read(self, html: str) -> list[Token]:
+        """Return the tokens of a page."""
+        self.feed(html)
+        self.close()
+        line_starts = [0, *(found.end() for found in re.finditer("\n", html))]
+        starts = [line_starts[line - 1] + column for (line, column), _ in self._found]
+        ends = [*starts[1:], len(html)]
+        tokens: list[Token] = []
+        for start, end, (_, token) in zip(starts, ends, self._found, strict=True):
+            token.source = html[start:end]
+            if token.kind == "text":
+                parts = enumerate(_BROKEN_TAG.split(token.source))  # every second one is broken
+                tokens += [Token("other" if i % 2 else "text", part) for i, part in parts]
+            else:
+                tokens.append(token)
+        return tokens
+
+    def parse_html_declaration(self, i: int) -> int:
+        """Return the end of the declaration at `i`, or -1 if it has none; the parser calls this.
+
+        Up to Python 3.13, one that begins with "<![" may raise an AssertionError.
+        """
+        position = self.lineno, self.offset
+        try:
+            return super().parse_html_declaration(i)
+        except AssertionError:
+            self.lineno, self.offset = position
+            self._note(Token("other", ""))
+            return self.rawdata.find(">", i) + 1 or -1
+
+    def _note(self, token: Token) -> None:
+        self._found.append((self.getpos(), token))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(Token("start", "", tag, tuple(attrs)))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._note(Token("end", "", tag))
+
+    def handle_data(self, data: str) -> None:
+        self._note(Token("text", ""))
+
+    def handle_comment(self, data: str) -> None:
+        self._note(Token("other", ""))
+
+    def handle_decl(self, decl: str) -> None:
+        self._note(Token("other", ""))
+
+    def handle_pi(self, data: str) -> None:
+        self._note(Token("other", ""))
+
+    def unknown_decl(self, data: str) -> None:
+        self._note(Token("other", ""))

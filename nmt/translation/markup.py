@@ -1,0 +1,125 @@
+"""HTML in, HTML out: the text of a page is translated, and everything else stays as it is."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from nmt.data.text.lines import check_text
+from nmt.errors import print_warning
+from nmt.translation.document import WINDOW_PARAGRAPHS
+from nmt.translation.html.aligned_words import AlignedText
+from nmt.translation.html.attributes import replace_attribute, spoken_attributes
+from nmt.translation.html.blocks import Elements, find_blocks
+from nmt.translation.html.inline_tags import place_tags
+from nmt.translation.html.source import Token, read_tokens, source_of
+from nmt.translation.html.text import BlockText, read_block
+from nmt.translation.line import Line, Translation, Warn, has_words
+from nmt.translation.spans import Edit, Link, edited, shifted
+from nmt.translation.translator import TranslationRequest, Translator
+
+TranslateTexts = Callable[[Sequence[Line], bool], Sequence[Translation]]
+"""takes texts, each of one or several sentences, and whether links between the words are needed;
+returns the translation of each"""
+
+
+def translate_html(html: str, translate: TranslateTexts) -> str:
+    """Translate a page, or a part of one: its text, and the attributes that a reader sees.
+
+    All other characters of the source stay. The tags inside a text are placed by the alignment of
+    its words, each exactly once. `translate` is called at most twice: for the texts without tags,
+    equal ones only once, and for those with tags.
+
+    Raises:
+        DataError: `html` has half a surrogate pair; or what `translate` raises.
+    """
+    check_text(html, "the page")
+    tokens = read_tokens(html)
+    elements = Elements(tokens)
+    blocks: dict[range, BlockText] = {}  # keys: their tokens
+    for block in find_blocks(tokens, elements):
+        text = read_block(tokens, elements.partners, block)
+        if has_words(edited(text.text, [Edit(span, "") for span in text.kept])):
+            blocks[range(block[0].first, block[-1].end)] = text
+    attributes = _attributes(tokens, elements)
+    with_tags = [text for text in blocks.values() if text.tags or text.kept]
+    plain = [text.text for text in blocks.values() if not (text.tags or text.kept)]
+    plain = list(dict.fromkeys([*plain, *(value for _, _, value in attributes)]))
+    lines = [Line(i, text) for i, text in enumerate(plain, start=1)]
+    translated = translate(lines, False) if lines else []
+    texts = {line.text: t.text for line, t in zip(lines, translated, strict=True)}
+    lines = [
+        Line(i, text.text, protected=tuple(text.kept))
+        for i, text in enumerate(with_tags, start=len(plain) + 1)
+    ]
+    aligned = iter(translate(lines, True) if lines else [])
+    for token, name, value in attributes:
+        replace_attribute(token, name, texts[value])
+    parts, at = [], 0
+    for place, text in blocks.items():
+        parts.append(source_of(tokens[at : place.start]))
+        if text.tags or text.kept:
+            parts.append(_with_tags(text, next(aligned)))
+        else:
+            inside = text.escape(texts[text.text])
+            parts.append(source_of(text.before) + inside + source_of(text.after))
+        at = place.stop
+    return "".join([*parts, source_of(tokens[at:])])
+
+
+def _attributes(tokens: Sequence[Token], elements: Elements) -> list[tuple[Token, str, str]]:
+    """Return the attributes to translate: start tag, name, and value on one line."""
+    found = []
+    for i, token in enumerate(tokens):
+        if token.kind == "start" and elements.attributes_translated[i]:
+            for name in spoken_attributes(token):
+                value = " ".join((token.attribute(name) or "").split())
+                if has_words(value):
+                    found.append((token, name, value))
+    return found
+
+
+def _with_tags(text: BlockText, translation: Translation) -> str:
+    links = translation.alignment.links if translation.alignment else ()
+    aligned = AlignedText(text.text, translation.text, links)
+    inside = place_tags(aligned, text.tags, text.kept, text.escape)
+    return source_of(text.before) + inside + source_of(text.after)
+
+
+def texts_translator(
+    translator: Translator,
+    request: TranslationRequest | None = None,
+    processes: int = 1,
+    tag: str = "",
+    warn: Warn = print_warning,
+) -> TranslateTexts:
+    """Return a function for `translate_html` that translates with a model.
+
+    `request` says how, except that sentences are always split. `tag` asks a model of several
+    languages for one, such as `>>fr<< `. `warn` gets a message for each sentence that is too long.
+    """
+
+    def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+        asked = replace(request or TranslationRequest(), document=True, alignments=with_links)
+        tagged_lines = [_tagged(line, tag) for line in lines]
+        with translator.pipeline(asked, processes) as pipeline:
+            rows = pipeline.translate(tagged_lines, WINDOW_PARAGRAPHS, warn)
+            return [_without_tag(best, len(tag)) for best, *_ in rows]
+
+    return translate
+
+
+def _tagged(line: Line, tag: str) -> Line:
+    protected = tuple(shifted(span, len(tag)) for span in line.protected)
+    return replace(line, text=tag + line.text, protected=protected)
+
+
+def _without_tag(translation: Translation, length: int) -> Translation:
+    """Return a translation with links to the text behind the tag, which has `length` characters."""
+    alignment = translation.alignment
+    if not alignment or not length:
+        return translation
+    links = tuple(
+        Link(shifted(source, -length), target)
+        for source, target in alignment.links
+        if source[0] >= length
+    )
+    return replace(translation, alignment=replace(alignment, links=links))

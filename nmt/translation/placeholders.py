@@ -1,0 +1,71 @@
+"""Numbers in a line that stand for parts of it, which are put back later.
+
+`Line.hidden` lists them: each number as a word, with the spaces that were added around it, and the
+part. Sentences of a line have the list of the whole line.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count, islice
+from typing import NamedTuple
+
+from nmt.translation.line import Line, has_words
+from nmt.translation.spans import Edit, Span, edited
+
+_NUMBER = re.compile(r"(?<!\w)\d+(?!\w)")
+
+
+class HiddenPart(NamedTuple):
+    """A part of a line, and the number that stands for it."""
+
+    number: str
+    edit: Edit
+    """puts the part back into the text of the line"""
+
+
+def hide(line: Line, spans: Sequence[Span]) -> Line:
+    """Return the line with a number in place of each span; `spans` are in order."""
+    text = line.text
+    numbers = islice((str(n) for n in count(1) if str(n) not in text), len(spans))
+    words = [_apart(text, span, number) for span, number in zip(spans, numbers, strict=True)]
+    hidden = [(word, text[start:end]) for word, (start, end) in zip(words, spans, strict=True)]
+    return replace(line, text=edited(text, list(map(Edit, spans, words))), hidden=tuple(hidden))
+
+
+def _apart(text: str, span: Span, word: str) -> str:
+    """Return a word with a space on each side where `span` touches a letter or digit."""
+    start, end = span
+    before = " " if text[max(start - 1, 0) : start].isalnum() else ""
+    after = " " if text[end : end + 1].isalnum() else ""
+    return before + word + after
+
+
+def hidden_parts(line: Line) -> list[HiddenPart]:
+    """Return the hidden parts of a line, or of a sentence of it, in order."""
+    found, parts = find_numbers(line.text), []
+    for word, part in line.hidden:
+        number = word.strip()
+        if number in found:
+            start, end = found[number][0]
+            start -= word.startswith(" ") and line.text[:start].endswith(" ")
+            end += word.endswith(" ") and line.text[end : end + 1] == " "
+            parts.append(HiddenPart(number, Edit((start, end), part)))
+    return parts
+
+
+def has_other_words(line: Line) -> bool:
+    """Return whether a line has any letter or digit outside of its hidden parts."""
+    numbers = {word.strip() for word, _ in line.hidden}
+    text = line.text
+    if numbers:
+        text = _NUMBER.sub(lambda found: "" if found[0] in numbers else found[0], text)
+    return has_words(text)
+
+
+def find_numbers(text: str) -> dict[str, list[Span]]:
+    """Return where each number occurs in a text as a whole word."""
+    found: dict[str, list[Span]] = {}
+    for match in _NUMBER.finditer(text):
+        found.setdefault(match[0], []).append(match.span())
+    return found

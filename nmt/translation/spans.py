@@ -1,0 +1,88 @@
+"""Spans of characters: edits of a text, and links between two texts that move with the edits."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+Span = tuple[int, int]
+"""characters of a text, from the first index to before the second"""
+
+
+class Link(NamedTuple):
+    """A piece of a translation, and the piece of the source that it translates."""
+
+    source: Span
+    """characters of the line's text; white space before them may be included"""
+    target: Span
+    """characters of the translation's text, likewise"""
+
+
+class Edit(NamedTuple):
+    """A change of a text: `text` takes the place of the characters of `span`."""
+
+    span: Span
+    text: str
+
+    @property
+    def growth(self) -> int:
+        """How many characters the text gets more."""
+        return len(self.text) - (self.span[1] - self.span[0])
+
+
+def edited(text: str, edits: Sequence[Edit]) -> str:
+    """Return a text after some edits, which are in order and do not overlap."""
+    parts, at = [], 0
+    for (start, end), new in edits:
+        parts += [text[at:start], new]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def moved(span: Span, edits: Sequence[Edit]) -> Span:
+    """Return where a span is after some edits, which may be inside it or outside it."""
+    start, end = span
+    before = sum(edit.growth for edit in edits if edit.span[1] <= start)
+    up_to_end = sum(edit.growth for edit in edits if edit.span[0] < end)
+    return start + before, end + max(before, up_to_end)
+
+
+def shifted(span: Span, distance: int) -> Span:
+    """Return a span that begins and ends `distance` characters later."""
+    return span[0] + distance, span[1] + distance
+
+
+def overlap(one: Span, other: Span) -> bool:
+    """Return whether two spans have a character in common."""
+    return max(one[0], other[0]) < min(one[1], other[1])
+
+
+def linked_words(links: Sequence[Link], source: str, target: str) -> tuple[tuple[int, int], ...]:
+    """Return sorted pairs (index of a source word, index of a target word) that have a link.
+
+    Words are separated by white space, and counted from 0.
+    """
+    source_words, target_words = _Words(source), _Words(target)
+    pairs = {
+        (i, j)
+        for link in links
+        for i in source_words.inside(link.source)
+        for j in target_words.inside(link.target)
+    }
+    return tuple(sorted(pairs))
+
+
+class _Words:
+    def __init__(self, text: str) -> None:
+        self._spans = [word.span() for word in re.finditer(r"\S+", text)]
+        self._starts = [start for start, _ in self._spans]
+
+    def inside(self, span: Span) -> range:
+        """The indices of the words that have a character in a span."""
+        first = max(bisect_right(self._starts, span[0]) - 1, 0)
+        while first < len(self._spans) and self._spans[first][1] <= span[0]:
+            first += 1
+        end = first
+        while end < len(self._spans) and self._spans[end][0] < span[1]:
+            end += 1
+        return range(first, end)

@@ -1,0 +1,90 @@
+"""`nmt translate --html`: a page in, a page out, in the encoding of its file."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.cli.lines.html_page import HtmlPage
+from nmt.errors import DataError
+from tests.cli.commands import invoke, succeed
+
+PAGE = "<html><title>a dog</title>\r\n<p id=x>a <b>small</b> dog &amp; 😀</p><pre>a</pre></html>"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_page_keeps_all_but_its_text(tiny_run: Path, tmp_path: Path, workers: int) -> None:
+    page, output = tmp_path / "page.html", tmp_path / "out.html"
+    page.write_bytes(PAGE.encode())
+    options = ("--model", tiny_run, "--html", page, "--workers", workers)
+    assert succeed("translate", *options, "-o", output) == ""
+    found = output.read_bytes().decode()
+    assert found.startswith("<html><title>") and found.endswith("</p><pre>a</pre></html>")
+    assert "</title>\r\n<p id=x>" in found
+    assert found.count("<b>") == found.count("</b>") == 1
+    assert succeed("translate", *options) == found
+    assert succeed("translate", *options[:3], text=PAGE) == found
+
+
+def test_protected_parts_arrive_in_lines_and_in_pages(tiny_run: Path) -> None:
+    """The model's translations are noise."""
+    protect = ("--protect", "--protect-pattern", "[A-Z]{3}-[0-9]+")
+    line = "a dog at https://x.org has {name} and ABC-12, b@c.de"
+    for options in ((), ("--document",), ("--html",), ("--n-best", 2), ("--json",)):
+        found = succeed("translate", "-m", tiny_run, *protect, *options, text=f"{line}<br>\n")
+        for part in ("https://x.org", "{name}", "ABC-12", "b@c.de"):
+            copies = 2 if options == ("--n-best", 2) else 1
+            copies += options == ("--json",)  # the source
+            assert found.count(part) == copies
+
+
+def test_a_text_without_tags_is_one_text_with_a_warning(tiny_run: Path) -> None:
+    result = invoke("translate", "-m", tiny_run, "--html", text="a dog\nthe cat\n")
+    assert result.exit_code == 0
+    assert result.stdout_bytes.decode().count("\n") == 1
+    assert "stdin: has no HTML tag, and is translated as one text" in result.stderr
+    assert invoke("translate", "-m", tiny_run, "--html", text="").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "html", "encoding"),
+    [
+        ("<p>ä".encode(), "<p>ä", "utf-8"),
+        ("\ufeff<p>ä".encode(), "<p>ä", "utf-8-sig"),
+        ("<meta charset='latin-1'>ä".encode("latin-1"), "<meta charset='latin-1'>ä", "latin-1"),
+        (
+            '<META http-equiv=x content="text/html; charset=cp1252">“'.encode("cp1252"),
+            None,
+            "cp1252",
+        ),
+        ("<p>ä".encode("utf-16"), "<p>ä", "utf-16"),
+    ],
+)
+def test_a_page_is_read_and_written_in_its_encoding(
+    tmp_path: Path, content: bytes, html: str | None, encoding: str
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_bytes(content)
+    page = HtmlPage.read(path)
+    assert page.encoding == encoding
+    assert html is None or page.html == html
+    assert page.encode(page.html) == content
+
+
+def test_a_character_that_the_encoding_lacks_becomes_a_reference() -> None:
+    assert HtmlPage("x", "", "latin-1").encode("ä€") == b"\xe4&#8364;"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"<p>\xff", "page.html: is no text in utf-8, its encoding; convert the page to UTF-8"),
+        (b"<meta charset=none-such>a", "declares the encoding none-such, which is unknown"),
+        (b"<meta charset=hex>a", "declares the encoding hex, which is unknown"),
+        (b"PK\x03\x04\0\0<p>", "page.html: has zero bytes and so is no HTML page"),
+    ],
+)
+def test_what_is_no_page_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "page.html"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        HtmlPage.read(path)

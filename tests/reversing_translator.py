@@ -1,0 +1,52 @@
+"""Translators for tests of markup whose alignments are known: one copies, one reverses words."""
+
+import re
+from collections.abc import Sequence
+
+from nmt.translation.line import Alignment, Line, Translation
+from nmt.translation.spans import Link, Span
+
+
+def units(line: Line) -> list[Span]:
+    """The words of a line, and its protected parts, each of which is one."""
+    found: list[Span] = []
+    at = 0
+    for start, end in [*line.protected, (len(line.text), len(line.text))]:
+        found += [word.span() for word in re.compile(r"\S+").finditer(line.text, at, start)]
+        found.append((start, end))
+        at = end
+    return found[:-1]
+
+
+def reversing(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+    """Return each text with its words in the opposite order, and a link for each word."""
+    return [_joined(line, units(line)[::-1]) for line in lines]
+
+
+def copying(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+    """Return each text as it is, and a link for each word."""
+    return [_joined(line, units(line)) for line in lines]
+
+
+def guessing(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+    """Return each text in capitals and without any link, but those of the protected parts."""
+    return [
+        Translation(
+            line.text.upper(),
+            0.0,
+            alignment=Alignment(links=tuple(map(Link, *[line.protected] * 2))),
+        )
+        for line in lines
+    ]
+
+
+def _joined(line: Line, words: Sequence[Span]) -> Translation:
+    text, links = "", []
+    for start, end in words:
+        text += " " if text else ""
+        moved = len(text) - start
+        tokens = [token.span() for token in re.compile(r"\w+|\W").finditer(line.text, start, end)]
+        for a, b in [(start, end)] if (start, end) in line.protected else tokens:
+            links.append(Link((a, b), (a + moved, b + moved)))
+        text += line.text[start:end]
+    return Translation(text, 0.0, alignment=Alignment(links=tuple(links)))

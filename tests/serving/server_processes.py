@@ -1,0 +1,80 @@
+"""Servers as processes of their own, with real sockets."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+LONGEST_START = 60.0
+
+
+@dataclass
+class ServerProcess:
+    """A process of `nmt serve` and its port; `log` has the lines that it has written."""
+
+    process: "subprocess.Popen[str]"
+    log: Path
+    port: int = 0
+
+    def post(self, path: str, **body: Any) -> tuple[int, Any]:
+        """Return the status and the JSON of an answer."""
+        data = json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return response.status, json.load(response)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    def translate(self, text: str) -> str:
+        """Return a translation that must succeed."""
+        status, answer = self.post("/translate", q=text, source="en", target="de")
+        assert status == 200, answer
+        return str(answer["translatedText"])
+
+    def events(self, event: str) -> list[dict[str, Any]]:
+        """Return the lines of the log of one event."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
+        return [line for line in lines if line["event"] == event]
+
+    def wait_for(self, event: str, count: int = 1) -> dict[str, Any]:
+        """Wait until the log has so many lines of an event, and return the last one."""
+        end = time.monotonic() + LONGEST_START
+        while len(found := self.events(event)) < count:
+            assert time.monotonic() < end and self.process.poll() is None, self.log.read_text()
+            time.sleep(0.02)
+        return found[-1]
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal, and return the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+
+@contextlib.contextmanager
+def started(run: Path, folder: Path, *options: str) -> Iterator[ServerProcess]:
+    """Start a server of a run at a free port, and wait until it listens."""
+    log = folder / "log"
+    command = [sys.executable, "-m", "nmt", "serve", "--model", str(run), "--port", "0", *options]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"}
+    with log.open("w") as file:
+        process = subprocess.Popen(command, stderr=file, env=environment, cwd=folder, text=True)
+    server = ServerProcess(process, log)
+    try:
+        server.port = server.wait_for("listening")["port"]
+        yield server
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,106 @@
+"""Keys and limits: who may translate, and how much."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.errors import ConfigError
+from nmt.serving.access import Access, add_key, read_keys
+from nmt.serving.answers import RequestError
+from nmt.serving.settings import ServerSettings
+from tests.serving.conftest import Client
+
+BODY = {"q": "a dog", "source": "en", "target": "de"}
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    return tmp_path / "keys.yaml"
+
+
+def access(**settings: Any) -> Access:
+    return Access(ServerSettings(models=["run"], **settings))
+
+
+def test_only_a_known_key_translates(serve: Client, keys: Path) -> None:
+    key = add_key(keys, "anna")
+    client = serve(keys=str(keys))
+    assert client.get("/frontend/settings").json()["keyRequired"]
+    for wrong in ({}, {"api_key": "wrong"}, {"api_key": key[:-1]}):
+        response = client.post("/translate", json={**BODY, **wrong})
+        assert response.status_code == 403
+        assert "API key" in response.json()["error"]
+    assert client.post("/translate", json={**BODY, "api_key": key}).status_code == 200
+    headers = {"Authorization": f"Bearer {key}"}
+    body = {"text": "a dog", "source": "en", "target": "de"}
+    assert client.post("/v1/translate", json=body, headers=headers).status_code == 200
+    assert client.post("/v1/translate", json=body).status_code == 403
+
+
+def test_the_file_of_keys_has_no_key_and_is_for_its_owner(keys: Path) -> None:
+    made = [add_key(keys, name) for name in ("anna", "ben")]
+    assert len(set(made)) == 2
+    assert not any(key in keys.read_text() for key in made)
+    assert keys.stat().st_mode & 0o777 == 0o600
+    assert [key.name for key in read_keys(keys).keys] == ["anna", "ben"]
+    with pytest.raises(ConfigError, match="has a key of 'anna'; choose another name"):
+        add_key(keys, "anna")
+
+
+def test_a_new_key_is_known_after_a_reload_and_a_damaged_file_changes_nothing(keys: Path) -> None:
+    add_key(keys, "anna")
+    known = access(keys=str(keys))
+    key = add_key(keys, "ben")
+    with pytest.raises(RequestError, match="not known"):
+        known.admit("1.2.3.4", key, 1)
+    known.reload()
+    assert known.admit("1.2.3.4", key, 1) == "key ben"
+    keys.write_text("keys: [{name: ben}]")
+    with pytest.raises(ConfigError, match="keys.yaml:1: 'keys.0.sha256' is missing"):
+        known.reload()
+    assert known.admit("1.2.3.4", key, 1) == "key ben"
+
+
+def test_a_file_of_keys_that_is_missing_is_an_error(keys: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file of API keys; add a key: nmt serve"):
+        access(keys=str(keys))
+
+
+def test_requests_a_minute_are_limited_for_each_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    limited = access(requests_per_minute=3)
+    for address in ("1.1.1.1", "2.2.2.2"):
+        for _ in range(3):
+            limited.admit(address, None, 1)
+        with pytest.raises(RequestError, match="Slowdown: 3 requests a minute") as caught:
+            limited.admit(address, None, 1)
+        assert caught.value.status == 429
+        assert caught.value.headers == {"Retry-After": "20"}
+    now += 21
+    limited.admit("1.1.1.1", None, 1)
+
+
+def test_characters_a_day_are_limited_until_the_next_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 86_400.0 * 20_000 + 86_000
+    monkeypatch.setattr(time, "time", lambda: now)
+    limited = access(characters_per_day=100)
+    limited.admit("1.1.1.1", None, 60)
+    with pytest.raises(RequestError, match="100 characters a day are allowed, and 60") as caught:
+        limited.admit("1.1.1.1", None, 41)
+    assert caught.value.headers == {"Retry-After": "400"}
+    limited.admit("1.1.1.1", None, 40)
+    now += 400
+    limited.admit("1.1.1.1", None, 100)
+
+
+def test_a_key_may_have_limits_of_its_own(keys: Path) -> None:
+    key = add_key(keys, "anna")
+    text = keys.read_text()
+    keys.write_text(text + "  requests_per_minute: 1\n")
+    limited = access(keys=str(keys), requests_per_minute=100)
+    limited.admit("1.1.1.1", key, 1)
+    with pytest.raises(RequestError, match="Slowdown: 1 requests"):
+        limited.admit("2.2.2.2", key, 1)

@@ -1,0 +1,247 @@
+"""Segments of many clients are translated together, fairly, and a lone one does not wait."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import pytest
+
+from nmt.errors import DataError, NmtError
+from nmt.serving.answers import RequestError
+from nmt.serving.batcher import Batcher, Lane, QueuedSegment
+from nmt.serving.engine import ModelVersion, SearchKind
+from nmt.serving.operations import Operations
+from nmt.serving.settings import ServerSettings
+from nmt.translation.line import Line, Translation
+
+VERSION = ModelVersion("run", "digest", 1)
+LANE = Lane("model", VERSION, SearchKind())
+
+
+class ComputeByHand:
+    """Batches end when a test says so; `batches` are the texts of those that have begun."""
+
+    def __init__(self, slots: int = 1) -> None:
+        self.slots = slots
+        self.batches: list[list[str]] = []
+        self.ends: list[asyncio.Event] = []
+        self.error: Callable[[Sequence[str]], Exception | None] = lambda texts: None
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def load(self, version: ModelVersion) -> None: ...
+
+    async def unload(self, version: ModelVersion) -> None: ...
+
+    async def translate(
+        self, version: ModelVersion, kind: SearchKind, lines: Sequence[Line]
+    ) -> list[list[Translation]]:
+        texts = [line.text for line in lines]
+        self.batches.append(texts)
+        self.ends.append(asyncio.Event())
+        await self.ends[-1].wait()
+        if error := self.error(texts):
+            raise error
+        return [[Translation(text.upper(), 0.0)] for text in texts]
+
+    async def end(self, batch: int) -> None:
+        """End a batch, and wait until the next ones have begun."""
+        self.ends[batch].set()
+        await asyncio.sleep(0.02)
+
+    async def end_all(self) -> None:
+        while any(not end.is_set() for end in self.ends):
+            for end in self.ends:
+                end.set()
+            await asyncio.sleep(0.02)
+
+
+def run(
+    test: Callable[[Batcher, ComputeByHand], Coroutine[Any, Any, None]],
+    slots: int = 1,
+    **settings: Any,
+) -> None:
+    async def with_batcher() -> None:
+        compute = ComputeByHand(slots)
+        known = ServerSettings(models=["run"], **{"wait_milliseconds": 1.0, **settings})
+        await test(Batcher(known, compute, Operations()), compute)
+
+    asyncio.run(with_batcher())
+
+
+def lines(*texts: str) -> list[Line]:
+    return [Line(0, text, ids=[3] * len(text)) for text in texts]
+
+
+async def results(segments: Sequence[QueuedSegment]) -> list[str]:
+    rows = await asyncio.gather(*(segment.future for segment in segments))
+    return [row[0].text for row in rows]
+
+
+def test_a_lone_segment_begins_at_once_and_later_ones_are_joined() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        first = batcher.submit(LANE, "a", lines("one"))
+        await asyncio.sleep(0.02)
+        assert compute.batches == [["one"]]
+        others = [batcher.submit(LANE, name, lines(name)) for name in "bcd"]
+        await asyncio.sleep(0.02)
+        assert len(compute.batches) == 1  # there is one slot, and it is busy
+        await compute.end(0)
+        assert sorted(compute.batches[1]) == ["b", "c", "d"]
+        await compute.end(1)
+        assert await results(first) == ["ONE"]
+        assert [await results(each) for each in others] == [["B"], ["C"], ["D"]]
+
+    run(test, wait_milliseconds=1000.0)
+
+
+def test_a_short_request_is_in_the_batch_after_the_one_that_a_book_has_begun() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        book = batcher.submit(LANE, "book", lines(*[f"sentence {i}" for i in range(3000)]))
+        await asyncio.sleep(0.02)
+        assert 10 < len(compute.batches[0]) < 500
+        short = batcher.submit(LANE, "short", lines("hello"))
+        await compute.end(0)
+        assert "hello" in compute.batches[1]
+        await compute.end(1)
+        assert await results(short) == ["HELLO"]
+        batcher.cancel(book)
+        await compute.end_all()
+
+    run(test)
+
+
+def test_clients_take_turns() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        batcher.submit(LANE, "x", lines("begun"))
+        await asyncio.sleep(0.01)
+        for client, count in (("a", 400), ("b", 30), ("c", 20)):
+            batcher.submit(LANE, client, lines(*[client] * count))
+        await compute.end(0)
+        counts = {name: compute.batches[1].count(name) for name in "abc"}
+        assert max(counts.values()) > 5
+        most = max(counts.values())
+        assert all(counts[name] >= min(most - 1, all_of) for name, all_of in (("b", 30), ("c", 20)))
+        await compute.end_all()
+
+    run(test)
+
+
+def test_idle_slots_share_what_waits_sorted_by_length() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        texts = ["long " * n for n in (9, 1, 8, 2, 7, 3)]
+        segments = batcher.submit(LANE, "a", lines(*texts))
+        await asyncio.sleep(0.01)
+        assert len(compute.batches) == 2
+        assert max(map(len, compute.batches[0])) <= min(map(len, compute.batches[1]))
+        await compute.end_all()
+        assert await results(segments) == [text.upper() for text in texts]
+
+    run(test, slots=2)
+
+
+def test_no_slot_takes_what_another_could_begin_soon() -> None:
+    """While one of two slots is busy, the other takes its half of all segments."""
+
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        batcher.submit(LANE, "first", lines("first"))
+        await asyncio.sleep(0.01)
+        for i in range(63):
+            batcher.submit(LANE, f"client {i}", lines("text"))
+        await asyncio.sleep(0.02)
+        assert [len(batch) for batch in compute.batches] == [1, 32]
+        await compute.end(0)
+        assert [len(batch) for batch in compute.batches] == [1, 32, 31]
+        await compute.end_all()
+
+    run(test, slots=2, batch_seconds=60.0)
+
+
+def test_cancelled_segments_leave_the_queue() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        batcher.submit(LANE, "a", lines("begun"))
+        await asyncio.sleep(0.01)
+        gone = batcher.submit(LANE, "b", lines("gone", "gone too"))
+        batcher.submit(LANE, "c", lines("stays"))
+        batcher.cancel(gone)
+        assert all(segment.future.cancelled() for segment in gone)
+        await compute.end(0)
+        assert compute.batches[1:] == [["stays"]]
+        await compute.end_all()
+
+    run(test)
+
+
+def test_a_queue_of_cancelled_segments_alone_is_an_empty_one() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        batcher.submit(LANE, "a", lines("begun"))
+        await asyncio.sleep(0.01)
+        for name in "bcd":
+            batcher.cancel(batcher.submit(LANE, name, lines("gone", "gone")))
+        await asyncio.wait_for(compute.end(0), 5)
+        batcher.cancel(batcher.submit(LANE, "b", lines("gone")))  # before it has begun
+        await asyncio.wait_for(asyncio.sleep(0.01), 5)
+        later = batcher.submit(LANE, "b", lines("later"))
+        await asyncio.sleep(0.02)
+        assert compute.batches[1:] == [["later"]]
+        await compute.end_all()
+        assert await results(later) == ["LATER"]
+
+    run(test)
+
+
+def test_a_full_queue_refuses_and_then_takes_again() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        batcher.submit(LANE, "a", lines("1", "2", "3"))
+        with pytest.raises(RequestError, match="busy") as caught:
+            batcher.submit(LANE, "b", lines("4", "5"))
+        assert caught.value.status == 503
+        await asyncio.sleep(0.01)
+        batcher.submit(LANE, "b", lines("4", "5"))
+        await compute.end_all()
+
+    run(test, queue_segments=4)
+
+
+def test_a_batch_without_memory_is_halved_until_it_fits() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        compute.error = lambda texts: NmtError("no memory") if len(texts) > 2 else None
+        segments = batcher.submit(LANE, "a", lines(*"abcdefgh"))
+        while any(not segment.future.done() for segment in segments):
+            await compute.end_all()
+            await asyncio.sleep(0.01)
+        assert await results(segments) == list("ABCDEFGH")
+        assert [len(batch) for batch in compute.batches] == [8, 4, 2, 2, 4, 2, 2]
+
+    run(test)
+
+
+def test_a_segment_that_fails_does_not_take_others_with_it() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        compute.error = lambda texts: DataError("impossible") if "bad" in texts else None
+        good = batcher.submit(LANE, "a", lines("1", "2"))
+        bad = batcher.submit(LANE, "b", lines("bad"))
+        while not all(s.future.done() for s in (*good, *bad)):
+            await compute.end_all()
+            await asyncio.sleep(0.01)
+        assert await results(good) == ["1", "2"]
+        with pytest.raises(DataError, match="impossible"):
+            await bad[0].future
+
+    run(test)
+
+
+def test_other_models_and_options_have_batches_of_their_own() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        batcher.submit(LANE, "a", lines("begun"))
+        await asyncio.sleep(0.01)
+        other = LANE._replace(kind=SearchKind(n_best=2))
+        for i in range(3):
+            batcher.submit(LANE, f"{i}", lines("plain"))
+            batcher.submit(other, f"{i}", lines("several"))
+        await compute.end_all()
+        assert compute.batches[1:] == [["plain"] * 3, ["several"] * 3]
+
+    run(test)

@@ -1,0 +1,124 @@
+"""Files of text and subtitles are translated, kept for an hour, and found by nobody else."""
+
+import html
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from nmt.translation.html.source import UNWRITABLE
+from tests.serving.conftest import Client
+
+PAIR = {"source": "en", "target": "de"}
+CUES = [["One dog runs.", "Two cats sleep."], ["Three."], [], ["Four birds."]]
+TIME = "00:00:0{0},000 --> 00:00:0{0},900"
+
+
+def subtitles(cues: list[list[str]], end: str = "\n") -> str:
+    blocks = [[str(i), TIME.format(i), *lines, ""] for i, lines in enumerate(cues, start=1)]
+    return end.join(line for block in blocks for line in block) + end
+
+
+def upload(client: TestClient, name: str, content: str | bytes, **body: str) -> Any:
+    data = content.encode() if isinstance(content, str) else content
+    return client.post("/translate_file", files={"file": (name, data)}, data={**PAIR, **body})
+
+
+def download(client: TestClient, answer: Any) -> str:
+    assert answer.status_code == 200, answer.text
+    url: str = answer.json()["translatedFileUrl"]
+    response = client.get(url)
+    assert response.status_code == 200
+    assert "attachment" in response.headers["content-disposition"]
+    return response.text
+
+
+def one_by_one(client: TestClient, *texts: str) -> list[str]:
+    body = {"q": list(texts), **PAIR}
+    found: list[str] = client.post("/translate", json=body).json()["translatedText"]
+    return found
+
+
+def test_a_text_file_keeps_its_lines(client: TestClient) -> None:
+    text = "One dog.\n\n  Two cats.\nThree.\n"
+    first, second, third = one_by_one(client, "One dog.", "Two cats.", "Three.")
+    found = download(client, upload(client, "my text.txt", text))
+    assert found == f"{first}\n\n  {second}\n{third}\n"
+
+
+def test_an_html_file_keeps_its_tags(client: TestClient) -> None:
+    answer = upload(client, "page.html", "<h1>One dog.</h1>\n<p>Two cats.</p>\n")
+    first, second = one_by_one(client, "One dog.", "Two cats.")
+    found = html.unescape(download(client, answer))
+    expected = f"<h1>{first}</h1>\n<p>{second}</p>\n"
+    assert found == expected.translate(UNWRITABLE)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_subtitles_keep_numbers_times_and_lines(client: TestClient, end: str) -> None:
+    answer = upload(client, "film.SRT", subtitles(CUES, end))
+    assert re.search(r"/[0-9a-f]{32}\.film_de\.srt$", answer.json()["translatedFileUrl"])
+    found = download(client, answer)
+    texts = iter(one_by_one(client, *(" ".join(lines) for lines in CUES if lines)))
+    assert found.count(end) == found.count("\n")
+    blocks = found.replace(end, "\n").rstrip("\n").split("\n\n")
+    assert len(blocks) == len(CUES)
+    for i, (block, lines) in enumerate(zip(blocks, CUES, strict=True), start=1):
+        number, moment, *translated = block.rstrip("\n").split("\n")
+        assert (number, moment) == (str(i), TIME.format(i))
+        assert len(translated) <= len(lines)
+        assert "".join(translated).split() == "".join(translated).split()
+        if lines:
+            assert " ".join(translated).split() == next(texts).split()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.pdf", b"", "files of this type are not translated; .txt, .html, .srt are"),
+        ("a.txt", b"\xff", "the file is not UTF-8"),
+        ("a.txt", b"a\0b", "the file holds the character NUL"),
+    ],
+)
+def test_a_file_that_cannot_be_translated_is_a_mistake(
+    client: TestClient, name: str, content: bytes, message: str
+) -> None:
+    response = upload(client, name, content)
+    assert response.status_code == 400
+    assert message in response.json()["error"]
+
+
+def test_a_form_without_a_file_or_a_language_is_a_mistake(client: TestClient) -> None:
+    response = client.post("/translate_file", data=PAIR)
+    assert (response.status_code, response.json()["error"]) == (
+        400,
+        "Invalid request: missing file parameter",
+    )
+    files = {"file": ("a.txt", b"a")}
+    response = client.post("/translate_file", files=files, data={"source": "en"})
+    assert response.json()["error"] == "Invalid request: missing target parameter"
+
+
+def test_a_file_may_be_larger_than_a_body(serve: Client) -> None:
+    client = serve(body_bytes=1000, file_bytes=5000, text_characters=10)
+    assert upload(client, "a.txt", "dog. " * 500).status_code == 200
+    assert upload(client, "a.txt", "dog. " * 1000).status_code == 413
+
+
+def test_old_files_are_deleted_and_other_names_lead_nowhere(serve: Client, tmp_path: Path) -> None:
+    client = serve(files=str(tmp_path / "files"))
+    url = upload(client, "../../a b.txt", "dog.").json()["translatedFileUrl"]
+    [stored] = (tmp_path / "files").iterdir()
+    assert re.fullmatch(r"[0-9a-f]{32}\.a_b_de\.txt", stored.name)
+    old = time.time() - 4000
+    os.utime(stored, (old, old))
+    upload(client, "b.txt", "cat.")
+    (tmp_path / "secret.txt").write_text("secret")
+    for path in (url, "/download_file/..%2Fsecret.txt", "/download_file/secret.txt"):
+        response = client.get(path)
+        assert response.status_code == 404
+        assert list(response.json()) == ["error"]

@@ -1,0 +1,123 @@
+"""What every request passes: limits, security headers, clients that leave, the log."""
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
+
+from nmt.serving.guard import Guard
+from nmt.serving.operations import Operations
+from nmt.serving.settings import ServerSettings
+from tests.serving.conftest import Client
+
+
+def test_a_large_body_is_refused_without_being_kept(serve: Client) -> None:
+    client = serve(body_bytes=1000)
+    for body in (b"x" * 1001, b"x" * 10_000_000):
+        response = client.post("/translate", content=body)
+        assert response.status_code == 413
+        assert response.json()["error"] == (
+            "the request is larger than 1000 bytes; send it in parts"
+        )
+
+
+def test_every_answer_has_the_headers_of_security(client: TestClient) -> None:
+    for path in ("/healthz", "/none", "/"):
+        headers = client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["content-security-policy"].startswith("default-src 'self'")
+        assert "server" not in headers
+
+
+def test_other_sites_may_not_call_unless_they_are_named(serve: Client) -> None:
+    for settings, allowed in (({}, None), ({"cors_origins": ["https://a.org"]}, "https://a.org")):
+        answer = serve(**settings).get("/languages", headers={"Origin": "https://a.org"})
+        assert answer.headers.get("access-control-allow-origin") == allowed
+
+
+def test_a_request_is_logged_without_its_texts_unless_asked(
+    serve: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "nmt.serving")
+    for log_texts in (False, True):
+        caplog.clear()
+        body = {"q": "a secret", "source": "en", "target": "de"}
+        serve(log_texts=log_texts).post("/translate", json=body)
+        [values] = [vars(r)["values"] for r in caplog.records if r.message == "request"]
+        assert (values["path"], values["status"], values["characters"]) == ("/translate", 200, 8)
+        assert ("a secret" in json.dumps(values)) == log_texts
+
+
+def ask(guard: Guard, *messages: Message, wait: float = 0.0) -> list[Message]:
+    """Send the messages of a client to the application, and return what it answers."""
+    sent: list[Message] = []
+    waiting = list(messages)
+
+    async def receive() -> Message:
+        if not waiting:
+            await asyncio.sleep(3600)
+        if waiting[0]["type"] == "http.disconnect":
+            await asyncio.sleep(wait)
+        return waiting.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/translate", "headers": []}
+    asyncio.run(guard(scope, receive, send))
+    return sent
+
+
+def guarded(app: Any, **settings: Any) -> Guard:
+    return Guard(app, ServerSettings(models=["run"], **settings), Operations())
+
+
+def test_the_work_for_a_client_who_leaves_ends() -> None:
+    ended = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append("yes")
+
+    request = {"type": "http.request", "body": b"{}", "more_body": False}
+    assert ask(guarded(app), request, {"type": "http.disconnect"}, wait=0.01) == []
+    assert ended == ["yes"]
+
+
+def test_a_request_that_takes_too_long_is_refused() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(3600)
+
+    request = {"type": "http.request", "body": b"{}", "more_body": False}
+    start, body = ask(guarded(app, request_seconds=0.02), request)
+    assert start["status"] == 503
+    assert json.loads(body["body"])["error"] == "the request took too long"
+
+
+def test_a_body_that_does_not_end_is_refused() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError("the application must not see it")
+
+    part = {"type": "http.request", "body": b"{", "more_body": True}
+    start, body = ask(guarded(app, body_seconds=0.02), part)
+    assert start["status"] == 408
+    assert (b"connection", b"close") in start["headers"]
+
+
+def test_an_unexpected_error_is_logged_and_its_answer_tells_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise OSError(2, "No such file", "secret/path")
+
+    request = {"type": "http.request", "body": b"", "more_body": False}
+    start, body = ask(guarded(app), request)
+    assert start["status"] == 500
+    assert json.loads(body["body"]) == {"error": "the server made a mistake; its log says which"}
+    assert "secret/path" in caplog.text

@@ -1,0 +1,131 @@
+"""A server as its clients meet it: sockets, signals, connections that hang."""
+
+import shutil
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import ConfigError
+from nmt.serving.http_server import listen
+from nmt.serving.settings import ServerSettings
+from tests.serving.served_runs import write_weights
+from tests.serving.server_processes import ServerProcess, started
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="module")
+def server(en_de: Path, folder: Path) -> Iterator[ServerProcess]:
+    run = Path(shutil.copytree(en_de, folder / "run"))
+    config = folder / "serve.yaml"
+    config.write_text("idle_seconds: 1.0\nbody_seconds: 1.0\nreload_seconds: 0.1\n")
+    with started(run, folder, "--config", str(config)) as process:
+        yield process
+
+
+def connected(server: ServerProcess) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=20)
+
+
+def test_a_connection_that_says_nothing_or_not_enough_is_closed(server: ServerProcess) -> None:
+    for begun in (b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: "):
+        with connected(server) as client:
+            client.sendall(begun)
+            started_at = time.monotonic()
+            assert client.recv(1000) == b""
+            assert 0.5 < time.monotonic() - started_at < 10
+
+
+def test_a_body_that_does_not_come_is_answered_with_408(server: ServerProcess) -> None:
+    with connected(server) as client:
+        client.sendall(b"POST /translate HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
+        assert client.recv(1000).startswith(b"HTTP/1.1 408")
+
+
+def test_a_half_closed_socket_and_a_client_that_leaves_do_no_harm(server: ServerProcess) -> None:
+    body = b'{"q": "a dog", "source": "en", "target": "de"}'
+    head = b"POST /translate HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body)
+    for _ in range(20):
+        with connected(server) as client:
+            client.sendall(head + body)
+    with connected(server) as client:
+        client.sendall(head + body)
+        client.shutdown(socket.SHUT_WR)
+        client.recv(1000)
+    with connected(server) as client:
+        client.sendall(b"\x00\xff garbage\r\n\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.1 400")
+    assert server.translate("a dog")
+
+
+def test_many_idle_connections_do_not_keep_others_out(server: ServerProcess) -> None:
+    idle = [connected(server) for _ in range(300)]
+    try:
+        assert server.translate("a dog")
+    finally:
+        for client in idle:
+            client.close()
+
+
+def test_new_weights_and_sighup_reload_while_requests_go_on(
+    server: ServerProcess, folder: Path
+) -> None:
+    answers: list[str] = []
+    ends = threading.Event()
+
+    def ask() -> None:
+        while not ends.is_set():
+            answers.append(server.translate("a small dog"))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        write_weights(folder / "run", 2)
+        first = server.wait_for("reloaded")["weights"]
+        (folder / "run" / "config.yaml").touch()
+        server.process.send_signal(signal.SIGHUP)
+        write_weights(folder / "run", 3)
+        assert server.wait_for("reloaded", 2)["weights"] != first
+        time.sleep(0.1)
+    finally:
+        ends.set()
+        asking.join()
+    assert len(set(answers)) == 3
+
+
+def test_sigterm_answers_what_has_begun_and_ends(en_de: Path, tmp_path: Path) -> None:
+    with started(en_de, tmp_path) as server:
+        answers: list[str] = []
+        text = "One more sentence about dogs. " * 1000
+        asking = threading.Thread(target=lambda: answers.append(server.translate(text)))
+        asking.start()
+        while "nmt_queue_segments 0.0" in metrics(server):
+            time.sleep(0.01)
+        assert server.stop(signal.SIGTERM) == 143
+        asking.join()
+        assert len(answers[0].split()) >= 1000
+        assert "Traceback" not in server.log.read_text()
+
+
+def metrics(server: ServerProcess) -> str:
+    with connected(server) as client:
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        parts = iter(lambda: client.recv(1 << 16), b"")
+        return b"".join(parts).decode()
+
+
+def test_a_port_that_is_taken_is_an_error() -> None:
+    with listen(ServerSettings(models=["run"], port=0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"cannot listen at 127.0.0.1, port {port}: .* use"):
+            listen(ServerSettings(models=["run"], port=port))
+    with pytest.raises(ConfigError, match="cannot listen at no.such.address"):
+        listen(ServerSettings(models=["run"], host="no.such.address"))

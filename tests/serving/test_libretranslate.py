@@ -1,0 +1,122 @@
+"""LibreTranslate's clients find what they know: paths, shapes and errors."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from nmt import load
+
+TEXTS = ["a small dog.", "", "  Two sentences.  Here is the second! ", "😀", "dog " * 30]
+
+
+def translate(client: TestClient, **body: Any) -> Any:
+    response = client.post("/translate", json={"source": "en", "target": "de", **body})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_translations_are_those_of_the_command(client: TestClient, en_de: Path) -> None:
+    """A list is translated as its texts are, whatever stands beside them in a batch."""
+    expected = [load(en_de).translate(text, document=True) for text in TEXTS]
+    found = translate(client, q=TEXTS)["translatedText"]
+    assert [text.split() for text in found] == [text.split() for text in expected]
+    assert [translate(client, q=text)["translatedText"] for text in TEXTS] == found
+
+
+def test_white_space_around_sentences_stays(client: TestClient) -> None:
+    first, second, third = translate(client, q=["Two sentences.", "Here is", "the second!"])[
+        "translatedText"
+    ]
+    found = translate(client, q="  Two sentences. Here is\n\n\tthe second! ")["translatedText"]
+    assert found == f"  {first} {second}\n\n\t{third} "
+
+
+def test_a_form_is_answered_as_json_is(client: TestClient) -> None:
+    form = {"q": "a dog", "source": "en", "target": "de", "alternatives": "2"}
+    asked = translate(client, q="a dog", alternatives=2)
+    assert client.post("/translate", data=form).json() == asked
+    assert client.post("/translate", files={k: (None, v) for k, v in form.items()}).json() == asked
+    assert client.post("/translate", params=form).json() == asked
+
+
+def test_alternatives_are_other_translations_as_many_as_the_beam_has(client: TestClient) -> None:
+    found = translate(client, q=["a dog", "cats"], alternatives=9)
+    for text, others in zip(found["translatedText"], found["alternatives"], strict=True):
+        assert 1 <= len({text, *others} - {text}) == len(others) <= 2
+    assert (
+        translate(client, q="cats", alternatives=1)["alternatives"] == found["alternatives"][1][:1]
+    )
+
+
+def test_the_language_is_detected_on_request(client: TestClient) -> None:
+    english, german = "This is a sentence about dogs.", "Das ist ein deutscher Satz über Hunde."
+    found = translate(client, q=[english, german], source="auto")
+    assert [each["language"] for each in found["detectedLanguage"]] == ["en", "de"]
+    assert found["translatedText"] == [translate(client, q=english)["translatedText"], german]
+    assert translate(client, q=english, source="auto")["detectedLanguage"]["confidence"] > 50
+    first, *_ = client.post("/detect", data={"q": english}).json()
+    assert first == translate(client, q=english, source="auto")["detectedLanguage"]
+
+
+def test_the_languages_are_those_of_the_runs(client: TestClient) -> None:
+    assert client.get("/languages").json() == [{"code": "en", "name": "English", "targets": ["de"]}]
+    settings = client.get("/frontend/settings").json()
+    assert settings["language"]["target"] == {"code": "de", "name": "German"}
+    assert not settings["keyRequired"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "missing q parameter"),
+        ({"q": "a", "target": "de"}, "missing source parameter"),
+        ({"q": "a", "source": "en"}, "missing target parameter"),
+        ({"q": 5, "source": "en", "target": "de"}, "q"),
+        ({"q": ["a", None], "source": "en", "target": "de"}, "q"),
+        ({"q": {}, "source": [], "target": {}}, "Invalid request"),
+        ({"q": "a", "source": "xx", "target": "de"}, "xx is not supported; served are en"),
+        ({"q": "a", "source": "en", "target": "xx"}, "xx is not supported as target of en"),
+        ({"q": "a", "source": "xx", "target": "xx"}, "xx is not supported"),
+        ({"q": "a", "source": "auto", "target": "xx"}, "xx is not supported"),
+        ({"q": "a", "source": "en", "target": "de", "format": "pdf"}, "format"),
+        ({"q": "a", "source": "en", "target": "de", "alternatives": -1}, "alternatives"),
+        ({"q": "a", "source": "en", "target": "de", "alternatives": "x"}, "alternatives"),
+        ({"q": "a\0b", "source": "en", "target": "de"}, "NUL"),
+        ({"q": "a" * 50_001, "source": "en", "target": "de"}, "exceeds text limit (50000)"),
+        ({"q": ["a"] * 1001, "source": "en", "target": "de"}, "exceeds text limit (1000)"),
+    ],
+)
+def test_a_mistake_is_answered_with_a_sentence(
+    client: TestClient, body: dict[str, Any], message: str
+) -> None:
+    response = client.post("/translate", json=body)
+    assert response.status_code == 400
+    assert list(response.json()) == ["error"]
+    assert message in response.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"{", "no JSON"),
+        (b"[1]", "expected a JSON object"),
+        (b"\xff\xfe", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
+        (b'{"q": 1' + b"0" * 5000 + b"}", "Invalid request"),
+        (rb'{"q": "\ud800", "source": "en", "target": "de"}', "half of a surrogate pair"),
+    ],
+)
+def test_a_body_that_is_no_json_is_answered_with_a_sentence(
+    client: TestClient, body: bytes, message: str
+) -> None:
+    response = client.post("/translate", content=body)
+    assert response.status_code == 400
+    assert message in response.json()["error"]
+
+
+def test_unknown_paths_and_methods_have_the_same_shape_of_error(client: TestClient) -> None:
+    for response, status in ((client.get("/none"), 404), (client.get("/detect"), 405)):
+        assert response.status_code == status
+        assert list(response.json()) == ["error"]

@@ -1,0 +1,72 @@
+"""A request through two models, and through one that has no memory left."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from nmt.memory import memory_explained
+from nmt.serving.engine import Engine, ModelVersion, SearchKind
+from nmt.translation.line import Line, Translation
+from tests.serving.conftest import Client, started
+from tests.serving.served_runs import write_run
+
+
+@pytest.fixture(scope="module")
+def pivoting(en_de: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A server of en-de and de-fr."""
+    run = write_run(tmp_path_factory.mktemp("pivot") / "de-fr", "de", "fr", seed=2)
+    with ExitStack() as stack:
+        yield stack.enter_context(started(en_de, models=[str(en_de), str(run)], pivot=True))
+
+
+def translate(client: TestClient, q: Any, source: str, target: str, **body: Any) -> Any:
+    answer = client.post("/translate", json={"q": q, "source": source, "target": target, **body})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["translatedText"]
+
+
+def test_a_pivot_translates_what_the_first_model_wrote(pivoting: TestClient) -> None:
+    texts = ["a dog", "Two cats.\nThree."]
+    middle = translate(pivoting, texts, "en", "de")
+    assert translate(pivoting, texts, "en", "fr") == translate(pivoting, middle, "de", "fr")
+    body = {"text": texts, "source": "en", "target": "fr"}
+    assert pivoting.post("/v1/translate", json=body).json()["model"] == "en-de+de-fr"
+    page = "<p>One <b>dog</b></p>"
+    middle = translate(pivoting, page, "en", "de", format="html")
+    expected = translate(pivoting, middle, "de", "fr", format="html")
+    assert translate(pivoting, page, "en", "fr", format="html") == expected
+
+
+@pytest.mark.parametrize("asked", [{"alignments": True}, {"forbidden": ["a"]}, {"prefix": "a"}])
+def test_a_pivot_allows_no_alignments_and_no_constraints(
+    pivoting: TestClient, asked: dict[str, Any]
+) -> None:
+    body = {"text": "a", "source": "en", "target": "fr", **asked}
+    response = pivoting.post("/v1/translate", json=body)
+    assert response.status_code == 400
+    assert "through de, which allows neither alignments nor terms" in response.json()["error"]
+
+
+def test_a_batch_without_memory_is_divided(serve: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Engine.translate
+    sizes: list[int] = []
+
+    def translate_little(
+        self: Engine, version: ModelVersion, kind: SearchKind, lines: Sequence[Line]
+    ) -> list[list[Translation]]:
+        sizes.append(len(lines))
+        if len(lines) > 2:
+            with memory_explained("for this test"):
+                raise MemoryError
+        return real(self, version, kind, lines)
+
+    client = serve()
+    texts = [f"dog {i}" for i in range(12)]
+    expected = translate(client, texts, "en", "de")
+    monkeypatch.setattr(Engine, "translate", translate_little)
+    assert translate(serve(), texts, "en", "de") == expected
+    assert max(sizes) > 2

@@ -1,0 +1,182 @@
+"""Our own API: everything that `nmt translate` knows, and sentences as they are finished."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from nmt import load
+from nmt.translation.line import Line
+from nmt.translation.translator import TranslationRequest, Translator
+from tests.serving.conftest import Client
+
+JSON = {"Content-Type": "application/json"}
+PAIR = {"source": "en", "target": "de"}
+
+
+def translate(client: TestClient, text: Any, **body: Any) -> list[dict[str, Any]]:
+    response = client.post("/v1/translate", json={"text": text, **PAIR, **body})
+    assert response.status_code == 200, response.text
+    assert response.json()["model"] == "en-de"
+    translations: list[dict[str, Any]] = response.json()["translations"]
+    return translations
+
+
+def events(client: TestClient, **body: Any) -> list[tuple[str, Any]]:
+    response = client.post("/v1/translate", json={**PAIR, **body, "stream": True})
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"].startswith("text/event-stream")
+    blocks = response.text.removesuffix("\n\n").split("\n\n")
+    pairs = [block.split("\n") for block in blocks]
+    return [(a.removeprefix("event: "), json.loads(b.removeprefix("data: "))) for a, b in pairs]
+
+
+def test_scores_and_alternatives_are_those_of_the_search(client: TestClient, en_de: Path) -> None:
+    translator: Translator = load(en_de).translator
+    request = TranslationRequest(n_best=3)  # its beam
+    [expected] = list(translator.pipeline(request).translate([Line(1, "a small dog")]))
+    [found] = translate(client, "a small dog", n_best=9, scores=True)
+    texts = [found["text"], *(other["text"] for other in found["alternatives"])]
+    scores = [found["score"], *(other["score"] for other in found["alternatives"])]
+    best: dict[str, float] = {}  # untrained models write one text in several ways
+    for translation in expected:
+        best.setdefault(translation.text, translation.score)
+    assert texts == list(best)
+    assert scores == pytest.approx(list(best.values()), abs=1e-3)
+    assert translate(client, "a small dog") == [{"text": texts[0]}]
+
+
+def test_aligned_words_are_given_by_their_places(client: TestClient, en_de: Path) -> None:
+    source = "A dog runs. \n Two cats sleep."
+    [found] = translate(client, source, alignments=True)
+    words = [source[start:end] for start, end in found["source_words"]]
+    assert words == source.split()
+    target = [found["text"][start:end] for start, end in found["target_words"]]
+    assert target == found["text"].split()
+    assert all(0 <= i < len(words) and 0 <= j < len(target) for i, j in found["alignment"])
+    assert found["text"] == translate(client, source)[0]["text"]
+    second = {j for i, j in found["alignment"] if i >= 3}
+    first = {j for i, j in found["alignment"] if i < 3}
+    assert second and first and not second & first
+
+
+def test_terms_forbidden_words_and_the_beginning_hold(client: TestClient) -> None:
+    terms = [{"source": "dog", "target": "Hund"}]
+    [found] = translate(client, "a dog", terms=terms, prefix="So ")
+    assert found["text"].startswith("So ")
+    assert "Hund" in found["text"]
+    free = translate(client, "a dog")[0]["text"]
+    [found] = translate(client, "a dog", forbidden=[free.split()[0]])
+    assert free.split()[0] not in found["text"].split()
+
+
+def test_contradictory_constraints_are_a_mistake_of_that_client_alone(client: TestClient) -> None:
+    body = {"terms": [{"source": "dog", "target": "Hund"}], "forbidden": ["Hund"]}
+    response = client.post("/v1/translate", json={"text": "a dog", **PAIR, **body})
+    assert response.status_code == 400
+    assert "Hund" in response.json()["error"]
+
+
+def test_sentences_are_sent_as_they_are_finished_and_then_the_whole(client: TestClient) -> None:
+    texts = ["One dog. Two dogs.", "Three."]
+    *parts, (last, whole) = events(client, text=texts, scores=True)
+    assert last == "done"
+    assert whole["translations"] == translate(client, texts, scores=True)
+    assert {name for name, _ in parts} == {"translation"}
+    found = {(part["index"], *part["span"]): part["text"] for _, part in parts}
+    singles = [each["text"] for each in translate(client, ["One dog.", "Two dogs.", "Three."])]
+    assert found == dict(zip([(0, 0, 8), (0, 9, 18), (1, 0, 6)], singles, strict=True))
+
+
+def test_a_mistake_in_a_stream_is_answered_before_it_begins(client: TestClient) -> None:
+    body = {"text": "a", "source": "en", "target": "xx", "stream": True}
+    response = client.post("/v1/translate", json=body)
+    assert response.status_code == 400
+    assert "xx is not supported" in response.json()["error"]
+
+
+def test_html_keeps_its_tags(client: TestClient) -> None:
+    page = '<p title="dog">A <b>small dog</b> <code>x()</code>.</p>\n<script>dog</script>'
+    [found] = translate(client, page, format="html")
+    inside = re.fullmatch(
+        r'<p title="(.+)">(.*)<b>.+</b>(.*)</p>\n<script>dog</script>', found["text"]
+    )
+    assert inside and inside[1] != "dog"
+    assert found["text"].count("<code>x()</code>") == 1
+    answer = client.post("/translate", json={"q": page, **PAIR, "format": "html"})
+    assert answer.json()["translatedText"] == found["text"]
+
+
+def test_protected_text_arrives_as_it_was(client: TestClient) -> None:
+    text = "See https://a.org/x?y=1 and {name}. Call ID-7 again, ID-8."
+    [found] = translate(client, text, protect=True, alignments=True)
+    assert all(found["text"].count(part) == 1 for part in ("https://a.org/x?y=1", "{name}"))
+    [found] = translate(client, text, protect=[r"ID-\d"])
+    assert all(found["text"].count(part) == 1 for part in ("ID-7", "ID-8"))
+    for pattern, message in (("(", "no regular expression"), ("a*", "matches the empty string")):
+        body = {"text": text, **PAIR, "protect": [pattern]}
+        response = client.post("/v1/translate", json=body)
+        assert response.status_code == 400
+        assert message in response.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "missing text parameter"),
+        ({"text": "a"}, "missing source parameter"),
+        ({"text": 1, **PAIR}, "text"),
+        ({"text": "a", **PAIR, "n_best": 0}, "n_best"),
+        ({"text": "a", **PAIR, "terms": [{"source": "a"}]}, "missing terms.0.target parameter"),
+        ({"text": "a", **PAIR, "terms": [{"source": " ", "target": "b"}]}, "blank"),
+        ({"text": "a", **PAIR, "prefix": "\ud800"}, "half of a surrogate pair"),
+        ({"text": "a", **PAIR, "unknown": 1}, "unknown"),
+        ({"text": "\0", **PAIR}, "NUL"),
+    ],
+)
+def test_a_mistake_is_answered_with_a_sentence(
+    client: TestClient, body: dict[str, Any], message: str
+) -> None:
+    response = client.post("/v1/translate", content=json.dumps(body), headers=JSON)
+    assert response.status_code == 400
+    assert message in response.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"{", "the body is no JSON in UTF-8"),
+        (b"\xff", "error parsing the body"),
+        (b"[" * 100_000, "error parsing the body"),
+        (b"", "Invalid request"),
+        (b"[1]", "expected a JSON object"),
+    ],
+)
+def test_a_body_that_is_no_json_is_answered_with_a_sentence(
+    client: TestClient, body: bytes, message: str
+) -> None:
+    for headers in (JSON, {}):
+        response = client.post("/v1/translate", content=body, headers=headers)
+        assert response.status_code == 400
+        if headers:
+            assert message in response.json()["error"]
+
+
+def test_the_models_and_the_description_are_listed(client: TestClient) -> None:
+    expected = {"name": "en-de", **PAIR, "loaded": True}
+    assert client.get("/v1/models").json() == [expected]
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/translate", "/v1/translate", "/languages", "/detect", "/metrics"} <= paths.keys()
+
+
+def test_a_finished_segment_is_not_translated_again(serve: Client) -> None:
+    client = serve()
+    first = translate(client, "One dog. Two dogs.", scores=True)
+    assert translate(client, "Two dogs. One dog.\nOne dog.", scores=True)
+    assert translate(client, "One dog. Two dogs.", scores=True) == first
+    metrics = client.get("/metrics").text
+    assert 'nmt_segments_total{cached="no",model="en-de"} 2.0' in metrics
+    assert 'nmt_segments_total{cached="yes",model="en-de"} 5.0' in metrics

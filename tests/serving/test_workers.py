@@ -1,0 +1,100 @@
+"""Processes that translate: the same translations, and nobody waits for one that was killed."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import ConfigError
+from nmt.serving.settings import ServerSettings
+from nmt.serving.workers import ProcessCompute
+from tests.serving.conftest import Client
+from tests.serving.server_processes import ServerProcess, started
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(entry.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == process:
+            found.append(int(entry.parent.name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def server(en_de: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with started(en_de, tmp_path_factory.mktemp("server"), "--workers", "2") as process:
+        yield process
+
+
+def test_translations_are_those_of_threads(server: ServerProcess, serve: Client) -> None:
+    texts = ["a dog", "Two dogs. Three cats.", "", "dog " * 50]
+    asked = {"source": "en", "target": "de", "alternatives": 2}
+    expected = serve().post("/translate", json={"q": texts, **asked}).json()
+    assert server.post("/translate", q=texts, **asked) == (200, expected)
+    aligned = {"text": texts, "source": "en", "target": "de", "alignments": True, "prefix": "So "}
+    expected = serve().post("/v1/translate", json=aligned).json()
+    assert server.post("/v1/translate", **aligned) == (200, expected)
+
+
+def test_a_mistake_of_a_client_is_its_own(server: ServerProcess) -> None:
+    body = {"terms": [{"source": "dog", "target": "Hund"}], "forbidden": ["Hund"]}
+    status, answer = server.post("/v1/translate", text="a dog", source="en", target="de", **body)
+    assert status == 400
+    assert "Hund" in answer["error"]
+
+
+def test_a_killed_worker_is_replaced_and_its_batch_is_translated(server: ServerProcess) -> None:
+    answers: list[str] = []
+    ends = threading.Event()
+
+    def ask(name: int) -> None:
+        while not ends.is_set():
+            answers.append(server.translate(f"dog number {name} " * 20 + str(len(answers))))
+
+    asking = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
+    for thread in asking:
+        thread.start()
+    [host] = children(server.process.pid)
+    try:
+        for _ in range(3):
+            time.sleep(0.2)
+            before = children(host)
+            os.kill(before[0], signal.SIGKILL)
+            while len(set(children(host)) - {before[0]}) < 2:
+                time.sleep(0.01)
+        os.kill(host, signal.SIGKILL)
+        count = len(answers)
+        while len(answers) < count + 20:
+            time.sleep(0.01)
+    finally:
+        ends.set()
+        for thread in asking:
+            thread.join()
+    assert all(answers)
+
+
+def test_all_processes_end_with_the_server(en_de: Path, tmp_path: Path) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with started(en_de, tmp_path, "--workers", "2") as server:
+            [host] = children(server.process.pid)
+            while len(processes := [host, *children(host)]) < 3:
+                time.sleep(0.01)
+            server.stop(number)
+            end = time.monotonic() + 20
+            while any(Path(f"/proc/{process}/cmdline").exists() for process in processes):
+                assert time.monotonic() < end
+                time.sleep(0.02)
+
+
+def test_a_gpu_has_one_process() -> None:
+    with pytest.raises(ConfigError, match="one process fills; leave workers out"):
+        ProcessCompute(ServerSettings(models=["run"], workers=2, device="cuda"))

@@ -1,0 +1,259 @@
+"""Pages keep all but their text, whatever the translator does; tags are there once and nested."""
+
+import os
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from html import escape
+from itertools import count
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config import DecodingConfig
+from nmt.data.text.lines import read_lines
+from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
+from nmt.errors import DataError
+from nmt.evaluation.metrics import bleu
+from nmt.load_run import load_run
+from nmt.run_directory import LoadedModel
+from nmt.translation.line import Line, Translation
+from nmt.translation.markup import TranslateTexts, texts_translator, translate_html
+from nmt.translation.translator import TranslationRequest, Translator
+from tests.reversing_translator import copying, guessing, reversing
+
+WORDS = st.sampled_from(["dog", "a", "Hund,", "(big)", "H2O", "&amp;", "x.y", "&lt;3", "«Ω»", "7"])
+SPACE = st.sampled_from([" ", "", "\n  "])
+NAMES = st.sampled_from(["b", "i", "a", "span", "x-y"])
+POINTS = st.sampled_from(
+    ["<br id='#'/>", "<img id='#' src='a>b'/>", "<!-- # -->", "<i id='#'></i>"]
+)
+KEPT = st.sampled_from(["<code id='#'>f( x )</code>", "<b id='#' translate='no'>My <u>Co</u></b>"])
+
+
+def _element(content: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.builds(lambda name, inside: f"<{name} id='#'>{inside}</{name}>", NAMES, content)
+
+
+def _several(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.lists(st.builds(str.__add__, parts, SPACE), min_size=1, max_size=5).map("".join)
+
+
+SENTENCES = _several(st.recursive(WORDS | POINTS | KEPT, lambda inner: _element(_several(inner))))
+
+
+def numbered(page: str) -> str:
+    """The page with a number in place of each "#"."""
+    parts = page.split("#")
+    return "".join(f"{part}{i}" for i, part in enumerate(parts[:-1])) + parts[-1]
+
+
+PAGES = st.lists(SENTENCES.map(lambda text: f"<p id='#'>{text}</p>"), min_size=1, max_size=3).map(
+    lambda blocks: numbered("<div>" + "\n".join(blocks) + "</div>")
+)
+
+
+def tags_of(page: str) -> list[str]:
+    return sorted(re.findall(r"""<!--.*?-->|<(?:"[^"]*"|'[^']*'|[^>])*>""", page))
+
+
+def ancestors(page: str) -> dict[str, list[str]]:
+    """The ids of the elements around each element, by its id."""
+    found: dict[str, list[str]] = {}
+    pending = [(ElementTree.fromstring(page), list[str]())]
+    while pending:
+        element, around = pending.pop()
+        inside = [*around, element.get("id", "")]
+        if "id" in element.attrib:  # what is inside of a kept element has none
+            found[element.attrib["id"]] = around
+        pending += [(child, inside) for child in element]
+    return found
+
+
+def without_space(page: str) -> str:
+    return re.sub(r"\s", "", page)
+
+
+@pytest.mark.parametrize("translate", [copying, reversing, guessing])
+@settings(max_examples=60, deadline=None)
+@given(page=PAGES)
+def test_every_tag_is_there_once_and_the_page_is_well_formed(
+    translate: TranslateTexts, page: str
+) -> None:
+    found = translate_html(page, translate)
+    assert tags_of(found) == tags_of(page)
+    assert ancestors(found) == ancestors(page)
+
+
+@settings(max_examples=60, deadline=None)
+@given(page=PAGES)
+def test_a_copied_page_is_the_page(page: str) -> None:
+    assert without_space(translate_html(page, copying)) == without_space(page)
+
+
+@settings(max_examples=60, deadline=None)
+@given(page=PAGES)
+def test_the_text_is_what_the_translator_wrote(page: str) -> None:
+    written: list[str] = []
+
+    def recorded(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+        found = reversing(lines, with_links)
+        written.extend(without_space(translation.text) for translation in found)
+        return found
+
+    root = ElementTree.fromstring(translate_html(page, recorded))
+    texts = [without_space("".join(block.itertext())) for block in root]
+    source = [without_space("".join(block.itertext())) for block in ElementTree.fromstring(page)]
+    for text, original in zip(texts, source, strict=True):
+        assert text in written or text == original
+
+
+def uppercase(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+    """Copies of the texts in capitals, with the links of a copy."""
+    return [replace(found, text=found.text.upper()) for found in copying(lines, with_links)]
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<p>a dog</p>", "<p>A DOG</p>"),
+        ("plain  text\n", "PLAIN TEXT\n"),
+        ("<p>1 &amp; 2 &lt; &copy; &quot;y&quot; &#39;z&#39; it's</p>", None),
+        ("<p> \n a\n  dog \t</p>", "<p> \n A DOG \t</p>"),
+        ("<P CLASS=x  id='y'>a<BR/>b</P >", "<P CLASS=x  id='y'>A<BR/>B</P >"),
+        ("<p>one&nbsp;two &nbsp; <b>x</b> y</p>", "<p>ONE&nbsp;TWO &nbsp; <b>X</b> Y</p>"),
+        ("<!DOCTYPE html><!-- a --><title>a</title>", "<!DOCTYPE html><!-- a --><title>A</title>"),
+        ("<p translate=no>a</p>b <code>c</code>", "<p translate=no>a</p>B <code>c</code>"),
+        ("<img alt='a dog' title=\"x\" src=a>", "<img alt='A DOG' title=\"X\" src=a>"),
+        ("<meta name=description content='a'>", "<meta name=description content='A'>"),
+        ("<td>a</td>", "<td>A</td>"),  # a part of a page stays one
+        ("{{#if x}}<li>a{{/if}}", "{{#IF X}}<li>A{{/IF}}"),
+        ("<p>Tom & J < 3 <b", "<p>TOM &amp; J &lt; 3 <b"),
+    ],
+)
+def test_all_but_the_text_stays(page: str, expected: str | None) -> None:
+    if expected is None:
+        expected = page.replace("y", "Y").replace("z&", "Z&").replace("it's", "IT'S")
+        expected = expected.replace("&copY;", "&copy;").replace("'", "&#39;")  # as the first one
+    assert translate_html(page, uppercase) == expected
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        *("", " \n ", "<p></p>", "<script>a</script><style>b</style><pre>c</pre>"),
+        "<p title='...'>★ 😀 <b>—</b> <img alt='→'></p>",
+        "<p translate=no>a <b title=c>b</b></p><textarea>d</textarea>",
+    ],
+)
+def test_a_page_without_text_to_translate_calls_no_model(page: str) -> None:
+    def fail(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+        raise AssertionError(lines)
+
+    assert translate_html(page, fail) == page
+
+
+def test_only_texts_with_tags_are_aligned_and_equal_ones_translated_once() -> None:
+    calls: list[tuple[list[str], bool]] = []
+
+    def recorded(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+        calls.append(([line.text for line in lines], with_links))
+        return copying(lines, with_links)
+
+    page = "<ul><li><a>Home</a><li>Home<li>a <b>b</b><li>a <b>b</b></ul><img alt='a  dog'>"
+    translate_html(page, recorded)
+    assert calls == [(["Home", "a dog"], False), (["a b", "a b"], True)]
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(DataError, match="the page"):
+        translate_html("<p>\ud800</p>", copying)
+
+
+def test_a_hundred_thousand_nested_tags_are_no_problem() -> None:
+    depth = 50_000
+    page = "<div>" * depth + "<b>" * depth + "a dog" + "</b>" * depth + "</div>" * depth
+    assert translate_html(page, uppercase) == page.replace("a dog", "A DOG")
+
+
+def test_entities_of_a_document_type_are_not_expanded() -> None:
+    declared = (
+        '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;"><!ENTITY c SYSTEM "file:///x">]>'
+    )
+    found = translate_html(f"{declared}<p>a &b; &c;</p>", copying)
+    assert found == f"{declared}<p>a &amp;b; &amp;c;</p>"
+
+
+def test_a_model_translates_a_page(copying_run: LoadedModel) -> None:
+    """Sentences are split, and the tags of each are placed by its own alignment."""
+    translator = Translator(copying_run, DecodingConfig(beam_size=1))
+    page = "<p>A dog. https://x.org <b>sleeps</b>!</p><p>One <code>f( x )</code>.</p><img alt='a'>"
+    request = TranslationRequest(protected=ProtectedText(USUAL_PATTERNS))
+    assert translate_html(page, texts_translator(translator, request)) == page
+
+
+def marked_up(
+    words: Sequence[str], chance: random.Random, ids: Iterator[int], depth: int = 0
+) -> str:
+    """Words with elements around some of them and tags between some; all ids differ."""
+    parts: list[str] = []
+    i = 0
+    while i < len(words):
+        size = chance.randint(1, min(5, len(words) - i))
+        if depth < 3 and chance.random() < 0.25:
+            inside = marked_up(words[i : i + size], chance, ids, depth + 1)
+            name = chance.choice(["a", "b", "em", "span"])
+            parts.append(f"<{name} id='{next(ids)}'>{inside}</{name}>")
+            i += size
+        else:
+            parts.append(escape(words[i], quote=False))
+            i += 1
+        if chance.random() < 0.08:
+            parts.append(chance.choice(["<br id='{}'/>", "<img id='{}'/>"]).format(next(ids)))
+    return " ".join(parts)
+
+
+@pytest.mark.slow
+def test_2000_lines_of_markup_keep_their_tags_and_their_bleu(
+    test_data: Path, random_run: LoadedModel
+) -> None:
+    """By an untrained model; NMT_TEST_RUN names a run of multi30k.yaml, whose BLEU is compared."""
+    sources, references = (
+        [
+            line
+            for part in ("test_2016_flickr", "val")
+            for line in read_lines(test_data / "multi30k" / f"{part}.{language}.xz")
+        ][:2000]
+        for language in ("en", "de")
+    )
+    path = os.environ.get("NMT_TEST_RUN")
+    translator = Translator(load_run(path, torch.device("cpu")) if path else random_run)
+    chance, ids = random.Random(1), count(1)
+    blocks, spans = [], []
+    for source in sources:
+        has_span = chance.random() < 0.3
+        spans.append(f"https://x.org/{next(ids)}?a&b" if has_span else "")
+        block = marked_up(source.split(), chance, ids)
+        block += f" (<code>{escape(spans[-1])}</code>)" if has_span else ""
+        blocks.append(f"<p>{block}</p>")
+    page = f"<div>{''.join(blocks)}</div>"
+    found = translate_html(page, texts_translator(translator))
+    assert tags_of(found) == tags_of(page)
+    assert ancestors(found) == ancestors(page)
+    texts = ["".join(block.itertext()) for block in ElementTree.fromstring(found)]
+    assert all(text.count(span) == 1 for text, span in zip(texts, spans, strict=True) if span)
+    if path:
+        plain = [translation.text for translation in translator.translate(sources)]
+        without = [
+            re.sub(rf" ?\(?{re.escape(span)}\)?", "", text) if span else text
+            for text, span in zip(texts, spans, strict=True)
+        ]
+        texts = [" ".join(text.split()) for text in without]
+        scores = [bleu(each, references, confidence=False).value for each in (plain, texts)]
+        print(f"BLEU of plain text {scores[0]:.2f}, of the text of the page {scores[1]:.2f}")
+        assert scores[1] > scores[0] - 0.5

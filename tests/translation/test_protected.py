@@ -1,0 +1,151 @@
+"""Protected parts arrive exactly once, whatever a model makes of the numbers in their place."""
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config import DecodingConfig
+from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
+from nmt.run_directory import LoadedModel
+from nmt.translation.line import Alignment, EncodedLine, Line, Translation, numbered
+from nmt.translation.placeholders import has_other_words, hidden_parts
+from nmt.translation.protected import ProtectionStage
+from nmt.translation.spans import Link
+from nmt.translation.translator import TranslationRequest, Translator
+
+USUAL = ProtectedText(USUAL_PATTERNS)
+LINES = [
+    "See https://x.org/a?b=1, or mail a@b.de.",
+    "{name} has %d of 3 dogs",
+    "{name}: https://x.org",
+    "{a}{b}",
+    "",
+    "no part",
+    "One {a}. Two {b}! 1 {c}.",
+    "a {not a part}",
+]
+
+
+@pytest.fixture
+def copier(copying_run: LoadedModel) -> Translator:
+    return Translator(copying_run, DecodingConfig(beam_size=1))
+
+
+@pytest.fixture
+def stage(copier: Translator) -> ProtectionStage:
+    return ProtectionStage(copier.searcher, USUAL)
+
+
+def restored(
+    stage: ProtectionStage, line: Line, text: str, links: list[Link] | None = None
+) -> Translation:
+    """A translation of a hidden line after its parts are restored."""
+    alignment = None if links is None else Alignment(links=tuple(links))
+    encoded = EncodedLine(line, [5, 3])
+    [[found]] = stage.restore([encoded], [[Translation(text, 0.0, alignment=alignment)]])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("See https://x.org, or a@b.de!", "See 1, or 2!"),
+        ("1 {a} and 12 {b} of 3", "1 4 and 12 5 of 3"),  # numbers of the line are not used
+        ("{x}s and K{y}", "1 s and K 2"),
+        ("no part", "no part"),
+    ],
+)
+def test_a_number_takes_the_place_of_each_part(
+    stage: ProtectionStage, text: str, hidden: str
+) -> None:
+    [line] = stage.hide([Line(1, text)])
+    assert line.text == hidden
+    expected = text.replace("{x}s and K{y}", "{x} s and K {y}")  # the spaces were added
+    assert restored(stage, line, hidden).text == expected
+
+
+@pytest.mark.parametrize("text", ["{a}", " {a}, https://x.org!", "%s: %d"])
+def test_a_line_without_other_words_is_copied(stage: ProtectionStage, text: str) -> None:
+    [line] = stage.hide([Line(1, text)])
+    assert not has_other_words(line)
+    assert restored(stage, line, line.text).text == text
+
+
+def test_a_line_names_parts_of_its_own(stage: ProtectionStage) -> None:
+    text = "Die Firma My Company hat {x}."
+    [line] = stage.hide([Line(1, text, protected=((10, 20),))])
+    assert [part.edit.text for part in hidden_parts(line)] == ["My Company", "{x}"]
+    [line] = stage.hide([Line(1, text, protected=((25, 29),))])  # overlaps {x}
+    assert [part.edit.text for part in hidden_parts(line)] == ["{x}."]
+
+
+@pytest.mark.parametrize("document", [False, True])
+def test_a_model_that_copies_copies_the_parts(copier: Translator, document: bool) -> None:
+    asked = TranslationRequest(protected=USUAL, document=document)
+    found = [best.text for best, *_ in copier.pipeline(asked).translate(numbered(LINES))]
+    assert found == LINES
+
+
+A, B = "see 1 and 2 now", "sieh 1 und 2 jetzt"
+
+
+@pytest.mark.parametrize(
+    ("text", "links", "expected"),
+    [
+        ("2 sieh 1", [], "{b} sieh {a}"),  # in another order
+        ("sieh 1 und 1 und 2", [], "sieh {a} und und {b}"),  # a copy too many is deleted
+        ("sieh 1 und 1, 2", [((4, 5), (11, 12))], "sieh und {a}, {b}"),  # the aligned one stays
+        ("sieh eins und 2", [((4, 5), (5, 9))], "sieh {a} und {b}"),  # what it was made
+        ("sieh eins und 2", [((4, 5), (7, 9))], "sieh {a} und {b}"),  # the whole word
+        ("sieh und 2", [((0, 3), (0, 4))], "sieh {a} und {b}"),  # behind the word before it
+        ("und 2", [], "{a} und {b}"),
+        ("2", [((0, 3), (0, 0))], "{a} {b}"),
+        ("", [], "{a} {b}"),
+    ],
+)
+def test_the_alignment_tells_where_a_part_belongs(
+    stage: ProtectionStage, text: str, links: list[Any], expected: str
+) -> None:
+    [line] = stage.hide([Line(1, "see {a} and {b} now")])
+    assert line.text == "see 1 and 2 now"
+    found = restored(stage, line, text, [Link(*link) for link in links])
+    assert " ".join(found.text.split()) == expected
+
+
+TOKENS = st.sampled_from(["1", "2", "3", "12", "ab", ".", " ", "x1", "1.", "der "])
+SPANS = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda pair: (min(pair), max(pair)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    tokens=st.lists(TOKENS, max_size=8),
+    links=st.lists(st.builds(Link, SPANS, SPANS), max_size=8),
+)
+def test_each_part_is_there_exactly_once(tokens: list[str], links: list[Link]) -> None:
+    """For any text with any alignment."""
+    stage = ProtectionStage(cast(Any, StandInSearcher()), USUAL)
+    [line] = stage.hide([Line(1, "{a}x and https://x.org, %s")])
+    text = "".join(tokens)
+    links = [link for link in links if link.target[1] <= len(text)]
+    found = restored(stage, line, text, links)
+    for part in ("{a}", "https://x.org", "%s"):
+        assert found.text.count(part) == 1
+        start = "{a}x and https://x.org, %s".index(part)
+        assert found.alignment is not None
+        exact = dict(found.alignment.links)[start, start + len(part)]
+        assert found.text[slice(*exact)] == part
+
+
+class StandInSearcher:
+    """What `hide` needs of a searcher: a vocabulary without tags."""
+
+    @property
+    def run(self) -> "StandInSearcher":
+        return self
+
+    tokenizer = source = run
+
+    def divide_tags(self, text: str) -> tuple[list[int], str]:
+        return [], text

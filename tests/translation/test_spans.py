@@ -1,0 +1,45 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.translation.spans import Edit, Link, edited, linked_words, moved, overlap, shifted
+
+TEXT = "abcdefghij"
+EDITS = st.lists(
+    st.tuples(st.integers(0, 10), st.integers(0, 3), st.sampled_from(["", "X", "YYYY"])), max_size=4
+)
+
+
+def in_order(drawn: list[tuple[int, int, str]]) -> list[Edit]:
+    """The edits that neither overlap nor touch."""
+    edits: list[Edit] = []
+    for start, length, text in sorted(drawn):
+        if start + length <= len(TEXT) and (not edits or edits[-1].span[1] < start):
+            edits.append(Edit((start, start + length), text))
+    return edits
+
+
+@given(EDITS)
+def test_what_is_not_edited_moves_with_its_text(drawn: list[tuple[int, int, str]]) -> None:
+    edits = in_order(drawn)
+    text = edited(TEXT, edits)
+    for start in range(len(TEXT)):
+        span = start, start + 1
+        if not any(overlap(span, edit.span) for edit in edits):
+            assert text[slice(*moved(span, edits))] == TEXT[start]
+    assert text[slice(*moved((0, len(TEXT)), edits))].strip("XY") in text
+
+
+def test_a_replaced_span_moves_to_what_has_replaced_it() -> None:
+    edits = [Edit((1, 2), "BBB"), Edit((4, 6), "")]
+    assert edited(TEXT, edits) == "aBBBcdghij"
+    assert moved((1, 2), edits) == (1, 4)
+    assert moved((2, 3), edits) == (4, 5)
+    assert moved((0, 7), edits) == (0, 7)
+    assert shifted((1, 3), 2) == (3, 5)
+
+
+def test_words_are_linked_if_some_of_their_characters_are() -> None:
+    links = [Link((0, 1), (4, 7)), Link((3, 8), (0, 2)), Link((2, 3), (3, 4))]
+    assert linked_words(links, "ab  cd ef", "xy zw v") == ((0, 1), (0, 2), (1, 0), (2, 0))
+    assert linked_words([], "a", "b") == ()
+    assert linked_words([Link((0, 3), (0, 3))], "   ", "a b") == ()
