@@ -59,6 +59,7 @@ def commands_of(run: Path, text: Path, folder: Path) -> dict[str, list[object]]:
     return {
         "translate": ["translate", "-m", run, text, "--json", "--n-best", 2],
         "constrained": ["translate", "-m", run, text, "--forbid", "e", "--alignments"],
+        "protected": ["translate", "-m", run, text, "--protect", "--protect-pattern", "[0-9]+"],
         "sampled": ["translate", "-m", run, text, "--sample", "--mbr", "chrf", "--candidates", 3],
         "ensemble": ["translate", "-m", run, "-m", run, text, "--copy-unknown"],
         "score": ["score", "-m", run, pairs, "--json", "--per-token"],
