@@ -115,7 +115,7 @@ def translate(
     """Translate text line by line; typed lines are translated at once, and Ctrl-D ends."""
     file, output = job.file, job.output
     if job.html:
-        check_options(options, job.resume)
+        check_options(options, job.resume or workers.ray is not None)
     check_inputs_remain(output, [file or Path("-"), terms.glossary, terms.forbid_file])
     terminology, protected = terms.terminology(), protection.protected()
     if job.resume and is_complete(file, output):

@@ -100,13 +100,13 @@ class RayPool(Generic[Task, Result]):
         return reference
 
     def _is_done(self, reference: Any) -> bool:
-        ready, _ = self._ray.wait([reference], timeout=0)
+        ready, _ = _interruptible(self._ray.wait)([reference], timeout=0)
         return bool(ready)
 
     def _wait_for_one(self, references: list[Any]) -> list[Any]:
         """Wait until one of the tasks is done; return the others."""
         while True:
-            ready, others = self._ray.wait(references, timeout=STALL_SECONDS)
+            ready, others = _interruptible(self._ray.wait)(references, timeout=STALL_SECONDS)
             if ready:
                 return list(others)
             self._count_slots()
@@ -133,7 +133,7 @@ class RayPool(Generic[Task, Result]):
         """
         self._wait_for_one([reference])
         try:
-            result: Result = self._ray.get(reference)
+            result: Result = _interruptible(self._ray.get)(reference)
         except self._ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, NmtError | OSError):
                 raise error.cause from error
@@ -152,17 +152,19 @@ class RayPool(Generic[Task, Result]):
 
 def _join(cluster: RayCluster) -> Any:
     """Join a running cluster or start one on this machine; return the module `ray`."""
+    address, options = cluster.address, {}
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # by default Ray sends statistics
+    if address != "local":  # by default Ray calls 20 times, 40 s each, what answers but is not Ray
+        os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "2")
     try:
-        import ray
+        import ray  # reads these variables
         import ray.exceptions
     except ImportError as error:
         raise MissingExtraError("--ray", "ray") from error
-    address, options = cluster.address, {}
     if address == "local":
         options = {"num_cpus": cluster.workers or available_cores(), "include_dashboard": False}
     elif address != "auto":
         _check_reachable(address)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # by default Ray sends statistics
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         # What a worker process prints must not get into the output.
@@ -192,9 +194,25 @@ def _check_reachable(address: str) -> None:
         ) from error
 
 
+def _interruptible(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of Ray with which a signal raises the error of its handler.
+
+    Ray's own raise a SystemError then.
+    """
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except SystemError as error:
+            raise error.__cause__ or error from None
+
+    return call
+
+
 def _last_line(error: Exception) -> str:
     """Return the last line of a message, which of an error with its traceback names the error."""
-    return str(error).strip().rpartition("\n")[2] or type(error).__name__
+    return str(error).strip().rpartition("\n")[2].rstrip(".") or type(error).__name__
 
 
 def _compute_task(version: str, compute: list[Any], task: Any) -> Any:

@@ -1,5 +1,6 @@
 """`--ray` gives the bytes of one machine, also when a machine or the command itself dies."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -58,6 +59,7 @@ def commands_of(run: Path, text: Path, folder: Path) -> dict[str, list[object]]:
     return {
         "translate": ["translate", "-m", run, text, "--json", "--n-best", 2],
         "constrained": ["translate", "-m", run, text, "--forbid", "e", "--alignments"],
+        "protected": ["translate", "-m", run, text, "--protect", "--protect-pattern", "[0-9]+"],
         "sampled": ["translate", "-m", run, text, "--sample", "--mbr", "chrf", "--candidates", 3],
         "ensemble": ["translate", "-m", run, "-m", run, text, "--copy-unknown"],
         "score": ["score", "-m", run, pairs, "--json", "--per-token"],
@@ -148,6 +150,33 @@ def test_a_killed_command_is_continued_and_leaves_no_process(
         time.sleep(0.2)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_all_processes_is_one_sentence(
+    tiny_run: Path, tmp_path: Path, environment: dict[str, str], number: signal.Signals
+) -> None:
+    """As Ctrl-C in a terminal sends it."""
+    text, output = write_lines(tmp_path / "in.txt", LINES * 500), tmp_path / "out"
+    command = ["translate", "-m", str(tiny_run), str(text), "-o", str(output), "--ray", "local"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nmt", *command],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not Path(f"{output}.part.json").is_file():
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, number)
+    assert process.stderr
+    said = process.stderr.read().splitlines()
+    process.stderr.close()
+    assert process.wait() == 128 + number
+    said = [line for line in said if not line.startswith("[")]  # of Ray's own processes
+    assert said[0].startswith(f"nmt: {output}.part keeps the output for lines 1 to ")
+    assert said[1:] == [f"nmt: stopped by {number.name}"]
+
+
 def descendants(process: int) -> set[int]:
     """The ids of the processes that a process has started, and those that they have."""
     try:
@@ -160,19 +189,18 @@ def descendants(process: int) -> set[int]:
     return children.union(*map(descendants, children))
 
 
-def test_standard_output_holds_results_only(
+def test_stdout_holds_the_results_alone_and_stderr_nothing(
     tiny_run: Path, text: Path, environment: dict[str, str]
 ) -> None:
-    command = [sys.executable, "-m", "nmt", "translate", "-m", str(tiny_run), str(text)]
-    done = subprocess.run(
-        [*command, "--ray", "local", "--workers", "1"],
-        env=environment | {"RAY_ADDRESS": "127.0.0.1:1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == succeed("translate", "-m", tiny_run, text)
-    assert done.stderr == ""
+    def translate(*options: str) -> subprocess.CompletedProcess[bytes]:
+        command = ["nmt", "translate", "-m", str(tiny_run), str(text), *options]
+        address = {"RAY_ADDRESS": "127.0.0.1:1"}  # is not used
+        return subprocess.run(
+            [sys.executable, "-m", *command], env=environment | address, capture_output=True
+        )
+
+    one, many = translate(), translate("--ray", "local", "--workers", "1")
+    assert (many.returncode, many.stdout, many.stderr) == (0, one.stdout, b"")
 
 
 def test_a_wrong_address_leaves_a_part_as_it_is(tiny_run: Path, text: Path, tmp_path: Path) -> None:

@@ -79,6 +79,15 @@ def test_an_interruption_before_the_first_window_is_not_taken_for_a_complete_out
     assert memory.cat_file("/b/out.txt").count(b"\n") == len(LINES)
 
 
+def test_a_page_by_url(tiny_run: Path, memory: MemoryFileSystem) -> None:
+    memory.pipe_file("/b/in.html", b"<p>a <b>small</b> dog</p>")
+    command = ("translate", "-m", tiny_run, "--html", "memory://b/in.html")
+    expected = succeed(*command).encode()
+    succeed(*command, "-o", "memory://b/out.html")
+    assert memory.cat_file("/b/out.html") == expected
+    assert names_here() == set()
+
+
 def test_two_files_of_pairs(tiny_run: Path, memory: MemoryFileSystem, tmp_path: Path) -> None:
     memory.pipe_file("/b/out.de", b"ein Hund\n" * len(LINES))
     names = ("--source", "memory://b/in.txt", "--reference", "memory://b/out.de")

@@ -1,5 +1,6 @@
 """A Ray cluster computes what one process does, also when processes and machines die."""
 
+import importlib
 import os
 import signal
 import socket
@@ -14,7 +15,13 @@ from typing import Any
 
 import pytest
 
-from nmt.errors import CheckpointError, ConfigError, MissingExtraError, NmtError
+from nmt.errors import (
+    CheckpointError,
+    ConfigError,
+    MissingExtraError,
+    NmtError,
+    StoppedBySignal,
+)
 from nmt.translation import ray_pool
 from nmt.translation.ray_pool import RayCluster, RayPool
 from tests.ray_machines import RayMachines
@@ -104,6 +111,32 @@ def test_results_come_in_the_order_of_the_tasks_and_errors_in_their_place(
     ):
         patch.setattr(ray_pool, "__version__", "9.9")
         list(pool.map([1]))
+
+
+def test_a_signal_raises_the_error_of_its_handler() -> None:
+    def wait_as_ray_does() -> None:
+        raise SystemError("a result with an exception set") from StoppedBySignal("stopped")
+
+    with pytest.raises(StoppedBySignal, match="stopped"):
+        ray_pool._interruptible(wait_as_ray_does)()
+
+
+class Elsewhere:
+    """A function of a package that the other machines lack."""
+
+    def __call__(self, number: int) -> int:
+        return number
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return importlib.import_module, ("not_installed",)
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_machine_that_lacks_a_package_is_one_sentence(machines: RayMachines) -> None:
+    expected = "a machine failed: .*No module named 'not_installed'; every machine needs the same"
+    with pool_of(Elsewhere(), machines.address) as pool, pytest.raises(NmtError, match=expected):
+        list(pool.map(range(3)))
 
 
 @needs_ray

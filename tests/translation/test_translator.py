@@ -1,3 +1,4 @@
+import pickle
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -6,12 +7,14 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig, Sampling
+from nmt.errors import NmtError
 from nmt.model.encoder import Encoder
 from nmt.run_directory import LoadedModel
 from nmt.search import windows as windows_module
 from nmt.translation import pipeline as pipeline_module
 from nmt.translation.line import MAX_SOURCE_TOKENS, Terminology, Translation, numbered
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.pipeline import encode
+from nmt.translation.translator import BatchTranslation, TranslationRequest, Translator
 
 LINES = [
     *("a small dog", "", "ein kleiner Hund 😀👩‍👩‍👧", "   ", "\u2028", "a\u2028b\x0b\x0c\x85\x1cc"),
@@ -34,6 +37,18 @@ def test_lines_come_back_one_for_one_and_in_order(
     found = texts_of(translator.translate(LINES, window_lines))
     assert found == ["" if i in BLANK else line for i, line in enumerate(LINES)]
     assert list(translator.translate([])) == []
+
+
+def test_a_batch_is_translated_elsewhere_as_here(random_run: LoadedModel) -> None:
+    translator, request = Translator(random_run), TranslationRequest(n_best=2)
+    lines = encode(random_run.tokenizer, list(numbered(["a small dog", "x"])), warn=print)
+    is_native = translator.searcher.native is not None
+    sent = pickle.dumps(BatchTranslation(translator, request, is_native))
+    assert pickle.loads(sent)(lines) == translator.pipeline(request).translate_batch(lines)
+    with pytest.raises(
+        NmtError, match=r"searches on \S+, expected .* as on the machine of the comm"
+    ):
+        BatchTranslation(translator, request, not is_native)(lines)
 
 
 def test_line_ends_inside_a_translation_become_spaces(copying_run: LoadedModel) -> None:

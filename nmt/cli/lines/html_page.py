@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli.lines.streams import input_name, is_stdin
+from nmt.data.text.remote_files import open_file
 from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
@@ -87,21 +88,24 @@ def _read_bytes(path: Path | None) -> bytes:
             raise ConfigError("stdin is closed; give a FILE or pipe a page in")
         return sys.stdin.buffer.read()
     try:
-        return path.read_bytes()
+        with open_file(path) as file:
+            return file.read()
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def check_options(options: "OutputOptions", resume: bool) -> None:
-    """Check that the options fit --html, which gives a page and not lines; `resume` is --resume.
+def check_options(options: "OutputOptions", is_long: bool) -> None:
+    """Check that the options fit --html, which gives a page and not lines.
+
+    `is_long` says whether an option for long texts is given: --resume or --ray.
 
     Raises:
         ConfigError: An option asks for lines of input or output.
     """
-    if options.json_input or options.as_json or options.alignments or options.n_best > 1 or resume:
+    if options.json_input or options.as_json or options.alignments or options.n_best > 1 or is_long:
         raise ConfigError(
             "--html gives one page, so it goes with none of --json, --json-input, --alignments, "
-            "--n-best and --resume; leave them out"
+            "--n-best, --resume and --ray; leave them out"
         )
 
 

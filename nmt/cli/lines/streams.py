@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from nmt.data.text.lines import SUFFIXES, decode_or_warn, read_lines
-from nmt.data.text.remote_files import RemotePath, open_file
+from nmt.data.text.remote_files import RemotePath, before_upload, open_file, upload
 from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
     """Open a file to write, or stdout for None and "-".
 
     The file is written under another name in its folder, and renamed when the block ends; after an
-    error it is deleted. A pipe or a device, such as /dev/null, is written directly.
+    error it is deleted. What goes to a URL is written in the current folder, and then uploaded. A
+    pipe or a device, such as /dev/null, is written directly.
 
     Raises:
         DataError: the file cannot be written.
@@ -147,14 +148,16 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     is_device = path.exists() and not path.is_file()
-    final = Path(os.path.realpath(path))
+    final = Path(os.path.realpath(before_upload(path)))
     open_path = path if is_device else final.with_name(f".{final.name}.{os.getpid()}.part")
     try:
         with explain_write_errors(path):
             file = open_path.open("wb")
         with explain_write_errors(path, DISK_FULL), file:
             yield file
-        if not is_device:
+        if isinstance(path, RemotePath):
+            upload(open_path, path)
+        elif not is_device:
             open_path.replace(final)
     finally:
         if not is_device:
