@@ -26,7 +26,7 @@ class RayMachines:
             self._others.append(self._cluster.add_node(num_cpus=1))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _ray_cluster(project: Path) -> Iterator[RayMachines]:
     pytest.importorskip("ray", reason="needs the extra nmt[ray]")
     from ray.cluster_utils import Cluster
