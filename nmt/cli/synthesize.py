@@ -68,6 +68,11 @@ class MonolingualOptions:
                 "leave one of them out"
             )
 
+    def languages(self, read: str, written: str) -> tuple[str, str]:
+        """Return (source, target) of the pairs; the model reads and writes the languages given."""
+        written = self.to or written
+        return (read, written) if self.forward else (written, read)
+
     def facts(self) -> dict[str, object]:
         """Return what the pairs depend on; an interrupted folder is continued with the same."""
         return {
@@ -106,9 +111,7 @@ def synthesize(
     translator = make_translator(model, compute, search, sampling.sampling())
     lines.held_out = HeldOutText(_held_out_sentences(translator, text.held_out or []))
     tag = target_tag(text.to, translator.run.tokenizer)
-    read, written = translator.run.config.data.languages
-    written = text.to or written
-    languages = (read, written) if text.forward else (written, read)
+    languages = text.languages(*translator.run.config.data.languages)
     facts = {
         "languages": list(languages),
         **text.facts(),

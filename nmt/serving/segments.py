@@ -10,7 +10,7 @@ from nmt.translation.document import ENDS_WITHOUT_SPACE, split_lines
 from nmt.translation.line import Line, Translation, tagged
 from nmt.translation.placeholders import has_other_words, hidden_parts
 from nmt.translation.protected import hide_protected
-from nmt.translation.spans import Edit, Link, Span, edited, linked_words, shifted
+from nmt.translation.spans import Edit, Link, Span, edited, linked_words, links_after, shifted
 
 _WORD = re.compile(r"\S+")
 
@@ -29,11 +29,7 @@ class Segment:
     def links(self, translation: Translation) -> tuple[Link, ...]:
         """Return the links between the characters of the sentence and of a translation of it."""
         links = translation.alignment.links if translation.alignment else ()
-        return tuple(
-            Link(shifted(source, -self.tag_length), target)
-            for source, target in links
-            if source[0] >= self.tag_length
-        )
+        return links_after(links, self.tag_length)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from nmt.translation.html.inline_tags import place_tags
 from nmt.translation.html.source import Token, read_tokens, source_of
 from nmt.translation.html.text import BlockText, read_block
 from nmt.translation.line import Line, Translation, Warn, has_words
-from nmt.translation.spans import Edit, Link, edited, shifted
+from nmt.translation.spans import Edit, edited, links_after, shifted
 from nmt.translation.translator import TranslationRequest, Translator
 
 TranslateTexts = Callable[[Sequence[Line], bool], Sequence[Translation]]
@@ -117,9 +117,5 @@ def _without_tag(translation: Translation, length: int) -> Translation:
     alignment = translation.alignment
     if not alignment or not length:
         return translation
-    links = tuple(
-        Link(shifted(source, -length), target)
-        for source, target in alignment.links
-        if source[0] >= length
-    )
+    links = links_after(alignment.links, length)
     return replace(translation, alignment=replace(alignment, links=links))

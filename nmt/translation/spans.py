@@ -57,6 +57,13 @@ def overlap(one: Span, other: Span) -> bool:
     return max(one[0], other[0]) < min(one[1], other[1])
 
 
+def links_after(links: Sequence[Link], length: int) -> tuple[Link, ...]:
+    """Return the links to the source without its first `length` characters, such as a tag."""
+    return tuple(
+        Link(shifted(source, -length), target) for source, target in links if source[0] >= length
+    )
+
+
 def linked_words(links: Sequence[Link], source: str, target: str) -> tuple[tuple[int, int], ...]:
     """Return sorted pairs (index of a source word, index of a target word) that have a link.
 

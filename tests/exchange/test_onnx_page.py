@@ -17,6 +17,7 @@ from nmt.exchange.onnx import export_onnx, translate_with_onnxruntime
 from nmt.exchange.onnx_page import LIBRARY_FILES, write_single_page
 from nmt.exchange.onnx_page import page as page_of_folder
 from tests.exchange.exported_onnx import run_of
+from tests.serving.page_in_chromium import OPTIONS
 
 for package in ("onnx", "onnxruntime", "tokenizers"):
     pytest.importorskip(package)
@@ -49,17 +50,7 @@ def test_a_page_without_the_library_says_how_to_get_it(folder: Path, tmp_path: P
     assert not list(tmp_path.iterdir())
 
 
-CHROMIUM = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-logging=stderr",
-]
+CHROMIUM = ["--headless", *OPTIONS, "--enable-logging=stderr"]
 
 
 @pytest.mark.slow
