@@ -47,7 +47,8 @@ def test_processes_of_one_thread_are_started_for_several_tasks(tasks: int, proce
         found = list(pool.map(range(tasks)))
         children = {child.pid for child in multiprocessing.active_children()}
     assert len(children) == processes
-    assert {process for process, _ in found} == (children or {os.getpid()})
+    # A process that starts late may find that the others have done all tasks.
+    assert {process for process, _ in found} <= (children or {os.getpid()})
     assert {threads for _, threads in found} == {1}
 
 
