@@ -470,7 +470,7 @@ class TrainingConfig(Section):
     """auto: a CUDA GPU if PyTorch finds one, else cpu; or the name of any device of PyTorch: cpu,
     cuda, cuda:1, mps, xpu"""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """auto: bf16 if the device has instructions for it, else fp32"""
+    """auto: bf16 if the device is faster in it than in fp32, else fp32"""
     threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
     """CPU threads, which share the computation of a step; auto: one for each core that this process
     may use"""

@@ -66,16 +66,26 @@ def test_another_accelerator_has_the_sizes_of_cuda_and_no_precision_of_its_own(n
 
 
 @pytest.mark.parametrize(
-    ("features", "expected"),
-    [({"avx512f"}, "fp32"), (set(), "fp32"), ({"amx_bf16"}, "bf16"), ({"avx512_bf16"}, "bf16")],
+    ("features", "seconds_in_bf16", "expected"),
+    [
+        ({"avx512f"}, 1, "fp32"),
+        (set(), 1, "fp32"),
+        ({"avx512_bf16", "amx_bf16"}, 3, "bf16"),
+        ({"avx512_bf16"}, 1, "bf16"),
+        ({"avx512_bf16"}, 3, "fp32"),
+    ],
 )
-def test_auto_precision_is_bf16_where_the_processor_has_it(
-    monkeypatch: pytest.MonkeyPatch, features: set[str], expected: str
+def test_auto_precision_is_bf16_where_the_processor_is_faster_in_it(
+    monkeypatch: pytest.MonkeyPatch, features: set[str], seconds_in_bf16: float, expected: str
 ) -> None:
+    seconds = {torch.bfloat16: seconds_in_bf16, torch.float32: 2}
+    device._cpu_is_faster_in_bf16.cache_clear()
     monkeypatch.setattr(device, "processor_features", lambda: features)
+    monkeypatch.setattr(device, "_product_seconds", seconds.__getitem__)
     assert pick_precision("auto", CPU) == expected
     assert pick_precision("fp32", CPU) == "fp32"
     assert pick_precision("bf16", CPU) == "bf16"
+    device._cpu_is_faster_in_bf16.cache_clear()
 
 
 @pytest.mark.parametrize(("native", "expected"), [(True, "bf16"), (False, "fp32")])

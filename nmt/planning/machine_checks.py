@@ -153,7 +153,7 @@ def _check_device() -> Iterator[Check]:
     if pick_precision("auto", device) == "bf16":
         yield Check("precision", "ok", "bf16 in hardware")
     else:
-        found = "this processor multiplies no bf16, so training uses fp32"
+        found = "this processor is not faster in bf16, so training uses fp32"
         remedy = "expect half the speed or less, or use a newer machine"
         yield Check("precision", "warning", found, remedy)
 

@@ -56,9 +56,9 @@ def disk_with(free: float) -> Mock:
             "warning  libraries   nmt itself is not installed, only found; pip install .",
         ),
         (
-            "nmt.device.processor_features",
-            set,
-            "warning  precision   this processor multiplies no bf16, so training uses fp32; "
+            "nmt.device._cpu_is_faster_in_bf16",
+            lambda: False,
+            "warning  precision   this processor is not faster in bf16, so training uses fp32; "
             "expect half the speed or less, or use a newer machine",
         ),
         (
