@@ -72,8 +72,9 @@ def bleu_by_length(systems: Systems, test_set: EvaluationSet) -> list[Row]:
     group_starts = (len(lengths) * k // MAX_LENGTH_GROUPS for k in range(MAX_LENGTH_GROUPS))
     # a set: groups that begin with the same length become one
     shortest_lengths = {ascending[start] for start in group_starts}
+    borders = [*sorted(shortest_lengths), ascending[-1] + 1]  # where groups begin, the last ends
     groups = {}  # indices of sentences by label
-    for shortest, next_shortest in pairwise([*sorted(shortest_lengths), ascending[-1] + 1]):
+    for shortest, next_shortest in pairwise(borders):
         longest = next_shortest - 1
         label = str(shortest) if shortest == longest else f"{shortest}-{longest}"
         groups[label] = [i for i, length in enumerate(lengths) if shortest <= length <= longest]
@@ -191,7 +192,9 @@ def training_words(config: DataConfig) -> TrainingWords:
 def local_training_words(config: DataConfig) -> TrainingWords | None:
     """Count the words of the training text; None if it is unreadable or not on this machine."""
     try:
-        return training_words(config) if find_splits(config) else None
+        if find_splits(config) is None:  # the corpus would have to be downloaded
+            return None
+        return training_words(config)
     except NmtError:
         return None
 

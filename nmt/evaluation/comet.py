@@ -83,4 +83,5 @@ def comet(
         raise NmtError(
             f"{PROGRAM} printed no score, but: {last_line[:200]!r}; run it by hand to see why"
         )
-    return Score("COMET × 100", 100 * float(scores[-1]), f"{PROGRAM}|model:{model or 'default'}")
+    text_score = float(scores[-1])  # printed last; the scores of sentences match the pattern too
+    return Score("COMET × 100", 100 * text_score, f"{PROGRAM}|model:{model or 'default'}")

@@ -165,9 +165,10 @@ def compare(
             f"{len(translations)} to compare, expected 2 to {len(ascii_uppercase)}: run "
             "directories, checkpoints or files of translations"
         )
+    labels = ascii_uppercase[: len(translations)]
     systems = [
         System(label, name, lines, score_text(lines, test_set))
-        for label, (name, lines) in zip(ascii_uppercase, translations, strict=False)
+        for label, (name, lines) in zip(labels, translations, strict=True)
     ]
     by_label = {system.label: system.translations for system in systems}
     return Comparison(
@@ -208,13 +209,14 @@ def _difference(
     for test in ("bs", "ar"):
         # fewer resamples for a long text, but enough for a p-value below the level
         affordable = min(RESAMPLES[test], MAX_DRAWS[test] // len(test_set.references))
-        _, results = PairedTest(
+        _signatures, results = PairedTest(
             list(zip(pair, translations, strict=True)),
             {"BLEU": bleu_metric(test_set.tokenizer).corpus},
             [test_set.references],
             test_type=test,
             n_samples=max(MIN_RESAMPLES, affordable, math.ceil(2 / level)),
         )()
+        # sacreBLEU types them as text or result, but those of a metric are all results
         first, second = (result for result in results["BLEU"] if not isinstance(result, str))
         p_values[test] = max(lowest_p, float(second.p_value or 0.0))
     bleu = float(second.score - first.score)

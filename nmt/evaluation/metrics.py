@@ -85,7 +85,8 @@ class Metric:
     sentence: BLEU | CHRF | TER
     """its `sentence_score` scores a single sentence"""
     statistics: int
-    """how many numbers sacreBLEU stores for each sentence of a resample, such as n-gram counts"""
+    """how many numbers sacreBLEU stores for each sentence of a resample, such as n-gram counts: 10
+    of BLEU (4 + 4 counts of n-grams, 2 lengths), 3 of chrF for each kind of n-gram, 3 of TER"""
     highest: float = 100.0
     """highest possible score"""
 
@@ -237,15 +238,18 @@ def sentence_chrf(translation: str, reference: str) -> float:
 def sentence_utilities(name: str, texts: Sequence[str], tokenize: str = PLAIN) -> list[list[float]]:
     """Return the score of each text against each: row i, column j has text j as the reference.
 
-    `name` is chrf or bleu (BLEU of single sentences); scores are 0 to 100. n texts take n^2
-    comparisons. Minimum Bayes risk decoding uses these scores.
+    `name` is chrf or bleu (BLEU of single sentences, with the tokenizer `tokenize` of sacreBLEU);
+    scores are 0 to 100. n texts take n^2 comparisons. Minimum Bayes risk decoding uses these scores
+    as utilities.
     """
     build: Callable[..., BLEU | CHRF] = CHRF
     if name == "bleu":
         build = functools.partial(BLEU, tokenize=tokenize, force=True, effective_order=True)
     columns = []
     for reference in texts:
-        metric = build(references=[[reference]])  # counts the n-grams of the reference once for all
+        # Counts the n-grams of the reference once for all; only `corpus_score` can use that, so
+        # each hypothesis is scored as a text of one sentence.
+        metric = build(references=[[reference]])
         results = [metric.corpus_score([hypothesis], references=None) for hypothesis in texts]
         columns.append([float(result.score) for result in results])
-    return [list(row) for row in zip(*columns, strict=True)]
+    return [list(row) for row in zip(*columns, strict=True)]  # transposed

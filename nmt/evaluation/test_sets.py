@@ -136,7 +136,7 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     try:
         sources = list(read_lines(Path(get_source_file(official_name, pair))))
         references = list(read_lines(Path(get_reference_files(official_name, pair)[0])))
-    except NmtError:
+    except NmtError:  # of `read_lines`: already names the file and what is wrong
         raise
     except (Exception, SystemExit) as error:  # sacreBLEU exits if a checksum is wrong
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -145,9 +145,10 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
             f"network, delete {folder} and try again, or give the files with --source and "
             "--reference"
         ) from error
-    size = PAPER_SIZES.get(official_name) if pair in PAPER_PAIRS else None
-    if not sources or len(sources) != len(references) or size not in (None, len(sources)):
-        expected = f"{size} of each" if size else "as many and at least one"
+    known_size = PAPER_SIZES.get(official_name) if pair in PAPER_PAIRS else None
+    expected_size = known_size or max(1, len(sources))
+    if not len(sources) == len(references) == expected_size:
+        expected = f"{known_size} of each" if known_size else "as many and at least one"
         raise DataError(
             f"{folder}: {len(sources)} sentences and {len(references)} references of {pair}, "
             f"expected {expected}; it was downloaded in part: delete it and try again"
@@ -175,17 +176,18 @@ def list_official_sets(languages: tuple[str, str]) -> list[Listing]:
     uses = {"train": "training", "dev": "validation", "valid": "validation"}
     listings = []
     for name, dataset in DATASETS.items():
-        part = re.search(r"/(train|dev|valid)", name)
+        part = re.search(r"/(train|dev|valid)", name)  # mtnt1.1/valid is not a test set
         if pair in dataset.langpairs:
             listings.append(Listing(name, "sacreBLEU", use=uses[part[1]] if part else "test"))
     return listings
 
 
 def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Iterator[SentencePair]:
-    """Return the pairs of the "validation" or "test" set that a configuration names, tagged.
+    """Return the pairs of the "validation" or "test" set that a configuration names.
 
-    `name` may also be that of one text of the test or validation set. A known corpus is downloaded
-    if it is not on this machine; `log` is called with messages.
+    Each source begins with the tags of its text, if it has any (a tag may ask for a target
+    language). `name` may also be that of one text of the test or validation set. A known corpus is
+    downloaded if it is not on this machine; `log` is called with messages.
 
     Raises:
         ConfigError: The configuration names no such set.
