@@ -97,7 +97,8 @@ def running_mean(curve: Curve) -> Curve:
     indices = np.arange(count)
     half_window = max(1, count // 20) // 2
     before = np.minimum(half_window, indices)  # number of points of the window before each point
-    after = np.minimum(before, indices[::-1])  # and after it, where as many points follow
+    following = indices[::-1]  # number of all points after each point
+    after = np.minimum(before, following)  # number of points of the window after each point
     first, end = indices - before, indices + after + 1
     means = (sums[end] - sums[first]) / (end - first)
     return dict(zip(curve, means.tolist(), strict=True))

@@ -53,7 +53,7 @@ def new_figure(width: float, height: float) -> Iterator["Figure"]:
         raise MissingExtraError("plotting", "plot") from error
     with rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasAgg(figure)
+        FigureCanvasAgg(figure)  # attaches itself to the figure, which cannot be drawn without one
         yield figure
 
 

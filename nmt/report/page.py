@@ -91,12 +91,14 @@ def extreme_sentences(
 def translation_versions(
     examples: Mapping[int, Sequence[ExampleTranslation]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield for each sentence how its translation changed; `examples` are its sentences by step.
+    """Yield for each validation sentence how its translation changed in the course of training.
 
-    Each is a dict with `example`, from the last step; `versions`, pairs of steps ("100 – 300") and
+    `examples` has the sentences with their translations of each validation, by optimiser step. Each
+    dict has `example`, the sentence at the last step; `versions`, pairs of steps ("100 – 300") and
     translation; `shown`, at most `MAX_VERSIONS` of these pairs, evenly spaced.
     """
-    last_examples = examples[max(examples)]
+    last_step = max(examples)
+    last_examples = examples[last_step]
     for index, last_example in enumerate(last_examples):
         history = [
             (step, sentences[index].translation)

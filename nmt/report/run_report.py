@@ -81,7 +81,8 @@ def build_report(
 ) -> str:
     """Return the HTML page about the run directory or checkpoint `model`.
 
-    Translates and scores a test set on `device`. Where something is missing, the page says why.
+    Translates and scores a test set on `device`, and meanwhile calls `progress`; `log` is called
+    with messages for the user. Where something is missing, the page says why.
 
     Raises:
         CheckpointError: `model` is not a run.
@@ -92,7 +93,7 @@ def build_report(
     environment = read_json_or_empty(directory.environment)
     examples = read_examples(directory.translations)
     records, problem = _read_records(directory)
-    run = _or_reason(
+    run_or_reason = _or_reason(
         "There are no weights to look into", lambda: load_run(model, device, options.checkpoint)
     )
     about_run = {
@@ -108,10 +109,11 @@ def build_report(
         "version": nmt.__version__,
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
     }
-    if isinstance(run, str):  # the reason why no weights can be loaded
+    if isinstance(run_or_reason, str):  # the reason why no weights can be loaded
         about_model: dict[str, Any] = {"parameters": None, "weights": ""}
-        about_model |= {"scored": run, "attention": run}
+        about_model |= {"scored": run_or_reason, "attention": run_or_reason}
     else:
+        run = run_or_reason
         weights, root = run.path.resolve(), directory.path.resolve()
         shown_path = weights.relative_to(root) if weights.is_relative_to(root) else run.path
         about_model = {

@@ -45,9 +45,9 @@ def template_environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=select_autoescape(),
-        undefined=StrictUndefined,
+        undefined=StrictUndefined,  # a name without a value is an error
         trim_blocks=True,
-        extensions=["jinja2.ext.do"],
+        extensions=["jinja2.ext.do"],  # {% do … %}: an expression that prints nothing
     )
     filters: list[Callable[..., Any]] = [columns, with_interval, wrap, labelled]
     filters += [cleaning_rows, cleaning_examples, length_rows, histogram]

@@ -47,7 +47,8 @@ def read_progress(directory: RunDirectory) -> WatchedRun:
     config = load_config(str(directory.config))
     process = _training_process(directory)
     # A training ends with the choice of its best weights. A choice after fewer steps than the last
-    # record is from an earlier training of this run, which was then continued.
+    # record is from an earlier training of this run, which was then continued. A choice before
+    # max_steps ends a training only if no process goes on with it.
     chosen_at = _step_of_choice(directory)
     has_chosen = chosen_at > 0 and chosen_at >= last_step(records)
     finished = has_chosen and (chosen_at >= config.training.max_steps or process is None)
