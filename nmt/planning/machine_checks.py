@@ -209,7 +209,7 @@ def _check_memory() -> Check:
 
 
 def available_memory() -> int | None:
-    """Return the free bytes of memory, in the system or the container, the fewer; None: unknown."""
+    """Return the free bytes of the system, or of the container if it has fewer; None if unknown."""
     available = meminfo("MemAvailable")
     if available is None:
         return None

@@ -83,7 +83,7 @@ class Plan:
 
     def as_json(self) -> dict[str, Any]:
         """Return all fields for --json, by name; `memory` and `gpu_memory` also get a `total`."""
-        plain = asdict(self)
+        plain = asdict(self)  # without properties, which `total` is
         for name in ("memory", "gpu_memory"):
             plain[name]["total"] = getattr(self, name).total
         return plain
@@ -108,7 +108,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     step_operations = resources.training_operations(
         model, config.model, source_tokens, target_tokens, source_length, target_length
     )
-    if config.training.lora:
+    if config.training.lora:  # after the operations were counted, which are those of the model
         add_adapters(model, config.training.lora)
     hardware = _hardware(config, device, model)
     memory = training_memory(config, model, hardware, longer_length)

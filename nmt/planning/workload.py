@@ -74,21 +74,24 @@ def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
 
 
 def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
+    """Return the size of the average epoch; the steps of a large text follow from a sample."""
     store, tokenizer, stages = prepared.train, prepared.tokenizer, prepared.stages
     sample, max_steps = _sample(store), config.training.max_steps
     lengths = sample.source.lengths, sample.target.lengths
-    mixtures = stages if sample is store else []
+    mixtures = stages if sample is store else []  # a sample has other rows than the texts
     plan = StagedPlan(*lengths, config.training.batch_tokens, config.seed, mixtures)
-    sizes = [sum(text.pair_count * text.weight for text in each.corpus_weights) for each in stages]
-    steps: list[float] = list(plan.steps_per_epoch)
-    if sample is not store:
-        steps = [plan.steps_per_epoch[0] * size / len(sample) for size in sizes]
+    # these lists have a number for each stage
+    pairs_per_epoch = [sum(text.pairs_per_epoch for text in each.corpus_weights) for each in stages]
+    steps_per_epoch: list[float] = list(plan.steps_per_epoch)
+    if sample is not store:  # one plan for the sample: its steps in proportion to the pairs
+        steps_of_sample = plan.steps_per_epoch[0]
+        steps_per_epoch = [steps_of_sample * pairs / len(sample) for pairs in pairs_per_epoch]
     ends = [*(stage.start for stage in stages[1:]), max_steps]
     epochs = [
         (end - stage.start) / per_epoch
-        for stage, end, per_epoch in zip(stages, ends, steps, strict=True)
+        for stage, end, per_epoch in zip(stages, ends, steps_per_epoch, strict=True)
     ]
-    pairs = sum(size * count for size, count in zip(sizes, epochs, strict=True))
+    pairs = sum(size * count for size, count in zip(pairs_per_epoch, epochs, strict=True))
     return Workload(
         origin=f"prepared data in {prepared.directory}",
         pairs=round(pairs / sum(epochs)),
