@@ -85,6 +85,8 @@ def options(
     ),
 ) -> None:
     """Train Transformer translation models and put them to use."""
+    # Typer prints this as the help of `nmt`. The options act elsewhere: --version calls
+    # `_print_version`, and `_exit` looks for --debug in the command line.
 
 
 def _fill_closed_streams() -> None:

@@ -39,7 +39,7 @@ def average(
             raise ConfigError(
                 f"{folder}: exists and holds no average; choose a new folder as --output"
             )
-        _, metadata = load_with_metadata(checkpoints[-1])
+        _weights, metadata = load_with_metadata(checkpoints[-1])  # only the metadata is needed
         save_checkpoint(folder, average_weights(checkpoints), metadata=metadata)
         # --model finds the configuration and tokenizer of a run up to two folders above the
         # weights. Elsewhere they must stand beside the weights.

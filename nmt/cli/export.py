@@ -59,7 +59,9 @@ class VerificationOptions:
             raise ConfigError("--verify and --no-verify exclude each other; leave one of them out")
 
     def sentences(self, run: "LoadedModel") -> list[str]:
-        """Return the sentences of the file, or of the run's validation set.
+        """Return the sentences to verify with: those of --verify, else of the validation set.
+
+        They are the first 200 that are not too long (`choose_sentences`).
 
         Raises:
             ConfigError: there is no file, and the validation set is not on this machine.

@@ -70,7 +70,10 @@ class InitOptions:
         return TextPair(file=texts[0]) if Path(texts[0]).is_file() else texts[0]
 
     def held_out(self) -> "dict[str, list[TextPair]]":
-        """Return the texts of --validation and --test as {option: [text]}, without absent ones."""
+        """Return the texts of --validation and --test: {name: [text]}, without absent ones.
+
+        The names and lists are those of a recipe's data section.
+        """
         from nmt.config import TextPair
 
         texts = {}

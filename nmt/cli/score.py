@@ -77,8 +77,8 @@ class PairOptions:
             from nmt.data.text.parallel_text import read_pairs
 
             if is_regular(self.source) and is_regular(self.reference):  # a pipe is read once
-                # reads all pairs: unequal numbers of lines must be an error before the first score
-                deque(read_pairs(self.source, self.reference), maxlen=0)
+                for _pair in read_pairs(self.source, self.reference):
+                    pass  # unequal numbers of lines raise an error here, before the first score
             yield read_pairs(self.source, self.reference)
             return
         with open_lines(self.file) as lines:
@@ -107,6 +107,7 @@ def score(
         scorer = _make_scorer(model, options, compute)
         pool = machines.pool(scorer.score_batch, scorer.device.type)
         with contextlib.closing(pool) if pool else contextlib.nullcontext():
+            # reads past the pairs that are scored already, with --resume
             done = sink.begin(map("\t".join, pairs), lambda: _settings(scorer, options))
             with progress_bar(file, " pairs", done) as bar:
                 _score_rest(scorer, pool, pairs, options, done, sink, bar.update)
@@ -155,11 +156,12 @@ def _score_rest(
     size = 1 if is_typed(options.source or options.file) else WINDOW_LINES
     settings = DecodingConfig(length_penalty=options.length_penalty)
     tokenizer = scorer.run.tokenizer if options.per_token else None
-    unfinished: deque[list[tuple[str, str]]] = deque()  # windows that are read, but not scored yet
+    # windows whose scores have not arrived: the scorer reads ahead and returns only scores
+    windows_in_scorer: deque[list[tuple[str, str]]] = deque()
 
     def read_windows() -> Iterator[list[tuple[str, str]]]:
         for window in windows(pairs, size, lambda pair: sum(map(len, pair))):
-            unfinished.append(window)
+            windows_in_scorer.append(window)
             yield window
 
     for scores in scorer.score_windows(read_windows(), print_warning, progress, done + 1, pool):
@@ -170,7 +172,8 @@ def _score_rest(
             if options.as_json:
                 row = json.dumps(_as_json(scored, settings, tokenizer), ensure_ascii=False)
             rows.append(row + "\n")
-        output.write(["\t".join(pair) for pair in unfinished.popleft()], "".join(rows).encode())
+        window = windows_in_scorer.popleft()
+        output.write(["\t".join(pair) for pair in window], "".join(rows).encode())
 
 
 def _add(totals: dict[str, float], scored: "TargetScore") -> None:

@@ -39,11 +39,11 @@ def shortlist(
             )
         lexicon = Lexicon(prepared.train, tokenizer.target.size)  # translation probabilities
         with tqdm(total=ITERATIONS, desc="IBM Model 1", unit="iteration") as bar:
-            lexicon.learn(lambda _: bar.update())
+            lexicon.learn(report=lambda iteration: bar.update())  # by one for each iteration
         candidates = Shortlist.learn(lexicon, prepared.train, tokenizer)
         candidates.save(run.shortlist, tokenizer)
     typer.echo(str(run.shortlist))
-    validation = resolve(config.data, lambda line: None).validation
+    validation = resolve(config.data).validation
     pairs = [pair for text in validation for pair in ParallelText(text, config.data.languages)]
     sources = tokenizer.source.encode([pair.source for pair in pairs])
     targets = tokenizer.target.encode([pair.target for pair in pairs])

@@ -69,7 +69,10 @@ class MonolingualOptions:
             )
 
     def languages(self, read: str, written: str) -> tuple[str, str]:
-        """Return (source, target) of the pairs; the model reads and writes the languages given."""
+        """Return the (source, target) languages of the pairs.
+
+        The model translates from the language `read` into `written`, or into that of --to.
+        """
         written = self.to or written
         return (read, written) if self.forward else (written, read)
 
@@ -107,7 +110,7 @@ def synthesize(
 
     check_service(text.output)
     lines = MonolingualText(text.text)
-    inputs = lines.facts()
+    inputs = lines.facts()  # first, so that a missing file is an error before a model is loaded
     translator = make_translator(model, compute, search, sampling.sampling())
     lines.held_out = HeldOutText(_held_out_sentences(translator, text.held_out or []))
     tag = target_tag(text.to, translator.run.tokenizer)
@@ -123,8 +126,8 @@ def synthesize(
         if folder.is_complete:
             log(f"{folder.folder} is complete; nothing to do")
         else:
-            both = dual_scores(translator, text.reverse, compute) if text.reverse else None
-            request = TranslationRequest(dual_scores=both)
+            scorer = dual_scores(translator, text.reverse, compute) if text.reverse else None
+            request = TranslationRequest(dual_scores=scorer)
             maker = PairMaker(not text.forward, text.noise, sampling.seed)
             with (
                 workers.pipeline(translator, request) as pipeline,
@@ -184,22 +187,26 @@ def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator
 
 
 def dual_scores(translator: "Translator", reverse: str, weights: WeightsOptions) -> "DualScores":
-    """Load the model of the opposite direction, and compare it with that of `translator`.
+    """Return what scores a pair in both directions: by two models that translate opposite ways.
+
+    The first is that of `translator`. The second is loaded from the run or checkpoint `reverse`; of
+    `weights` come its checkpoint and device. It computes in fp32, the precision of a `Scorer`.
 
     Raises:
-        ConfigError: the model translates between other languages.
+        ConfigError: the model of `reverse` does not translate in the opposite direction.
     """
     from nmt.translation.scoring import Scorer
     from nmt.translation.synthesis import DualScores
 
-    exact = ComputeOptions(weights.checkpoint, weights.device, precision="fp32")
-    other = make_translator([reverse], exact, SearchOptions())
-    forth = translator.run.config.data.languages
-    back = other.run.config.data.languages
-    if back != forth[::-1]:
+    compute = ComputeOptions(weights.checkpoint, weights.device, precision="fp32")
+    reverse_translator = make_translator([reverse], compute, SearchOptions())
+    source, target = translator.run.config.data.languages
+    languages = reverse_translator.run.config.data.languages
+    if languages != (target, source):
         raise ConfigError(
-            f"--reverse {reverse} translates {'-'.join(back)}, expected {'-'.join(forth[::-1])}, "
+            f"--reverse {reverse} translates {'-'.join(languages)}, expected {target}-{source}, "
             "the opposite of --model"
         )
-    models = (each.searcher.loaded for each in (translator, other))
-    return DualScores(*(Scorer(loaded) for loaded in models))
+    return DualScores(
+        Scorer(translator.searcher.loaded), Scorer(reverse_translator.searcher.loaded)
+    )

@@ -118,8 +118,9 @@ def translate_page(
 ) -> bytes:
     """Return the translation of a page, in the encoding of the page.
 
-    A page without any HTML tag is translated as one text, with a warning. `processes` translate.
-    `language` is that of --to, for a model of several languages; None: the model has one.
+    A page without any HTML tag is translated as one text, with a warning. `processes` is the number
+    of processes that translate. `language` is that of --to, for a model of several languages; None:
+    the model has one.
     """
     from nmt.config import spell_tag
     from nmt.translation.markup import texts_translator, translate_html

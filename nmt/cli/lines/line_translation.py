@@ -77,10 +77,14 @@ class OutputOptions:
         terminology: "Terminology",
         protected: "ProtectedText",
     ) -> "TranslationRequest":
-        """Return the request for `translator.pipeline`, with what holds for every line."""
+        """Return the request for `translator.pipeline`, with what holds for every line.
+
+        `terminology` has the words that translations must or must not have, and `protected` finds
+        the parts of lines that are not translated. Raises a ConfigError if --to has no tag.
+        """
         from nmt.translation.translator import TranslationRequest
 
-        target_tag(self.to, translator.run.tokenizer)  # checks it
+        target_tag(self.to, translator.run.tokenizer)  # raises an error if there is no such tag
         request = TranslationRequest(
             self.n_best, self.document, terminology, protected, alignments=self.alignments
         )
@@ -124,24 +128,25 @@ def translate_lines(
     Raises:
         DataError: With --json-input, a line is no object with a `source`; the message names it.
     """
-    unfinished: deque[list[_InputLine]] = deque()  # windows that are read, but not yet translated
+    # the windows that the pipeline has read, but whose translations have not arrived, oldest first
+    windows_in_pipeline: deque[list[_InputLine]] = deque()
 
-    def lines_of_windows() -> "Iterator[list[Line]]":
+    def lines_for_pipeline() -> "Iterator[list[Line]]":
         for window in _read_windows(file, lines, options, done + 1):
-            unfinished.append(window)
-            yield [each.line for each in window]
+            windows_in_pipeline.append(window)
+            yield [input_line.line for input_line in window]
 
     with progress_bar(file, " lines", done) as bar:
-        # A file is one call, so that lines are read ahead. Each window of a pipe is a call, so that
-        # its translation is written before the next window is read.
-        windows = lines_of_windows()
+        # A file is one call of `translate_windows`, which reads ahead. Each window of a pipe is a
+        # call, so that its translation is written before the next window is read.
+        windows = lines_for_pipeline()
         calls = [windows] if is_regular(file) else ([window] for window in windows)
         for windows_of_call in calls:
-            for results in pipeline.translate_windows(windows_of_call, progress=bar.update):
-                window = unfinished.popleft()
+            for translations in pipeline.translate_windows(windows_of_call, progress=bar.update):
+                window = windows_in_pipeline.popleft()
                 rows = (
-                    _output_of(line, translations, options) + "\n"
-                    for line, translations in zip(window, results, strict=True)
+                    _output_of(input_line, translations_of_line, options) + "\n"
+                    for input_line, translations_of_line in zip(window, translations, strict=True)
                 )
                 output.write([each.raw for each in window], "".join(rows).encode("utf-8"))
 
@@ -240,7 +245,7 @@ def read_record(line: str, where: str) -> dict[str, Any]:
 
 
 def format_record(record: Mapping[str, object]) -> str:
-    """Return an object as one line of JSON, in ASCII if it has surrogates, invalid in UTF-8.
+    r"""Return an object as one line of JSON; with half a surrogate pair all in ASCII, as "\ud83d".
 
     Raises:
         DataError: The object is nested too deeply to be written.

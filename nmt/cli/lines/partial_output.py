@@ -85,7 +85,7 @@ class StreamOutput:
         return 0
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
-        """Write `output`, what was made of the input's `lines`, and flush it to the reader."""
+        """Write `output` and flush it to the reader; `lines`, which it was made of, are ignored."""
         self._file.write(output)
         self._file.flush()
 
@@ -139,6 +139,7 @@ class PartialOutput:
         else:
             self.state_file.unlink(missing_ok=True)
             state = {"lines": 0, "bytes": 0, "input": "", "output": ""}
+        # the dict in the state itself: what the command adds to it is written with the state
         self.totals = state.setdefault("totals", {})
         self.file.truncate(state["bytes"])
         self._state = {FORMAT_KEY: FORMAT, **state, "settings": current_settings}
@@ -160,7 +161,7 @@ class PartialOutput:
         write_json(self.state_file, self._state)
 
     def save_after_error(self, can_resume: bool) -> None:
-        """Cut `OUT.part` to its complete windows; say on stderr how many lines they are of.
+        """Cut `OUT.part` to its complete windows; say on stderr how many input lines these are.
 
         With `can_resume` (the input can be read again) the message has the command that continues.
         A new `OUT.part` without any complete window is deleted, unless an older output exists.

@@ -111,21 +111,25 @@ def count_lines(path: Path | None) -> int | None:
     if path is None or not path.is_file() or path.suffix in SUFFIXES:
         return None
     with path.open("rb") as file:
-        chunks = iter(lambda: file.read(1 << 20), b"")  # of 1 MiB, until the end
-        return sum(chunk.count(b"\n") for chunk in chunks)
+        line_feeds = 0
+        while chunk := file.read(1 << 20):  # 1 MiB
+            line_feeds += chunk.count(b"\n")
+        return line_feeds
 
 
 def progress_bar(path: Path | None | Sequence[Path], unit: str, done: int = 0) -> "tqdm[NoReturn]":
     """Return a bar that counts the lines of a file, or of several, from `done` on.
 
-    It is hidden for stdin or without a terminal.
+    `unit` is printed after the numbers. The bar is hidden for stdin or without a terminal.
     """
     from tqdm import tqdm
 
     paths = path if isinstance(path, Sequence) else [path]
     show = not any(map(is_stdin, paths)) and sys.stderr.isatty()
-    counts = [count_lines(each) for each in paths] if show else [None]
-    total = None if None in counts else sum(count or 0 for count in counts)
+    counts = [count_lines(each) for each in paths] if show else []
+    known_counts = [count for count in counts if count is not None]
+    # without the count of every file, the bar shows no total
+    total = sum(known_counts) if show and len(known_counts) == len(paths) else None
     return tqdm(total=total, initial=done, unit=unit, disable=not show)
 
 

@@ -51,6 +51,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
             groups[parameter.name] = parameter.annotation
             options += _options_of(parameter)
         else:
+            # keyword-only like the fields: then one with a default may stand before one without
             options.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)

@@ -168,7 +168,7 @@ def into_language(
         return test_set
     tags = []  # the tags at the start of each source, such as ">>fr<< "; "": none
     for source in sources:
-        _, text = tokenizer.source.divide_tags(source)
+        _tag_ids, text = tokenizer.source.divide_tags(source)  # the text after the tags
         tags.append(source.removesuffix(text))
     if any(tags):
         numbers = [number for number, own_tags in enumerate(tags) if tag in own_tags]
@@ -176,11 +176,14 @@ def into_language(
     else:
         numbers = list(range(len(sources)))
         chosen_sources = [tagged(source, tag) for source in sources]
+    languages = test_set.languages
+    if languages is not None:
+        languages = languages[0], language
     return replace(
         test_set,
         sources=chosen_sources,
         references=[test_set.references[number] for number in numbers],
-        languages=test_set.languages and (test_set.languages[0], language),
+        languages=languages,
     )
 
 
@@ -223,6 +226,7 @@ def translate_with_progress(
     from nmt.evaluation.test_sets import translate_test_set
 
     count = len(test_set.references)
+    # disable=None hides the bar where stderr is no terminal
     with tqdm(total=count, unit=" lines", desc=label, disable=None) as bar:
         return translate_test_set(translator, test_set, bar.update)
 

@@ -33,7 +33,10 @@ class RayOptions:
     one on this machine. Needs the extra nmt[ray]."""
 
     def cluster(self, workers: str = "auto") -> "RayCluster | None":
-        """Return the cluster that is to be used, with at most so many workers; None: none."""
+        """Return the cluster that --ray names, or None without --ray.
+
+        `workers` is the largest number of its workers; auto: one for each of its cores or GPUs.
+        """
         if self.ray is None:
             return None
         from nmt.translation.ray_pool import RayCluster
@@ -43,7 +46,10 @@ class RayOptions:
     def pool(
         self, compute: "Callable[[Task], Result]", device: str
     ) -> "RayPool[Task, Result] | None":
-        """Return a pool whose tasks the cluster computes; None: there is no cluster.
+        """Return a pool that computes tasks on the cluster that --ray names; None without --ray.
+
+        `compute` is the function that is called with each task; `device` is the type of device
+        that it needs, such as cpu or cuda.
 
         Raises:
             NmtError: the cluster cannot be used.
@@ -69,6 +75,8 @@ class WorkerOptions(RayOptions):
         is_typed: bool = False,
     ) -> "Pipeline":
         """Build the pipeline for a request, with the workers that the options ask for.
+
+        `is_typed`: somebody types the lines at a terminal; then --workers auto is one process.
 
         Raises:
             ConfigError: the request contradicts itself, or --workers is too many for a GPU.
