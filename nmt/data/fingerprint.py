@@ -60,6 +60,7 @@ def fingerprint(
                 "fields": [text.source_field, text.target_field],
                 # the keys of records if `fields` names none
                 "languages": config.data.languages if text.file else None,
+                # only if there are any: older data without tags keeps its fingerprint
                 **({"tags": text.tags} if text.tags else {}),
             }
             for text in texts

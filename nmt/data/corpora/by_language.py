@@ -46,7 +46,7 @@ def write(
             for language, code in codes.items():
                 side = "src" if code == first else "trg"
                 fields = {"code": code, "pair": f"{first}-{second}", "side": side}
-                name = member and member.format(**fields)
+                name = member.format(**fields) if member else None
                 text = RemoteText(url.format(**fields), member=name)
                 obtain(text, folder / f"{split}.{language}", origin)
             written.append(split)

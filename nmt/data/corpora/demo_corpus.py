@@ -47,7 +47,7 @@ def possessive(rng: Random, who: Phrase | None) -> words.Determiner:
 def person(rng: Random, who: Phrase | None = None) -> Phrase:
     """Return a pronoun, a name or a noun for a person, but not for `who`."""
     draw = rng.random()
-    if draw < 0.35:  # persons 0 and 3 are I and we: "I see us" would be wrong
+    if draw < 0.35:  # persons 0 and 3, equal modulo 3, are I and we: "I see us" would be wrong
         return rng.choice([p for p in words.PRONOUNS if not who or p.person % 3 != who.person % 3])
     if draw < 0.6:
         return rng.choice([name for name in words.NAMES if name != who])
@@ -65,7 +65,9 @@ def people(rng: Random, noun: Noun, who: Phrase | None) -> Phrase:
 
 def thing(rng: Random, kinds: Sequence[str], who: Phrase) -> Phrase:
     """Return a noun phrase of one of the kinds, an object in a clause with the subject `who`."""
-    noun, draw = rng.choice(words.nouns_of([rng.choice(kinds)])), rng.random()
+    kind = rng.choice(kinds)
+    noun = rng.choice(words.nouns_of([kind]))
+    draw = rng.random()
     if noun.kind in words.PEOPLE:
         return person(rng, who) if draw < 0.5 else people(rng, noun, who)
     count, plural = grammar.NOTHING, False
@@ -103,7 +105,7 @@ def act(rng: Random, verb: Verb, who: Phrase) -> Clause:
     if needed:
         clause = replace(clause, ending=setting(rng, rng.choice(needed), who))
     optional = [kind for kind in verb.settings if kind not in (*COMPLEMENTS, *PROPERTIES)]
-    if optional and (verb.english == "live" or rng.random() < 0.4):
+    if optional and (verb.english == "live" or rng.random() < 0.4):  # "live" needs a place
         clause = replace(clause, setting=setting(rng, rng.choice(optional), who))
     return clause
 
@@ -123,7 +125,9 @@ def timed(rng: Random, who: Phrase) -> Clause:
     verb, draw = rng.choice(words.EVENTS), rng.random()
     clause, future_time = act(rng, verb, who), rng.choice(words.PHRASES["future"])
     if draw < 0.35:
-        times = words.PHRASES["past"][:1] if "clock" in verb.settings else words.PHRASES["past"]
+        times = words.PHRASES["past"]
+        if "clock" in verb.settings:  # it may get an hour: not "last week at half past two"
+            times = times[:1]  # yesterday
         return deny(rng, replace(clause, tense=grammar.PAST, time=rng.choice(times)))
     if draw < 0.5 or (draw > 0.7 and "unwilled" in verb.settings):
         return deny(rng, replace(clause, tense=grammar.FUTURE, time=future_time))
@@ -145,17 +149,20 @@ def circumstance(rng: Random, who: Phrase, good: bool, past: bool = False) -> Cl
     """Return a clause that says why `who` can act (`good`) or not: "she is ill"; `past`: "was"."""
     # a row: good or bad, subject and tense, German infinitive, English and German ending
     rows = [row for row in words.CIRCUMSTANCES if (row[0] == "good") == good]
-    rows = [row for row in rows if not past or "past" not in row[1]]
-    _, properties, verb, english, german = rng.choice(rows)
+    if past:  # a row in the past, such as "woke up late", says why somebody acts now, not then
+        rows = [row for row in rows if "past" not in row[1]]
+    _quality, properties, infinitive, english, german = rng.choice(rows)
     subject = words.IT if properties == "it" else who
-    clause = Clause(subject, words.BY_INFINITIVE[verb], ending=(english, german))
+    clause = Clause(subject, words.BY_INFINITIVE[infinitive], ending=(english, german))
     tense = grammar.PAST if past or "past" in properties else grammar.PRESENT
     return replace(clause, modal=words.MUST if "must" in properties else None, tense=tense)
 
 
 def plain_statement(rng: Random) -> Pair:
     """Return a statement with a verb of state: "I need an umbrella."."""
-    return sentence(grammar.statement(deny(rng, act(rng, rng.choice(words.STATES), person(rng)))))
+    verb, who = rng.choice(words.STATES), person(rng)
+    clause = deny(rng, act(rng, verb, who))
+    return sentence(grammar.statement(clause))
 
 
 def timed_statement(rng: Random) -> Pair:
@@ -165,7 +172,7 @@ def timed_statement(rng: Random) -> Pair:
         clause = replace(clause, fronted=clause.time, time=grammar.NOTHING)
         dated = clause.tense == grammar.PAST and not clause.negated and not clause.setting[0]
         if dated and "clock" in clause.verb.settings:
-            hour = rng.randint(2, 11)
+            hour = rng.randint(2, 11)  # German names the next one: half past two is "halb drei"
             english, half = grammar.number(hour)[0], grammar.number(hour + 1)[1]
             clause = replace(clause, time=(f"at half past {english}", f"um halb {half}"))
     return sentence(grammar.statement(clause))
@@ -177,7 +184,8 @@ def question(rng: Random) -> Pair:
     if rng.random() < 0.15:
         return sentence(grammar.statement(replace(clause, subject=words.WHO)), "?")
     what = clause.object
-    choices = [(("", ""), clause), (("", ""), clause), (("why", "warum"), clause)]  # twice: yes/no
+    # question words, and the clause without what they ask for; twice for yes-or-no questions
+    choices = [(("", ""), clause), (("", ""), clause), (("why", "warum"), clause)]
     if clause.time[0] and clause.tense in (grammar.PAST, grammar.FUTURE):
         choices.append((("when", "wann"), replace(clause, time=grammar.NOTHING)))
     if clause.setting[0].startswith(("in ", "at ")):
@@ -232,7 +240,7 @@ def reported(rng: Random) -> Pair:
     if rng.random() < 0.7:
         main = grammar.statement(Clause(who, rng.choice(words.REPORTS)))
         return grammar.complex_sentence(main, grammar.subordinate("that", "dass", content))
-    main = grammar.question(Clause(words.PRONOUNS[1], words.BY_INFINITIVE["wissen"]))
+    main = grammar.question(Clause(words.PRONOUNS[1], words.BY_INFINITIVE["wissen"]))  # you
     inner = grammar.subordinate("whether", "ob", replace(content, negated=False))
     return grammar.complex_sentence(main, inner, "?")
 
@@ -255,7 +263,8 @@ def random_pair(rng: Random) -> Pair:
     """Return an English sentence of a random construction, and its German translation."""
     statements = (plain_statement, timed_statement, question)
     constructions = (*statements, reason, condition, reported, description)
-    return rng.choices(constructions, weights=(14, 36, 18, 12, 5, 9, 4))[0](rng)
+    [construction] = rng.choices(constructions, weights=(14, 36, 18, 12, 5, 9, 4))
+    return construction(rng)
 
 
 @dataclass(frozen=True)
@@ -287,5 +296,5 @@ def generate(seed: int = 1) -> DemoCorpus:
 
 def write(folder: Path) -> None:
     """Write {train,validation,test}.{en,de}: UTF-8, one sentence a line, line feeds at the ends."""
-    for split, pairs in vars(generate()).items():
+    for split, pairs in vars(generate()).items():  # its fields are named like the splits
         write_split(folder, split, ("en", "de"), pairs)

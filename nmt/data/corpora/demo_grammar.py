@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from nmt.data.corpora import demo_lexicon as words
 from nmt.data.corpora.demo_lexicon import Adjective, Determiner, Noun, Pair, Phrase, Verb
 
-NOTHING = ("", "")  # an absent phrase
+NOTHING = ("", "")  # an absent phrase: its English, phrase[0], is empty
 FIRST, SECOND, THIRD, FIRST_PLURAL, THIRD_PLURAL = range(5)  # `Phrase.person`
 PRESENT, PROGRESSIVE, PAST, FUTURE = "present", "progressive", "past", "future"
 
@@ -62,8 +62,11 @@ def noun_phrase(
 
     takes_kein = determiner is words.A or (determiner is words.BARE and not count[0])
     return Phrase(
-        *(join(article, english), join(article, english)),  # as subject and as object
-        *(german(determiner, 0), german(determiner, 1), german(determiner, 2)),
+        english=join(article, english),
+        english_object=join(article, english),  # only pronouns have another form
+        nominative=german(determiner, 0),
+        accusative=german(determiner, 1),
+        dative=german(determiner, 2),
         person=THIRD_PLURAL if plural else THIRD,
         gender=gender,
         negative=german(words.NO, 1) if takes_kein else "",
@@ -96,26 +99,32 @@ class Clause:
 def statement(clause: Clause) -> Pair:
     """Return a main clause without full stop; the German verb comes second: "heute ruft er an"."""
     front, subject = clause.fronted, clause.subject.nominative
-    finite, closing, _ = _german_verb(clause)
+    finite, closing, _verbs_of_subordinate = _german_verb(clause)
     opening = (front[1], finite, subject) if front[1] else (subject, finite)
     german = join(*opening, *_middle_field(clause), closing)
     return join(front[0], english_clause(clause)), german
 
 
 def question(clause: Clause, english_word: str = "", german_word: str = "") -> Pair:
-    """Return a question, "where does he live"; without a question word the verb comes first."""
+    """Return a question, "where does he live", without a question mark.
+
+    `english_word` and `german_word` are the question word; if empty, the verb comes first.
+    """
     auxiliary, rest = _english_verb(clause)
     opening = join(english_word, auxiliary, clause.subject.english)
     english = join(opening, _english_predicate(clause, rest))
-    finite, closing, _ = _german_verb(clause)
+    finite, closing, _verbs_of_subordinate = _german_verb(clause)
     subject = clause.subject.nominative
     return english, join(german_word, finite, subject, *_middle_field(clause), closing)
 
 
 def subordinate(english_word: str, german_word: str, clause: Clause) -> Pair:
-    """Return a clause after a conjunction: "because he calls her", "weil er sie anruft"."""
-    *_, cluster = _german_verb(clause)
-    german = join(german_word, clause.subject.nominative, *_middle_field(clause), cluster)
+    """Return a clause after a conjunction: "because he calls her", "weil er sie anruft".
+
+    `english_word` and `german_word` are the conjunction.
+    """
+    _finite, _closing, verbs_at_end = _german_verb(clause)
+    german = join(german_word, clause.subject.nominative, *_middle_field(clause), verbs_at_end)
     return join(english_word, english_clause(clause)), german
 
 

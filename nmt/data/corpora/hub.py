@@ -30,7 +30,6 @@ _ROWS = 1000  # read at once
 _LISTED = 100  # data sets, those with the most downloads
 _LINE_ENDS = re.compile(r"[\r\n]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-
 # the names that data sets give to our splits
 _UPSTREAM = {
     "train": ("train",),
@@ -103,7 +102,8 @@ def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: Hub
 def find_hub_data(pair: Pair, timeout_s: float) -> Iterator[Listing]:
     """Yield the translation data sets that name both languages and need no permission.
 
-    If a configuration is named by the two languages, such as "de-en", the listing names it too.
+    If a configuration is named by the two languages ("de-en"), the listing names it too. Each wait
+    for the Hub takes at most `timeout_s`.
 
     Raises:
         DataError: the Hub does not answer.
@@ -127,12 +127,12 @@ def find_hub_data(pair: Pair, timeout_s: float) -> Iterator[Listing]:
             if upstream_name in sizes
         }
         yield Listing(
-            f"hf:{entry['id']}:{name}" if name else f"hf:{entry['id']}",
-            "Hub",
-            splits.get("train", splits.get("test")),
-            facts.get("size_categories", ""),
-            facts.get("license", ""),
-            ", ".join(splits).replace("train", "training"),
+            name=f"hf:{entry['id']}:{name}" if name else f"hf:{entry['id']}",
+            source="Hub",
+            pairs=splits.get("train", splits.get("test")),
+            size=facts.get("size_categories", ""),
+            licence=facts.get("license", ""),
+            use=", ".join(splits).replace("train", "training"),
         )
 
 

@@ -27,7 +27,9 @@ _SEGMENT = re.compile(r'<seg id="(?P<number>[^"]*)">(?P<text>.*)</seg>')
 
 
 def write(folder: Path, languages: Languages, origin: Origin) -> None:
-    """Write {train,validation,test}.{language}: validation is dev2010, test is tst2010 and later.
+    """Write {train,validation,test}.{language} in `folder`, from the archives at `origin`.
+
+    The validation set is dev2010, and the test set tst2010 and later.
 
     Raises:
         DataError: an archive cannot be downloaded, or its two sides do not match.

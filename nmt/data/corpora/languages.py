@@ -61,9 +61,9 @@ def find_language(code: str) -> Language:
     rest = rest.replace("-", "_")
     language = LANGUAGES.get(base.lower())
     if language:
-        language = replace(language, code=language.code + rest)
-        variant = LANGUAGES.get(f"{base}{rest}".lower())  # has a row of its own
-        return replace(variant, code=language.code) if variant else language
+        # with its country or script it may be a language of its own in the table, such as pt_BR
+        variant = LANGUAGES.get(f"{base}{rest}".lower(), language)
+        return replace(variant, code=language.code + rest)
     if len(base) == 3 and not rest:
         return Language(base.lower(), base.lower(), {})
     raise ConfigError(
@@ -74,6 +74,7 @@ def find_language(code: str) -> Language:
 def nearest(code: str) -> str:
     """Return the code and name of the language whose code or name is most like `code`."""
     names = {language.name.lower(): language for language in LANGUAGES.values()} | LANGUAGES
+    # cutoff=0: the most similar one, however different it is
     [nearest_name] = difflib.get_close_matches(code.lower(), names, n=1, cutoff=0)
     language = names[nearest_name]
     return f"{language.code} ({language.name})"

@@ -25,7 +25,8 @@ def write_moses(
 ) -> None:
     """Download a corpus to train.{language} in `folder`; split the validation and test set off it.
 
-    `version` None: the version that was the newest at the first download.
+    `corpus` is its name at OPUS, capitals included. `version` None: the version that was the newest
+    at the first download.
 
     Raises:
         DataError: OPUS has no such text, or the text differs from that of the first download.

@@ -72,6 +72,7 @@ class Augmenter:
 def change(pair: SentencePair, kind: str, draw: random.Random) -> SentencePair:
     """Return a pair with a change of `kind`, one of `KINDS`; tags before the source stay.
 
+    `draw` draws the typing errors, if they are the kind.
     Letters change their case by Unicode's rules for all languages; those of Turkish are ignored.
     """
     tags = _TAGS.match(pair.source)[0]
@@ -85,7 +86,7 @@ def change(pair: SentencePair, kind: str, draw: random.Random) -> SentencePair:
             source, target = source.lower(), target.lower()
         case "typos":
             source = misspell(source, draw)
-        case _:
+        case _:  # no_final_punctuation
             source, target = without_final_punctuation(source, target)
     return SentencePair(tags + source, target)
 

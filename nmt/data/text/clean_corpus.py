@@ -30,7 +30,7 @@ from nmt.errors import ConfigError, DataError
 
 Progress = Callable[[int], object]
 """is called with the number of pairs that were read since the last call"""
-Compare = Callable[[Sequence[tuple[str, str]]], Sequence[float]]
+ScorePairs = Callable[[Sequence[tuple[str, str]]], Sequence[float]]
 """returns the score of each (source, target): the lower, the better"""
 
 WINDOW = 1000
@@ -165,28 +165,29 @@ def _mixing(text: TextPair) -> dict[str, Any]:
 def clean(
     corpus: CleanedCorpus,
     folder: PairFolder | None,
-    compare: Compare | None = None,
+    score_pairs: ScorePairs | None = None,
     keep: float = 1.0,
     progress: Progress = lambda pairs: None,
 ) -> dict[str, Any]:
     """Write the kept pairs into `folder` (None: nowhere), and return the counts of a report.
 
-    `compare` scores the pairs that the rules keep; of these, only the share `keep` with the lowest
-    scores stays. The pairs with the highest scores are the examples of the reason "score".
+    `score_pairs` scores the pairs that the rules keep; of these, only the share `keep` with the
+    lowest scores stays. The pairs with the highest scores are the examples of the reason "score".
 
     Raises:
         DataError: the text cannot be read, or all pairs are left out.
     """
     counts = Counts()
     done = folder.inputs if folder else 0  # pairs that are in the folder since before
-    windows = _windows(islice(corpus.pairs(counts, progress), done, None), compare)
+    windows = _windows(islice(corpus.pairs(counts, progress), done, None), score_pairs)
+    scored_pairs: Iterable[MadePair] = chain.from_iterable(windows)  # reads the corpus, once
     if folder:
         for window in windows:
             folder.add(window, inputs=len(window))
+        # without scores, no pair is left out for its score
+        scored_pairs = folder.pairs() if score_pairs else []
     files = [text.paths[0] for text in corpus.texts]
-    # Without a folder, this reads the corpus. With a folder but no `compare`, nothing is left.
-    scored = folder.pairs() if folder and compare else chain.from_iterable(windows)
-    _count_by_score(scored, counts, keep, files)
+    _count_by_score(scored_pairs, counts, keep, files)
     report = {**asdict(counts), "kept": counts.kept}
     if counts.kept == 0:
         raise DataError(
@@ -198,11 +199,11 @@ def clean(
     return report
 
 
-def _windows(pairs: Iterator[MadePair], compare: Compare | None) -> Iterator[list[MadePair]]:
-    """Yield the pairs in lists of `WINDOW`, with their scores if there is `compare`."""
+def _windows(pairs: Iterator[MadePair], score_pairs: ScorePairs | None) -> Iterator[list[MadePair]]:
+    """Yield the pairs in lists of `WINDOW`, with their scores if there is `score_pairs`."""
     while window := list(islice(pairs, WINDOW)):
-        if compare:
-            scores = compare([(pair.source, pair.target) for pair in window])
+        if score_pairs:
+            scores = score_pairs([(pair.source, pair.target) for pair in window])
             scored = zip(window, scores, strict=True)
             window = [pair._replace(score=score) for pair, score in scored]
         yield window

@@ -75,6 +75,7 @@ class Counts:
                 continue
             self.dropped[reason] += 1
             if len(self.examples[reason]) < EXAMPLES:
+                # surrogateescape: an example may be left out because it is not UTF-8
                 [pair] = block[index : index + 1].pairs("surrogateescape")
                 example = dropped_pair(pair, str(block.source_file), block.numbers[index])
                 self.examples[reason].append(example)

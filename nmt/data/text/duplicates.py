@@ -111,7 +111,7 @@ class SeenHashes:
             indices[indices == len(array)] = 0  # larger than all: equal to none
             value_is_seen |= array[indices] == values
         seen = value_is_seen[inverse]
-        seen |= first[inverse] != np.arange(len(hashes))
+        seen |= first[inverse] != np.arange(len(hashes))  # an equal hash stands further left
         if not value_is_seen.all():
             new = values[~value_is_seen]
             while self._arrays and len(self._arrays[-1]) < 2 * len(new):

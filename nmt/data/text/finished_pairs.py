@@ -49,7 +49,7 @@ def folder_text(folder: Path, languages: tuple[str, str], tags: Sequence[str] = 
         DataError: the folder is incomplete, or holds no text in these languages.
     """
     in_folder = read_manifest(folder).get("languages") or ["?"]
-    sides = zip(in_folder, languages, strict=False)
+    sides = zip(in_folder, languages, strict=False)  # the number is checked below
     fits = all(language in (expected, *tags) for language, expected in sides)
     if len(in_folder) != 2 or not fits:
         raise DataError(

@@ -142,7 +142,7 @@ def check_term(text: str, where: str) -> None:
         problem = "holds a line end; write it on one line"
     if problem:
         raise DataError(f"{where}: the term {text!r} {problem}")
-    check_text(text, f"{where}: the term {text!r}")
+    check_text(text, f"{where}: the term {text!r}")  # raises if it has half a surrogate pair
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

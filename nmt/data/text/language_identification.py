@@ -30,6 +30,7 @@ def rank_languages(text: str, among: Collection[str] = ()) -> list[tuple[str, fl
     `among` are the codes to choose from; empty: all. The probabilities of these add up to 1. A code
     that py3langid does not know is not in the result.
     """
+    # encoded and decoded: py3langid cannot take half a surrogate pair, which becomes "?"
     ranked = _identifier().rank(text.encode("utf-8", "replace").decode())
     if among:
         ranked = [(code, probability) for code, probability in ranked if code in among]

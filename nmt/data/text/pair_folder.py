@@ -57,7 +57,8 @@ class MadePair(NamedTuple):
 class PairFolder:
     """Writes the folder; use it in a `with` statement, which keeps other processes out.
 
-    `facts` say how the pairs are made, and from which `inputs`; they must not change in between.
+    `facts` say how the pairs are made, and from which files (the key `inputs`); a folder is
+    continued only with the same facts. An input is one line, or one pair, of these files.
     """
 
     def __init__(self, folder: Path, languages: tuple[str, str], facts: Mapping[str, Any]) -> None:
@@ -97,11 +98,14 @@ class PairFolder:
 
     @property
     def inputs(self) -> int:
-        """The number of inputs whose pairs are in complete parts."""
+        """The number of inputs whose pairs are in complete parts; the command skips so many."""
         return sum(part["inputs"] for part in self._job["parts"])
 
     def add(self, pairs: Sequence[MadePair], inputs: int) -> None:
-        """Add the pairs that were made of the next `inputs` inputs; write a part if it is time."""
+        """Add the pairs that were made of the next inputs; write a part if it is time.
+
+        `inputs` is the number of these inputs, from which no pair or several may come.
+        """
         self._waiting += pairs
         self._waiting_inputs += inputs
         is_full = len(self._waiting) >= PART_PAIRS

@@ -100,7 +100,8 @@ class ParallelText:
             DataError: the text has no pair, its files differ in length, a file cannot be read or is
                 of an unknown kind, or a record lacks the fields.
         """
-        source, target = (with_urls(Path(self.text.paths[side])) for side in (0, -1))
+        paths = [with_urls(Path(path)) for path in self.text.paths]
+        source, target = paths[0], paths[-1]  # the same if one file has both sides
         if self.text.file:
             pairs = _read_records(self.text, self.languages)
         else:

@@ -60,6 +60,7 @@ class ProtectedText:
                 parts[-1] = (part_start, end)
             elif start > part_end:
                 parts.append((start, end))
+            # else the match overlaps the last part, which begins first
         return parts
 
 

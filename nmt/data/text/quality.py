@@ -106,24 +106,28 @@ def inspect(config: Config, log: Log) -> Quality:
 
 
 def describe_side(
-    language: str, lengths: Lengths, texts: Sequence[str] = (), encoded: Sequence[list[int]] = ()
+    language: str,
+    lengths: Lengths,
+    held_out: Sequence[str] = (),
+    held_out_ids: Sequence[list[int]] = (),
 ) -> LanguageStatistics:
     """Return statistics of a language; `lengths` are the token counts of its training sentences.
 
-    The rates are those of held-out `texts` with the ids `encoded`. Lengths and ids include EOS.
+    `tokens_per_word` and `unknown_rate` are those of held-out sentences instead: `held_out` are
+    their texts, `held_out_ids` their ids. Without any, both are 0. Lengths and ids include EOS.
     """
     text_lengths = lengths - 1  # without EOS
-    word_count = sum(len(text.split()) for text in texts)
-    tokens = sum(len(ids) - 1 for ids in encoded)
-    unknown = sum(ids.count(UNK) for ids in encoded)
+    held_out_words = sum(len(text.split()) for text in held_out)
+    held_out_tokens = sum(len(ids) - 1 for ids in held_out_ids)
+    unknown_tokens = sum(ids.count(UNK) for ids in held_out_ids)
     values = np.percentile(text_lengths, PERCENTILES, method="nearest")
     return LanguageStatistics(
         language=language,
         tokens=int(text_lengths.sum()),
         percentiles=dict(zip(PERCENTILES, map(int, values), strict=True)),
         histogram=np.histogram(text_lengths, [*BINS, np.inf])[0].tolist(),
-        tokens_per_word=tokens / max(word_count, 1),
-        unknown_rate=unknown / max(tokens, 1),
+        tokens_per_word=held_out_tokens / max(held_out_words, 1),
+        unknown_rate=unknown_tokens / max(held_out_tokens, 1),
     )
 
 

@@ -69,7 +69,7 @@ def check_service(path: Path) -> None:
     """Raise a ConfigError if the service of a URL is not known, or its package is missing."""
     if isinstance(path, RemotePath):
         with _explained(path, "written"):
-            _file_system(path)
+            _file_system(path)  # only for the error that it may raise
 
 
 def upload(local: Path, path: RemotePath) -> None:

@@ -40,13 +40,14 @@ def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch
     S and T, the lengths of its rows, are rounded up to multiples of `pad_multiple`.
     """
     source, target = store.source.gather(indices), store.target.gather(indices)
-    source_ids, _ = _padded(source, pad_multiple)
+    source_ids, _is_token = _padded(source, pad_multiple)
     target_output, is_token = _padded(target, pad_multiple)
     target_input = np.roll(target_output, 1, axis=1)  # the token before each position
     target_input[:, 0] = BOS
+    target_input = np.where(is_token, target_input, PAD)  # without the EOS that was moved right
     return Batch(
         source=torch.from_numpy(source_ids),
-        target_input=torch.from_numpy(np.where(is_token, target_input, PAD)),
+        target_input=torch.from_numpy(target_input),
         target_output=torch.from_numpy(target_output),
         tokens=len(target.ids),
     )
@@ -54,7 +55,7 @@ def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch
 
 def collate_source(rows: Sequence[Sequence[int]]) -> torch.Tensor:
     """Return the ids of source sentences as one tensor (B, S) int64, padded with PAD."""
-    ids, _ = _padded(Sentences.of(rows), 1)
+    ids, _is_token = _padded(Sentences.of(rows), multiple=1)
     return torch.from_numpy(ids)
 
 

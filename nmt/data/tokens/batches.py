@@ -283,7 +283,7 @@ def micro_batches(
     `source_lengths` and `target_lengths` are those of all pairs of the store, in tokens.
     """
     source, target = source_lengths[indices], target_lengths[indices]
-    order = np.lexsort((source, target))
+    order = np.lexsort((source, target))  # by target length, pairs of equal ones by source length
     lengths = -(-np.maximum(source, target)[order] // pad_multiple) * pad_multiple  # rounded up
     batches, start = [], 0
     while start < len(order):

@@ -121,7 +121,8 @@ def encode_blocks(
 ) -> Generator[tuple[Block, EncodedBlock]]:
     """Yield each block with its encoded pairs, in the order of `blocks`.
 
-    A caller that stops early must close the generator before it removes `tokenizer_folder`.
+    With `processes` over 1, that many encode, and each loads the tokenizer in `tokenizer_folder`. A
+    caller that stops early must close the generator before it removes `tokenizer_folder`.
 
     Raises:
         DataError: a line is not UTF-8 and `cleaning.invalid_utf8` is false; or a process died.
@@ -156,7 +157,7 @@ def map_blocks(
         return
     # Processes are spawned: a fork would lose the threads of the libraries that are loaded here.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, _start_worker, (start,))
+    pool = ProcessPoolExecutor(processes, context, initializer=_start_worker, initargs=(start,))
     pending: deque[tuple[Block, Future[Result]]] = deque()
     try:
         for block in blocks:

@@ -43,8 +43,8 @@ class Lexicon:
 
     def learn(self, report: Callable[[int], object] = lambda iteration: None) -> None:
         """Estimate the probabilities; `report` receives each finished iteration, from 1."""
-        sources = self.pairs // self._target_size
-        first_of_source = np.flatnonzero(np.diff(sources, prepend=-1))
+        sources = self.pairs // self._target_size  # s of each pair (s, t), ascending
+        first_of_source = np.flatnonzero(np.diff(sources, prepend=-1))  # where each s begins
         for iteration in range(1, ITERATIONS + 1):
             counts = np.zeros(len(self.pairs))  # expected number of times that s gives t
             for pairs, group_starts in self._cooccurrences():
@@ -60,14 +60,18 @@ class Lexicon:
     def best(self, source_size: int, count: int, excluded: Numbers) -> Numbers:
         """Return the `count` likeliest targets of each source id, best first: (source_size, count).
 
-        Target ids in `excluded` are left out. Rows with fewer ids are padded with 0 (PAD).
+        `source_size` is the size of the source vocabulary, whose ids are the rows. Target ids in
+        `excluded` are left out. Rows with fewer ids are padded with 0 (PAD).
         """
-        sources, targets = np.divmod(self.pairs, self._target_size)
+        sources, targets = np.divmod(self.pairs, self._target_size)  # s and t of each pair
         chosen = np.flatnonzero(~np.isin(targets, excluded))
-        order = chosen[np.lexsort((-self.probabilities[chosen], sources[chosen]))]
-        sources, targets = sources[order], targets[order]  # by source, the likeliest target first
+        sources, targets = sources[chosen], targets[chosen]
+        # by source id, and for each source the likeliest target first: the last key counts most
+        order = np.lexsort((-self.probabilities[chosen], sources))
+        sources, targets = sources[order], targets[order]
+        # for each pair, the index of the first pair with the same source
         first_of_source = np.searchsorted(sources, sources)
-        ranks = np.arange(len(sources)) - first_of_source  # of each target for its source, from 0
+        ranks = np.arange(len(sources)) - first_of_source  # 0: the likeliest target of its source
         table = np.zeros((source_size, count), np.int64)
         kept = ranks < count
         table[sources[kept], ranks[kept]] = targets[kept]

@@ -107,6 +107,7 @@ class SideWriter:
 
     def add(self, sentences: Sentences) -> None:
         """Append sentences, in their order, to the files."""
+        # before the ids are added: `tokens` is where these sentences begin
         self._offsets.add(self.tokens + np.cumsum(sentences.lengths))
         self._ids.add(sentences.ids)
 
@@ -121,7 +122,7 @@ def side_writer(directory: Path, side: str, vocabulary_size: int) -> Iterator[Si
     ):
         ids = _ArrayWriter(ids_file, id_type)
         offsets = _ArrayWriter(offsets_file, np.dtype(np.int64))
-        offsets.add(np.zeros(1, np.int64))
+        offsets.add(np.zeros(1, np.int64))  # where the first sentence begins
         yield SideWriter(ids, offsets)
         ids.write_header()
         offsets.write_header()

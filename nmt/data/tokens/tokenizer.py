@@ -158,7 +158,7 @@ class SubwordModel:
         """
         from sentencepiece import sentencepiece_pb2
 
-        _, plain = self.divide_tags(text)
+        _tag_ids, plain = self.divide_tags(text)
         plain_start = len(text) - len(plain)
         spans = [tag.span(1) for tag in _TAG.finditer(text, 0, plain_start)]
         proto: Any = sentencepiece_pb2.SentencePieceText()
@@ -205,7 +205,7 @@ class SubwordModel:
         plain = list(ids[:-1])
         if UNK in plain:
             return [*plain, EOS]
-        tags = [token for token in plain if token in self._tag_ids]
+        tags = [token for token in plain if token in self._tag_ids]  # `decode` leaves them out
         sentencepiece.set_random_generator_seed(seed)
         text = self._processor.decode(plain)
         sampled: list[int] = self._processor.encode(
