@@ -1,5 +1,6 @@
 """The READMEs keep their word: commands run, links lead somewhere, the plan is the tree."""
 
+import ast
 import json
 import os
 import re
@@ -219,3 +220,28 @@ def test_the_files_that_the_readme_of_the_house_names_exist() -> None:
     homes = (PROJECT, PROJECT / "nmt")
     assert named
     assert [name for name in named if not any((home / name).is_file() for home in homes)] == []
+
+
+def definitions(file: Path) -> set[str]:
+    """The functions, classes and Class.method names that a file defines."""
+    names = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            methods = (each.name for each in node.body if isinstance(each, ast.FunctionDef))
+            names.update(f"{node.name}.{method}" for method in methods)
+    return names
+
+
+def test_every_function_of_the_walks_is_defined_in_its_file() -> None:
+    house = PROJECT / "nmt"
+    text = (house / "README.md").read_text("utf-8")
+    walks = "".join(re.findall(r"^## One .*?(?=^## )", text, re.MULTILINE | re.DOTALL))
+    named_with_file = re.findall(r"`([\w/]+\.py)`\s+`([A-Za-z_][\w.]*)`", walks)
+    assert len(named_with_file) >= 20
+    for file, name in named_with_file:
+        assert name in definitions(house / file), f"{file} has no {name}"
+    names = set(re.findall(r"`([A-Za-z_]\w*(?:\.(?!py`)\w+)?)`", walks))
+    everywhere = set().union(*map(definitions, house.rglob("*.py")))
+    assert names - everywhere <= {"Parameter.grad"}  # of PyTorch
