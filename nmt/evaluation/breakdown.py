@@ -72,7 +72,7 @@ def bleu_by_length(systems: Systems, test_set: EvaluationSet) -> list[Row]:
     group_starts = (len(lengths) * k // MAX_LENGTH_GROUPS for k in range(MAX_LENGTH_GROUPS))
     # a set: groups that begin with the same length become one
     shortest_lengths = {ascending[start] for start in group_starts}
-    borders = [*sorted(shortest_lengths), ascending[-1] + 1]  # where groups begin, the last ends
+    borders = [*sorted(shortest_lengths), ascending[-1] + 1]  # starts of groups, and the last end
     groups = {}  # indices of sentences by label
     for shortest, next_shortest in pairwise(borders):
         longest = next_shortest - 1

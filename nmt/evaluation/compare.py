@@ -216,7 +216,7 @@ def _difference(
             test_type=test,
             n_samples=max(MIN_RESAMPLES, affordable, math.ceil(2 / level)),
         )()
-        # sacreBLEU types them as text or result, but those of a metric are all results
+        # by their type some may be text, but the results of a metric never are
         first, second = (result for result in results["BLEU"] if not isinstance(result, str))
         p_values[test] = max(lowest_p, float(second.p_value or 0.0))
     bleu = float(second.score - first.score)

@@ -209,7 +209,10 @@ def _check_memory() -> Check:
 
 
 def available_memory() -> int | None:
-    """Return the free bytes of the system, or of the container if it has fewer; None if unknown."""
+    """Return the bytes of memory that are free in the system, or in the container if fewer there.
+
+    None: it is unknown.
+    """
     available = meminfo("MemAvailable")
     if available is None:
         return None

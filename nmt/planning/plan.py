@@ -108,7 +108,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     step_operations = resources.training_operations(
         model, config.model, source_tokens, target_tokens, source_length, target_length
     )
-    if config.training.lora:  # after the operations were counted, which are those of the model
+    if config.training.lora:  # the operations above are those without adapters
         add_adapters(model, config.training.lora)
     hardware = _hardware(config, device, model)
     memory = training_memory(config, model, hardware, longer_length)

@@ -112,7 +112,7 @@ def disk_usage(config: Config, model: Transformer) -> DiskUsage:
     training = config.training
     weights = FP32 * trained_count(model)  # bytes
     checkpoint = weights + optimizer_bytes(config, model)
-    # of the last checkpoints, those are kept that will be averaged, unless the best will be
+    # the last checkpoints are kept to be averaged, unless the recipe averages the best ones
     averaged = 0 if training.average == "best" else training.average_checkpoints
     best, last = ranking_size(training), max(averaged, training.keep_last)  # how many are kept
     # a run saves a checkpoint at every multiple of these two numbers; common multiples count once

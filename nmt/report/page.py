@@ -97,8 +97,8 @@ def translation_versions(
     dict has `example`, the sentence at the last step; `versions`, pairs of steps ("100 – 300") and
     translation; `shown`, at most `MAX_VERSIONS` of these pairs, evenly spaced.
     """
-    last_step = max(examples)
-    last_examples = examples[last_step]
+    newest_step = max(examples)
+    last_examples = examples[newest_step]
     for index, last_example in enumerate(last_examples):
         history = [
             (step, sentences[index].translation)
