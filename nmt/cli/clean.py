@@ -74,8 +74,8 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
     files = [Path(text.paths[0]) for text in corpus.texts]  # whose lines the progress bar counts
     if options.dry_run or options.output is None:
         with progress_bar(files, " pairs") as bar:
-            no_folder = None  # nothing is written
-            counts = clean_corpus(corpus, no_folder, score_pairs, options.keep, bar.update)
+            nowhere = None  # instead of a folder: nothing is written
+            counts = clean_corpus(corpus, nowhere, score_pairs, options.keep, bar.update)
         typer.echo(render_cleaning(counts))
         return
     # what the kept pairs depend on; an interrupted folder is continued only with the same

@@ -187,10 +187,10 @@ def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator
 
 
 def dual_scores(translator: "Translator", reverse: str, weights: WeightsOptions) -> "DualScores":
-    """Return what scores a pair in both directions: by two models that translate opposite ways.
+    """Return the scorer of pairs by two models, one for each direction of translation.
 
-    The first is that of `translator`. The second is loaded from the run or checkpoint `reverse`; of
-    `weights` come its checkpoint and device. It computes in fp32, the precision of a `Scorer`.
+    The first is that of `translator`. The second is loaded from the run or checkpoint `reverse`, in
+    fp32, the precision of a `Scorer`; `weights` says which of its checkpoints, and the device.
 
     Raises:
         ConfigError: the model of `reverse` does not translate in the opposite direction.

@@ -72,7 +72,7 @@ class Augmenter:
 def change(pair: SentencePair, kind: str, draw: random.Random) -> SentencePair:
     """Return a pair with a change of `kind`, one of `KINDS`; tags before the source stay.
 
-    `draw` draws the typing errors, if they are the kind.
+    `draw` chooses at random where typing errors are made; the other kinds do not use it.
     Letters change their case by Unicode's rules for all languages; those of Turkish are ignored.
     """
     tags = _TAGS.match(pair.source)[0]
