@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nmt.data.languages import look_up_language
 from nmt.data.text.protected_text import ProtectedText
 from nmt.serving.answers import RequestError
 from nmt.serving.batcher import Batcher, Lane, QueuedSegment
 from nmt.serving.detection import detect
 from nmt.serving.engine import SearchKind
-from nmt.serving.languages import known_code
 from nmt.serving.models import Direction, LoadedVersion, Models
 from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
@@ -110,16 +110,17 @@ class TranslationService:
     def _detect(self, text: str, target: str) -> dict[str, object]:
         """Return the language of a text: one that is translated into the target, or the target."""
         models = self.models
-        sources = [s for s in models.sources if known_code(target) in models.targets(s)]
+        target = look_up_language(target).code
+        sources = [s for s in models.sources if target in models.targets(s)]
         if not sources:
             models.route(models.sources[0], target)  # raises an error that lists the targets
-        return detect(text, [*sources, known_code(target)])[0]
+        return detect(text, [*sources, target])[0]
 
     async def _translate(
         self, texts: Sequence[str], asked: Asked, client: str, finished: Finished | None
     ) -> list[TranslatedText]:
         """Translate through one model, or two with a pivot."""
-        source, target = known_code(asked.source), known_code(asked.target)
+        source, target = (look_up_language(code).code for code in (asked.source, asked.target))
         if source == target and source in self.models.languages:
             return [TranslatedText(text, 0.0) for text in texts]
         route = self.models.route(asked.source, asked.target)

@@ -24,19 +24,36 @@ def known_languages() -> frozenset[str]:
     return frozenset(_identifier().labels)
 
 
-def rank_languages(text: str, among: Collection[str] = ()) -> list[tuple[str, float]]:
-    """Return the codes of languages with the probability that `text` is in each, likeliest first.
+def is_improbable(language: str, text: str, ratio: float) -> bool:
+    """Return whether another language is over `ratio` times as probable for a text as `language`.
 
-    `among` are the codes to choose from; empty: all. The probabilities of these add up to 1. A code
-    that py3langid does not know is not in the result.
+    Raises:
+        KeyError: py3langid does not know `language`.
     """
-    ranked = _identifier().rank(text.encode("utf-8", "replace").decode())
-    if among:
-        ranked = [(code, probability) for code, probability in ranked if code in among]
+    text = _without_surrogates(text)
+    likeliest, highest = _identifier().classify(text)
+    if likeliest == language:
+        return False
+    return bool(dict(_identifier().rank(text))[language] * ratio < highest)
+
+
+def rank_languages(text: str, among: Collection[str]) -> list[tuple[str, float]]:
+    """Return some languages with the probability that `text` is in each, likeliest first.
+
+    `among` are the codes to choose from. Their probabilities add up to 1. A code that py3langid
+    does not know is not in the result.
+    """
+    ranked = _identifier().rank(_without_surrogates(text))
+    ranked = [(code, probability) for code, probability in ranked if code in among]
     total = sum(probability for _, probability in ranked)
     if not total:  # all are so improbable that floating point gives 0
         return [(code, 1 / len(ranked)) for code, _ in ranked]
-    return [(str(code), float(probability / total)) for code, probability in ranked]
+    return [(code, probability / total) for code, probability in ranked]
+
+
+def _without_surrogates(text: str) -> str:
+    """Return a text with question marks in place of what UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 @functools.cache
