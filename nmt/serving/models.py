@@ -137,7 +137,6 @@ class Models:
         Raises:
             RequestError: no model translates the pair.
         """
-        source, target = (look_up_language(code).code for code in (source, target))
         if (source, target) in self._directions:
             return [self._directions[source, target]]
         for first in self._directions.values() if self._settings.pivot else ():

@@ -1,7 +1,8 @@
 """Which language a text is in, by py3langid (a naive Bayes classifier of 97 languages)."""
 
+import copy
 import functools
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Any
 
 from nmt.errors import MissingExtraError
@@ -37,18 +38,14 @@ def is_improbable(language: str, text: str, ratio: float) -> bool:
     return bool(dict(_identifier().rank(text))[language] * ratio < highest)
 
 
-def rank_languages(text: str, among: Collection[str]) -> list[tuple[str, float]]:
+def rank_languages(text: str, among: Iterable[str]) -> list[tuple[str, float]]:
     """Return some languages with the probability that `text` is in each, likeliest first.
 
     `among` are the codes to choose from. Their probabilities add up to 1. A code that py3langid
     does not know is not in the result.
     """
-    ranked = _identifier().rank(_without_surrogates(text))
-    ranked = [(code, probability) for code, probability in ranked if code in among]
-    total = sum(probability for _, probability in ranked)
-    if not total:  # all are so improbable that floating point gives 0
-        return [(code, 1 / len(ranked)) for code, _ in ranked]
-    return [(code, probability / total) for code, probability in ranked]
+    known = known_languages().intersection(among)
+    return list(_identifier(known).rank(_without_surrogates(text))) if known else []
 
 
 def _without_surrogates(text: str) -> str:
@@ -57,8 +54,12 @@ def _without_surrogates(text: str) -> str:
 
 
 @functools.cache
-def _identifier() -> Any:
-    """Return the classifier of py3langid, which is loaded once."""
+def _identifier(among: frozenset[str] | None = None) -> Any:
+    """Return the classifier of some languages, or of all; its model is loaded once."""
     from py3langid import langid
 
-    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    if among is None:
+        return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    identifier = copy.copy(_identifier())
+    identifier.set_languages(among)
+    return identifier
