@@ -14,6 +14,8 @@ from nmt.serving.server import Server
 from nmt.serving.translate_request import Asked
 
 MOST_ALTERNATIVES = 20
+PAUSE = 200
+"""milliseconds without a keystroke after which a page asks for a translation"""
 Texts = str | list[str]
 
 
@@ -95,7 +97,7 @@ def libretranslate_router(server: Server) -> APIRouter:
         return {
             "apiKeys": server.access.needs_key,
             "charLimit": server.settings.text_characters,
-            "frontendTimeout": 500,
+            "frontendTimeout": PAUSE,
             "keyRequired": server.access.needs_key,
             "language": {
                 side: {"code": code, "name": look_up_language(code).name}
