@@ -198,12 +198,6 @@ class Models:
                 used -= _bytes(model)
                 await self._compute.unload(model.current.version)
 
-    async def watch(self) -> None:
-        """Look for new weights again and again, until cancelled."""
-        while True:
-            await asyncio.sleep(self._settings.reload_seconds)
-            await self.reload()
-
     async def reload(self) -> None:
         """Give each model what its run holds now; a run that cannot be loaded changes nothing."""
         for model in self.models:
