@@ -102,21 +102,19 @@ def _segments(
     """Yield the sentences of a row of a text, which begins at `start`; none if all is protected."""
     source = loaded.tokenizer.source
     with_tag = tagged(row, tag)
-    spans = _inside(line.protected, start, len(row))
-    moved = tuple(shifted(span, len(with_tag) - len(row)) for span in spans)
+    added = len(with_tag) - len(row)
+    moved = tuple(shifted(span, added) for span in _inside(line.protected, start, len(row)))
     hidden = hide_protected(replace(line, text=with_tag, protected=moved), protected, source)
     if not has_other_words(hidden):
         return
-    at = 0
     [sentences] = split_lines(loaded, [hidden], warn=lambda _: None)
     for part in sentences:
         _, untagged = source.divide_tags(part.text)
         tag_length = len(part.text) - len(untagged)
         edits = [Edit(shifted(e.span, -tag_length), e.text) for _, e in hidden_parts(part)]
         sentence = edited(untagged, edits)
-        first = row.index(sentence, at)
-        at = first + len(sentence)
-        yield Segment(part, (start + first, start + at), tag_length)
+        first = start + part.start + tag_length - added
+        yield Segment(part, (first, first + len(sentence)), tag_length)
 
 
 @dataclass(frozen=True)
