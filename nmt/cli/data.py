@@ -88,7 +88,7 @@ def find(options: FindOptions, as_json: JsonObjectOption = False) -> None:
     sets of sacreBLEU, and some corpora of OPUS.
     """
     from nmt.data.corpora.catalogue import ANSWER_S, ask_sources, known_corpora
-    from nmt.data.corpora.languages import find_language, nearest
+    from nmt.data.languages import find_language, nearest
     from nmt.evaluation.test_sets import list_official_sets
 
     pair = find_language(options.source), find_language(options.target)

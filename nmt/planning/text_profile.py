@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config import TextPair
+from nmt.data.languages import look_up_language
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.text_checks import detect_text_form
@@ -205,7 +206,7 @@ def choose_languages(
             f"{target or '?'}); tell them with --languages, such as --languages en-de"
         )
     # en for en_GB, because detected languages have no country
-    source_code, target_code = source.lower()[:2], target.lower()[:2]
+    source_code, target_code = (look_up_language(code).base for code in (source, target))
     # whether each side is, or may be, in the language of the other
     source_fits_target = source_detected in (None, target_code)
     target_fits_source = target_detected in (None, source_code)

@@ -191,6 +191,9 @@ class Batcher:
             self._free += 1
             self._running -= len(segments)
             self._gathering_since = loop.time()
+            if self._timer and not self._running:  # what waits has nothing to wait for any more
+                self._timer.cancel()
+                self._timer = None
             self._schedule()
 
     async def _translate(self, lane: Lane, segments: list[QueuedSegment]) -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from nmt.data.languages import look_up_language
 from nmt.data.text.language_identification import rank_languages
-from nmt.serving.languages import known_code
 
 MOST_CHARACTERS = 2000
 """as many are enough to tell a language"""
@@ -14,8 +14,7 @@ def detect(text: str, served: Sequence[str]) -> list[dict[str, object]]:
 
     `served` are the codes to choose from, each perhaps with a script or a country, as zh_Hans.
     """
-    bases = {code: code.replace("-", "_").partition("_")[0].lower() for code in served}
-    codes = {known_code(base): code for code, base in reversed(bases.items())}
+    codes = {look_up_language(code).base: code for code in reversed(served)}
     ranked = rank_languages(text[:MOST_CHARACTERS], codes) or [(next(iter(codes)), 0.0)]
     return [
         {"confidence": round(100 * probability, 1), "language": codes[code]}

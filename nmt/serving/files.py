@@ -1,5 +1,6 @@
 """Translates files of text, subtitles and HTML, and keeps the results until they are fetched."""
 
+import atexit
 import re
 import secrets
 import shutil
@@ -108,12 +109,12 @@ class FileStore:
     def __init__(self, folder: str | None) -> None:
         """Use a folder that several servers may share; None: one of this server alone."""
         self._folder = Path(folder) if folder else None
-        self._is_own = folder is None
 
     def write(self, name: str, target: str, content: str) -> str:
         """Store the translation of the file `name`, and return a name that nobody can guess."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="nmt-files-"))
+            atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._delete_old(self._folder)
         stem = re.sub(r"[^\w-]+", "_", Path(name).stem)[:60] or "file"
         code = re.sub(r"[^\w-]+", "_", target)[:10]
@@ -132,11 +133,6 @@ class FileStore:
         if path is None or not path.is_file():
             raise RequestError(404, "there is no such file; translated files are kept for an hour")
         return path.read_bytes()
-
-    def close(self) -> None:
-        """Delete the folder if it is this server's alone."""
-        if self._is_own and self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _delete_old(self, folder: Path) -> None:
         before = time.time() - KEPT_SECONDS

@@ -7,13 +7,15 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from nmt.data.languages import look_up_language
 from nmt.serving.detection import detect
-from nmt.serving.languages import language_name
 from nmt.serving.parsing import FORMS, read_body
 from nmt.serving.server import Server
 from nmt.serving.translate_request import Asked
 
 MOST_ALTERNATIVES = 20
+PAUSE = 200
+"""milliseconds without a keystroke after which a page asks for a translation"""
 Texts = str | list[str]
 
 
@@ -71,7 +73,11 @@ def libretranslate_router(server: Server) -> APIRouter:
     async def languages() -> list[dict[str, Any]]:
         """List the languages, and what each of them is translated into."""
         return [
-            {"code": code, "name": language_name(code), "targets": server.models.targets(code)}
+            {
+                "code": code,
+                "name": look_up_language(code).name,
+                "targets": server.models.targets(code),
+            }
             for code in server.models.sources
         ]
 
@@ -91,10 +97,10 @@ def libretranslate_router(server: Server) -> APIRouter:
         return {
             "apiKeys": server.access.needs_key,
             "charLimit": server.settings.text_characters,
-            "frontendTimeout": 500,
+            "frontendTimeout": PAUSE,
             "keyRequired": server.access.needs_key,
             "language": {
-                side: {"code": code, "name": language_name(code)}
+                side: {"code": code, "name": look_up_language(code).name}
                 for side, code in (("source", source), ("target", target))
             },
             "suggestions": False,

@@ -22,14 +22,6 @@ from nmt.translation.line import Line
 
 
 @dataclass(frozen=True)
-class Hello:
-    """The first object that a process sends."""
-
-    generation: int | None
-    """of a worker: how many times workers had been replaced when it was forked; None: the host"""
-
-
-@dataclass(frozen=True)
 class HostOrder:
     """What the host shall do: load and drop models, then fork workers. It answers with an error."""
 
@@ -54,7 +46,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)  # the server decides when they end
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes workers that have ended
     path = sys.argv[1]
-    connection = _connect(path, Hello(None))
+    connection = _connect(path, None)
     settings: ServerSettings = frames.receive(connection)
     engine = Engine(settings)
     try:
@@ -93,7 +85,7 @@ def _work(path: str, engine: Engine, generation: int) -> NoReturn:
     """Translate batches until the server closes the socket."""
     use_one_thread()  # OpenMP's threads are not forked
     try:
-        connection = _connect(path, Hello(generation))
+        connection = _connect(path, generation)
         while True:
             order: BatchOrder = frames.receive(connection)
             try:
@@ -107,8 +99,13 @@ def _work(path: str, engine: Engine, generation: int) -> NoReturn:
         os._exit(1)
 
 
-def _connect(path: str, hello: Hello) -> socket.socket:
+def _connect(path: str, generation: int | None) -> socket.socket:
+    """Connect to the server, and tell it who this is.
+
+    `generation` is how many times workers had been replaced when this one was forked; None: this is
+    the host.
+    """
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(path)
-    frames.send(connection, hello)
+    frames.send(connection, generation)
     return connection

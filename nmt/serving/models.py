@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nmt.config import Config, spell_tag
 from nmt.config_file import load_config
+from nmt.data.languages import look_up_language
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, NmtError
 from nmt.memory import process_memory
@@ -15,7 +16,6 @@ from nmt.run_directory import find_run
 from nmt.serving.answers import RequestError, busy
 from nmt.serving.compute import Compute
 from nmt.serving.engine import ModelVersion
-from nmt.serving.languages import known_code
 from nmt.serving.operations import Operations
 from nmt.serving.settings import ServerSettings
 
@@ -137,7 +137,6 @@ class Models:
         Raises:
             RequestError: no model translates the pair.
         """
-        source, target = known_code(source), known_code(target)
         if (source, target) in self._directions:
             return [self._directions[source, target]]
         for first in self._directions.values() if self._settings.pivot else ():
@@ -199,12 +198,6 @@ class Models:
                 used -= _bytes(model)
                 await self._compute.unload(model.current.version)
 
-    async def watch(self) -> None:
-        """Look for new weights again and again, until cancelled."""
-        while True:
-            await asyncio.sleep(self._settings.reload_seconds)
-            await self.reload()
-
     async def reload(self) -> None:
         """Give each model what its run holds now; a run that cannot be loaded changes nothing."""
         for model in self.models:
@@ -247,9 +240,10 @@ def directions_of(model: ServedModel) -> Sequence[Direction]:
         ConfigError: the configuration names no languages.
     """
     data, tokenizer = model.current.config.data, model.current.tokenizer
-    source, target = (known_code(code) for code in data.languages)
+    source, target = (look_up_language(code).code for code in data.languages)
     words = [tag.strip("<>") for tag in tokenizer.source.tags]
-    tagged = {known_code(word): spell_tag(word) for word in words if known_code(word, "")}
+    languages = {word: look_up_language(word) for word in words}
+    tagged = {found.code: spell_tag(word) for word, found in languages.items() if found.codes}
     if tagged:
         sources = dict.fromkeys([source, *tagged])
         return [Direction(model, s, t, tag) for s in sources for t, tag in tagged.items() if s != t]

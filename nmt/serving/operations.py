@@ -1,5 +1,6 @@
 """What operators see: metrics for Prometheus, and a log of JSON lines."""
 
+import functools
 import json
 import logging
 import sys
@@ -30,36 +31,18 @@ class Operations:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
-        self._requests = Counter(
-            "nmt_requests", "Answered requests.", ["path", "status"], registry=registry
+        counter = functools.partial(Counter, registry=registry)
+        histogram = functools.partial(Histogram, registry=registry, buckets=SECONDS)
+        self._requests = counter("nmt_requests", "Answered requests.", ["path", "status"])
+        self._request_seconds = histogram("nmt_request_seconds", "Time of a request.", ["path"])
+        self._latency = histogram(
+            "nmt_translation_seconds", "Time from a request to its translations.", ["model"]
         )
-        self._request_seconds = Histogram(
-            "nmt_request_seconds",
-            "Time of a request.",
-            ["path"],
-            registry=registry,
-            buckets=SECONDS,
+        self._segments = counter("nmt_segments", "Translated segments.", ["model", "cached"])
+        self._batch_sizes = histogram(
+            "nmt_batch_segments", "Segments of a batch.", ["model"], buckets=BATCH_SIZES
         )
-        self._latency = Histogram(
-            "nmt_translation_seconds",
-            "Time from a request to its translations.",
-            ["model"],
-            registry=registry,
-            buckets=SECONDS,
-        )
-        self._segments = Counter(
-            "nmt_segments", "Translated segments.", ["model", "cached"], registry=registry
-        )
-        self._batch_sizes = Histogram(
-            "nmt_batch_segments",
-            "Segments of a batch.",
-            ["model"],
-            registry=registry,
-            buckets=BATCH_SIZES,
-        )
-        self._batch_seconds = Histogram(
-            "nmt_batch_seconds", "Time of a batch.", ["model"], registry=registry, buckets=SECONDS
-        )
+        self._batch_seconds = histogram("nmt_batch_seconds", "Time of a batch.", ["model"])
         self.queue = Gauge("nmt_queue_segments", "Segments that wait.", registry=registry)
         self._logger = logging.getLogger("nmt.serving")
 

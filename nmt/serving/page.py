@@ -1,4 +1,4 @@
-"""The page at /: static files of the folder page/, or a sentence where they are not installed."""
+"""The page at /: static files of the folder page/."""
 
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
@@ -11,7 +11,6 @@ TYPES = {
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
 }
-WITHOUT_PAGE = "nmt serve answers at /translate and /v1/translate; see /openapi.json."
 
 
 def page_router() -> APIRouter:
@@ -28,10 +27,9 @@ async def _no_icon() -> Response:
 
 
 def _answer(name: str) -> Callable[[], Awaitable[Response]]:
+    content = (files("nmt.serving") / "page" / name).read_bytes()
+
     async def answer() -> Response:
-        path = files("nmt.serving") / "page" / name
-        if path.is_file():
-            return Response(path.read_bytes(), media_type=TYPES[name])
-        return Response(WITHOUT_PAGE, 404 if name != "index.html" else 200, media_type="text/plain")
+        return Response(content, media_type=TYPES[name])
 
     return answer

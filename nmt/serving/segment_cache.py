@@ -1,7 +1,6 @@
 """Finished segments, kept to be answered at once: as many as settings allow, the latest used."""
 
 from collections import OrderedDict
-from typing import NamedTuple
 
 from nmt.serving.engine import SearchKind
 from nmt.translation.line import Line, Translation
@@ -10,21 +9,16 @@ LONGEST_TEXT = 1000
 """characters; longer segments are rarely asked for twice, and would fill the memory"""
 
 
-class SegmentKey(NamedTuple):
-    """What the translation of a segment depends on, constraints excepted."""
-
-    digest: str
-    """of the model"""
-    kind: SearchKind
-    text: str
-
-
 class SegmentCache:
-    """Translations of the segments that were used last; the settings of the server are fixed."""
+    """Translations of the segments that were used last.
+
+    `digest` is that of the model. All else that a translation depends on are settings of the
+    server, and constraints, with which nothing is kept.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._found: OrderedDict[SegmentKey, list[Translation]] = OrderedDict()
+        self._found: OrderedDict[tuple[str, SearchKind, str], list[Translation]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._found)
@@ -33,7 +27,7 @@ class SegmentCache:
         """Return the translations of a segment, best first; None: they are not known."""
         if not _is_kept(line):
             return None
-        key = SegmentKey(digest, kind, line.text)
+        key = digest, kind, line.text
         translations = self._found.get(key)
         if translations is not None:
             self._found.move_to_end(key)
@@ -45,7 +39,7 @@ class SegmentCache:
         """Keep the translations of a segment; those that were used least recently give way."""
         if not self._capacity or not _is_kept(line):
             return
-        self._found[SegmentKey(digest, kind, line.text)] = translations
+        self._found[digest, kind, line.text] = translations
         if len(self._found) > self._capacity:
             self._found.popitem(last=False)
 

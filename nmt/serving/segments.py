@@ -55,8 +55,7 @@ class SegmentedText:
         start = 0
         for row in line.text.split("\n"):
             if row.strip():
-                part = replace(line, text=row, protected=_inside(line.protected, start, len(row)))
-                found = list(_segments(part, start, loaded, tag, protected))
+                found = list(_segments(line, row, start, loaded, tag, protected))
                 segments += found
                 if found and line.terminology and line.terminology.prefix:
                     line = replace(line, terminology=replace(line.terminology, prefix=""))
@@ -98,25 +97,24 @@ def _inside(spans: Sequence[Span], start: int, length: int) -> tuple[Span, ...]:
 
 
 def _segments(
-    row: Line, start: int, loaded: LoadedVersion, tag: str, protected: ProtectedText
+    line: Line, row: str, start: int, loaded: LoadedVersion, tag: str, protected: ProtectedText
 ) -> Iterator[Segment]:
-    """Yield the sentences of a row of text that begins at `start`; none if all is protected."""
+    """Yield the sentences of a row of a text, which begins at `start`; none if all is protected."""
     source = loaded.tokenizer.source
-    with_tag = tagged(row.text, tag)
-    moved = tuple(shifted(span, len(with_tag) - len(row.text)) for span in row.protected)
-    hidden = hide_protected(replace(row, text=with_tag, protected=moved), protected, source)
+    with_tag = tagged(row, tag)
+    added = len(with_tag) - len(row)
+    moved = tuple(shifted(span, added) for span in _inside(line.protected, start, len(row)))
+    hidden = hide_protected(replace(line, text=with_tag, protected=moved), protected, source)
     if not has_other_words(hidden):
         return
-    at = 0
     [sentences] = split_lines(loaded, [hidden], warn=lambda _: None)
-    for line in sentences:
-        _, untagged = source.divide_tags(line.text)
-        tag_length = len(line.text) - len(untagged)
-        parts = [Edit(shifted(e.span, -tag_length), e.text) for _, e in hidden_parts(line)]
-        sentence = edited(untagged, parts)
-        first = row.text.index(sentence, at)
-        at = first + len(sentence)
-        yield Segment(line, (start + first, start + at), tag_length)
+    for part in sentences:
+        _, untagged = source.divide_tags(part.text)
+        tag_length = len(part.text) - len(untagged)
+        edits = [Edit(shifted(e.span, -tag_length), e.text) for _, e in hidden_parts(part)]
+        sentence = edited(untagged, edits)
+        first = start + part.start + tag_length - added
+        yield Segment(part, (first, first + len(sentence)), tag_length)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nmt.data.languages import look_up_language
 from nmt.data.text.protected_text import ProtectedText
 from nmt.serving.answers import RequestError
 from nmt.serving.batcher import Batcher, Lane, QueuedSegment
 from nmt.serving.detection import detect
 from nmt.serving.engine import SearchKind
-from nmt.serving.languages import known_code
 from nmt.serving.models import Direction, LoadedVersion, Models
 from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
@@ -86,9 +86,11 @@ class TranslationService:
             RequestError: the pair is not served, or the server is busy.
             DataError: the constraints cannot be met.
         """
-        if asked.source != "auto":
+        source, target = (look_up_language(code).code for code in (asked.source, asked.target))
+        asked = replace(asked, source=source, target=target)
+        if source != "auto":
             return await self._translate(texts, asked, client, finished)
-        detected = [self._detect(text, asked.target) for text in texts]
+        detected = [self._detect(text, target) for text in texts]
         by_source: dict[str, list[int]] = {}
         for i, guess in enumerate(detected):
             by_source.setdefault(str(guess["language"]), []).append(i)
@@ -110,17 +112,16 @@ class TranslationService:
     def _detect(self, text: str, target: str) -> dict[str, object]:
         """Return the language of a text: one that is translated into the target, or the target."""
         models = self.models
-        sources = [s for s in models.sources if known_code(target) in models.targets(s)]
+        sources = [s for s in models.sources if target in models.targets(s)]
         if not sources:
             models.route(models.sources[0], target)  # raises an error that lists the targets
-        return detect(text, [*sources, known_code(target)])[0]
+        return detect(text, [*sources, target])[0]
 
     async def _translate(
         self, texts: Sequence[str], asked: Asked, client: str, finished: Finished | None
     ) -> list[TranslatedText]:
         """Translate through one model, or two with a pivot."""
-        source, target = known_code(asked.source), known_code(asked.target)
-        if source == target and source in self.models.languages:
+        if asked.source == asked.target and asked.source in self.models.languages:
             return [TranslatedText(text, 0.0) for text in texts]
         route = self.models.route(asked.source, asked.target)
         *pivots, last = route

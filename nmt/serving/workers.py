@@ -15,7 +15,7 @@ from nmt.processor import is_cpu
 from nmt.serving import frames
 from nmt.serving.answers import busy
 from nmt.serving.engine import ModelVersion, SearchKind
-from nmt.serving.model_host import BatchOrder, Hello, HostOrder
+from nmt.serving.model_host import BatchOrder, HostOrder
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Line, Translation
 
@@ -184,10 +184,10 @@ class ProcessCompute:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve the socket of a process, until the process ends."""
-        hello: Hello = await frames.receive_async(reader)
-        process = _Process(writer, hello.generation)
+        generation: int | None = await frames.receive_async(reader)
+        process = _Process(writer, generation)
         self._processes.add(process)
-        is_host = hello.generation is None
+        is_host = generation is None
         if is_host:
             await process.tell(self._settings)
             self._host.set_result(process)
@@ -200,7 +200,7 @@ class ProcessCompute:
         process.close()
         if is_host:
             self._host = asyncio.get_running_loop().create_future()
-        elif hello.generation == self._generation and self._sockets.is_serving():
+        elif generation == self._generation and self._sockets.is_serving():
             self._begin(self._order(replace=False))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:

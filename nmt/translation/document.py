@@ -60,16 +60,16 @@ def split_lines(run: TextSettings, lines: Sequence[Line], warn: Warn) -> list[li
 
 
 def _sentences(run: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
-    sentences = [line.text]
+    sentences, at = [line.text], 0
     if has_words(line.text):  # a line without words is copied with its spaces
         _, text = run.tokenizer.source.divide_tags(line.text)
-        tags = line.text[: len(line.text) - len(text)]  # they hold for each sentence
+        at = len(line.text) - len(text)
+        tags = line.text[:at]  # they hold for each sentence
         sentences = split_sentences(text, run.config.data.source_language)
         sentences = [
             tags + sentence if has_other_words(replace(line, text=sentence)) else sentence
             for sentence in sentences
         ]
-    terminology, at = line.terminology, 0
     edits = [part.edit for part in hidden_parts(line)]
     numbers = count(line.number * NUMBERS_PER_LINE)
     for sentence, ids in zip(sentences, run.tokenizer.source.encode(sentences), strict=True):
@@ -87,10 +87,10 @@ def _sentences(run: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
             at = line.text.index(untagged, at)
             start = moved((at, at), edits)[0] - (len(part) - len(untagged))
             at += len(untagged)
-            piece = replace(line, number=next(numbers), text=part, ids=part_ids, start=start)
-            yield replace(piece, terminology=terminology)
-            if terminology:  # terms and the prefix hold for the first sentence only
-                terminology = replace(terminology, terms=(), prefix="")
+            yield replace(line, number=next(numbers), text=part, ids=part_ids, start=start)
+            if line.terminology:  # terms and the prefix hold for the first sentence only
+                rest = replace(line.terminology, terms=(), prefix="")
+                line = replace(line, terminology=rest)
 
 
 def _divide(tokenizer: Tokenizer, text: str) -> list[str]:

@@ -28,17 +28,15 @@ def hide(line: Line, spans: Sequence[Span]) -> Line:
     """Return the line with a number in place of each span; `spans` are in order."""
     text = line.text
     numbers = islice((str(n) for n in count(1) if str(n) not in text), len(spans))
-    words = [_apart(text, span, number) for span, number in zip(spans, numbers, strict=True)]
+    starts, ends = ({span[side] for span in spans} for side in (0, 1))
+    words = []
+    for (start, end), number in zip(spans, numbers, strict=True):
+        # one space where it would touch a letter, a digit, or another number
+        before = " " if start in ends or text[max(start - 1, 0) : start].isalnum() else ""
+        after = " " if end not in starts and text[end : end + 1].isalnum() else ""
+        words.append(before + number + after)
     hidden = [(word, text[start:end]) for word, (start, end) in zip(words, spans, strict=True)]
     return replace(line, text=edited(text, list(map(Edit, spans, words))), hidden=tuple(hidden))
-
-
-def _apart(text: str, span: Span, word: str) -> str:
-    """Return a word with a space on each side where `span` touches a letter or digit."""
-    start, end = span
-    before = " " if text[max(start - 1, 0) : start].isalnum() else ""
-    after = " " if text[end : end + 1].isalnum() else ""
-    return before + word + after
 
 
 def hidden_parts(line: Line) -> list[HiddenPart]:

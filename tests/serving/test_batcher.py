@@ -97,6 +97,20 @@ def test_a_lone_segment_begins_at_once_and_later_ones_are_joined() -> None:
     run(test, wait_milliseconds=1000.0)
 
 
+def test_a_segment_waits_for_others_only_while_something_is_translated() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        batcher.submit(LANE, "a", lines("one"))
+        await asyncio.sleep(0.02)
+        batcher.submit(LANE, "b", lines("two"))
+        await asyncio.sleep(0.02)
+        assert compute.batches == [["one"]]  # there is a free slot, but others may come
+        await compute.end(0)
+        assert compute.batches == [["one"], ["two"]]
+        await compute.end(1)
+
+    run(test, slots=2, wait_milliseconds=1000.0)
+
+
 def test_a_short_request_is_in_the_batch_after_the_one_that_a_book_has_begun() -> None:
     async def test(batcher: Batcher, compute: ComputeByHand) -> None:
         book = batcher.submit(LANE, "book", lines(*[f"sentence {i}" for i in range(3000)]))

@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,6 +125,25 @@ def test_sigterm_answers_what_has_begun_and_ends(en_de: Path, tmp_path: Path) ->
         asking.join()
         assert len(answers[0].split()) >= 1000
         assert "Traceback" not in server.log.read_text()
+
+
+def test_translated_files_do_not_outlive_their_server(
+    en_de: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with started(en_de, tmp_path) as server:
+        fields = [('source"', "en"), ('target"', "de"), ('file"; filename="a.txt"', "a dog")]
+        parts = [f'--x\r\nContent-Disposition: form-data; name="{n}\r\n\r\n{v}' for n, v in fields]
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{server.port}/translate_file",
+            "\r\n".join([*parts, "--x--\r\n"]).encode(),
+            {"Content-Type": "multipart/form-data; boundary=x"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            assert response.status == 200
+        assert len(list(tmp_path.glob("nmt-files-*/*.txt"))) == 1
+        assert server.stop(signal.SIGTERM) == 143
+    assert list(tmp_path.glob("nmt-*")) == []
 
 
 def metrics(server: ServerProcess) -> str:

@@ -50,6 +50,13 @@ def test_alternatives_are_other_translations_as_many_as_the_beam_has(client: Tes
     )
 
 
+def test_a_language_may_have_any_of_its_codes(client: TestClient) -> None:
+    for source, target in (("eng", "ger"), ("EN", "deu")):
+        assert translate(client, q=TEXTS, source=source, target=target) == translate(
+            client, q=TEXTS
+        )
+
+
 def test_the_language_is_detected_on_request(client: TestClient) -> None:
     english, german = "This is a sentence about dogs.", "Das ist ein deutscher Satz über Hunde."
     found = translate(client, q=[english, german], source="auto")

@@ -58,7 +58,7 @@ def test_pairs_come_from_the_configurations(runs: dict[str, Path]) -> None:
     models, _ = served(runs["de-en"], runs["en-fr"], runs["fra-en"])
     assert models.sources == ["de", "en", "fr"]
     assert models.targets("de") == ["en"]
-    assert [d.model.name for d in models.route("fra", "eng")] == ["fra-en"]
+    assert [d.model.name for d in models.route("fr", "en")] == ["fra-en"]
     with pytest.raises(RequestError, match="fr is not supported as target of de; it has: en"):
         models.route("de", "fr")
 

@@ -114,7 +114,14 @@ def test_a_tag_is_read_before_each_sentence_and_has_no_links(tmp_path: Path) -> 
     }
     cut = split("One. Two.", tagged)
     assert lines_of(cut) == [">>de<<One.", ">>de<<Two."]
+    assert sentences_of(split("de\nfra. One.", tagged)) == ["de", "fra.", "One."]
     assert sentences_of(cut) == ["One.", "Two."]
     links = (Link((0, 6), (0, 1)), Link((6, 9), (1, 3)))
     translation = Translation("abc", 0.0, alignment=Alignment(links=links))
     assert cut.links([translation] * 2) == (Link((0, 3), (1, 3)), Link((5, 8), (5, 7)))
+
+
+def test_protected_parts_that_touch_stay_apart(direction: Direction) -> None:
+    cut = split("see ABab now.", direction, capitals=True, protected=((6, 8),))
+    assert lines_of(cut) == ["see 1 2 now."]
+    assert sentences_of(cut) == ["see ABab now."]

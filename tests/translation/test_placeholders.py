@@ -9,15 +9,15 @@ from nmt.translation.spans import Span, edited
 TEXTS = st.text(st.sampled_from("ab 12.äx"), min_size=1, max_size=20)
 
 
-def spans_in(text: str, bounds: list[int]) -> list[Span]:
-    """Spans that do not touch each other, from drawn numbers."""
+def spans_in(text: str, bounds: list[int], step: int) -> list[Span]:
+    """Spans from drawn numbers; those of step 1 touch each other, those of step 2 do not."""
     inside = sorted({bound % (len(text) + 1) for bound in bounds})
-    return list(zip(inside[::2], inside[1::2], strict=False))
+    return list(zip(inside[::step], inside[1::step], strict=False))
 
 
-@given(TEXTS, st.lists(st.integers(0, 1000), max_size=8))
-def test_hidden_parts_can_be_put_back(text: str, bounds: list[int]) -> None:
-    spans = spans_in(text, bounds)
+@given(TEXTS, st.lists(st.integers(0, 1000), max_size=8), st.sampled_from([1, 2]))
+def test_hidden_parts_can_be_put_back(text: str, bounds: list[int], step: int) -> None:
+    spans = spans_in(text, bounds, step)
     line = hide(Line(1, text), spans)
     parts = hidden_parts(line)
     assert [part.edit.text for part in parts] == [text[start:end] for start, end in spans]
@@ -30,6 +30,11 @@ def test_a_sentence_has_only_some_of_the_parts_of_its_line() -> None:
     sentence = Line(2, line.text[7:], hidden=line.hidden)
     assert sentence.text == "Two 2."
     assert [(part.number, part.edit.text) for part in hidden_parts(sentence)] == [("2", "{b}")]
+
+
+def test_parts_that_touch_become_words_of_their_own() -> None:
+    line = hide(Line(1, "x{a}{b}c"), [(1, 4), (4, 7)])
+    assert line.text == "x 1 2 c"
 
 
 def test_numbers_are_whole_words() -> None:

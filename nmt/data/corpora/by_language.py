@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 
 from nmt.data.corpora.download import AbsentError
-from nmt.data.corpora.languages import find_language
 from nmt.data.corpora.origin import Origin, RemoteText, obtain
 from nmt.data.corpora.splits import LARGEST, Languages, complete_splits
+from nmt.data.languages import find_language
 from nmt.errors import ConfigError, DataError
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nmt.data.corpora.languages import Language
+from nmt.data.languages import Language
 
 Pair = tuple[Language, Language]
 """the source and the target language"""

@@ -1,7 +1,8 @@
 """Which language a text is in, by py3langid (a naive Bayes classifier of 97 languages)."""
 
+import copy
 import functools
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Any
 
 from nmt.errors import MissingExtraError
@@ -24,25 +25,41 @@ def known_languages() -> frozenset[str]:
     return frozenset(_identifier().labels)
 
 
-def rank_languages(text: str, among: Collection[str] = ()) -> list[tuple[str, float]]:
-    """Return the codes of languages with the probability that `text` is in each, likeliest first.
+def is_improbable(language: str, text: str, ratio: float) -> bool:
+    """Return whether another language is over `ratio` times as probable for a text as `language`.
 
-    `among` are the codes to choose from; empty: all. The probabilities of these add up to 1. A code
-    that py3langid does not know is not in the result.
+    Raises:
+        KeyError: py3langid does not know `language`.
     """
-    # encoded and decoded: py3langid cannot take half a surrogate pair, which becomes "?"
-    ranked = _identifier().rank(text.encode("utf-8", "replace").decode())
-    if among:
-        ranked = [(code, probability) for code, probability in ranked if code in among]
-    total = sum(probability for _, probability in ranked)
-    if not total:  # all are so improbable that floating point gives 0
-        return [(code, 1 / len(ranked)) for code, _ in ranked]
-    return [(str(code), float(probability / total)) for code, probability in ranked]
+    text = _without_surrogates(text)
+    likeliest, highest = _identifier().classify(text)
+    if likeliest == language:
+        return False
+    return bool(dict(_identifier().rank(text))[language] * ratio < highest)
+
+
+def rank_languages(text: str, among: Iterable[str]) -> list[tuple[str, float]]:
+    """Return some languages with the probability that `text` is in each, likeliest first.
+
+    `among` are the codes to choose from. Their probabilities add up to 1. A code that py3langid
+    does not know is not in the result.
+    """
+    known = known_languages().intersection(among)
+    return list(_identifier(known).rank(_without_surrogates(text))) if known else []
+
+
+def _without_surrogates(text: str) -> str:
+    """Return a text with question marks in place of what UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 @functools.cache
-def _identifier() -> Any:
-    """Return the classifier of py3langid, which is loaded once."""
+def _identifier(among: frozenset[str] | None = None) -> Any:
+    """Return the classifier of some languages, or of all; its model is loaded once."""
     from py3langid import langid
 
-    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    if among is None:
+        return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    identifier = copy.copy(_identifier())
+    identifier.set_languages(among)
+    return identifier

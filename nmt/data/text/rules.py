@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 import regex
 
+from nmt.data.languages import look_up_language
 from nmt.data.text.language_identification import (
     check_is_installed,
+    is_improbable,
     known_languages,
-    rank_languages,
 )
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError, MissingExtraError
@@ -92,7 +93,7 @@ def other_language(languages: tuple[str, str]) -> Rule:
     """
     check_is_installed("data.cleaning.language", "clean")
     supported = known_languages()
-    codes = [code.replace("-", "_").split("_")[0].lower() for code in languages]
+    codes = [look_up_language(code).base for code in languages]
     for code in codes:
         if code not in supported:
             raise ConfigError(
@@ -101,13 +102,8 @@ def other_language(languages: tuple[str, str]) -> Rule:
             )
 
     def is_other(pair: SentencePair) -> bool:
-        for text, code in zip(pair, codes, strict=True):
-            ranked = rank_languages(text)
-            _, highest_probability = ranked[0]
-            probability = dict(ranked)[code]
-            if probability * _UNLIKELY_LANGUAGE < highest_probability:
-                return True
-        return False
+        sides = zip(codes, pair, strict=True)
+        return any(is_improbable(code, text, _UNLIKELY_LANGUAGE) for code, text in sides)
 
     return is_other
 

@@ -13,6 +13,7 @@ from typing import Any
 import regex
 
 from nmt import strict_yaml
+from nmt.data.languages import look_up_language
 
 # the number of characters before and after a full stop that the rules look at
 _NEAR = 40
@@ -113,7 +114,7 @@ def _word_lists() -> dict[str, Any]:
 @functools.lru_cache
 def _rules(language: str) -> _Rules:
     """Return the rules of a language; one without word lists gets those of all languages."""
-    code, lists = regex.split("[-_]", language.lower())[0], _word_lists()
+    code, lists = look_up_language(language).base, _word_lists()
 
     def word_list(name: str) -> frozenset[str]:
         words: dict[str, str] = lists[name]

@@ -4,6 +4,7 @@
 const BATCH = 16; // sentences of a request: a long text is shown bit by bit
 const CHOICES = 4; // alternatives of a sentence, itself included
 const MOST_KNOWN = 5000; // sentences whose translations the page remembers
+const PAUSES = 4; // how many pauses long a text may grow before it is translated without a pause
 
 const find = (id) => document.getElementById(id);
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
@@ -13,7 +14,8 @@ const panes = [pane("source"), pane("target")];
 const [source, target] = panes.map(({ area }) => area);
 const [from, to] = [find("source-language"), find("target-language")];
 const known = new Map(); // translations of sentences: {options, chosen: one of them, complete}
-let languages = [], settings = {}, timer;
+let languages = [], settings = {};
+let timer = 0, changed = 0; // of a change that is not sent yet: what will send it, when it came
 let job = { source: "", parts: [] }; // what is shown: parts are {start, text, entry of `known`}
 let settled = false; // whether the job is the one that the fields ask for, and is finished
 let current = 0; // the part in which the caret is
@@ -146,16 +148,22 @@ function textChanged(delay) {
   schedule(delay);
 }
 
-function schedule(delay = settings.frontendTimeout) {
-  running.abort();
+// Translate after a pause of typing. Who types without a pause sees translations as well, one after
+// the other: a piece of work is aborted only when the next one begins.
+function schedule(pause = settings.frontendTimeout) {
+  const now = performance.now();
+  if (!timer) changed = now;
   clearTimeout(timer);
   settled = false;
-  timer = setTimeout(() => asNewest(translate), delay);
+  const isBusy = find("card").ariaBusy === "true";
+  const latest = isBusy ? pause : changed + PAUSES * pause - now;
+  timer = setTimeout(() => asNewest(translate), Math.min(pause, latest));
 }
 
 // ---- translation
 async function translate(signal) {
   clearTimeout(timer);
+  timer = 0;
   settled = false;
   showStatus("");
   const text = source.value;
@@ -174,7 +182,7 @@ async function translate(signal) {
   for (const id of ["target", "spoken", "choices"]) find(id).lang = to.value;
   await complete(parts.filter(({ entry }) => !entry.options.length), 1, signal);
   show();
-  settled = true;
+  settled = !timer; // nothing has changed meanwhile
   find("spoken").textContent = target.value;
   if (!find("alternatives").hidden) await offer(signal);
 }

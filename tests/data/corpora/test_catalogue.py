@@ -10,9 +10,9 @@ import pytest
 
 from nmt.data.corpora import catalogue, hub, opus
 from nmt.data.corpora.catalogue import ask_sources, known_corpora
-from nmt.data.corpora.languages import find_language
 from nmt.data.corpora.listing import Listing, Pair
 from nmt.data.corpora.registry import CORPORA, find_corpus
+from nmt.data.languages import find_language
 from tests.data.corpora.site import Site
 
 OPUS, HUB = "/opusapi/", "/api/datasets"

@@ -7,16 +7,18 @@ import pytest
 
 from nmt.data.text.language_identification import (
     check_is_installed,
+    is_improbable,
     known_languages,
     rank_languages,
 )
 from nmt.errors import MissingExtraError
 
 
-def test_the_likeliest_language_is_first() -> None:
-    ranked = rank_languages("The dogs are sleeping in the old house of my friend.")
-    assert ranked[0][0] == "en"
-    assert sum(probability for _, probability in ranked) == pytest.approx(1)
+def test_only_a_much_likelier_language_makes_another_improbable() -> None:
+    text = "The dogs are sleeping in the old house of my friend."
+    assert is_improbable("de", text, 50)
+    assert not is_improbable("en", text, 50)
+    assert not is_improbable("de", "\udcff", 50)
 
 
 def test_probabilities_among_some_languages_add_up_to_one() -> None:

@@ -23,17 +23,17 @@ class Language:
     name: str
     """in English; the code, if languages.tsv lacks the language"""
     codes: Mapping[str, str]
-    """its codes by the name of a column of languages.tsv"""
+    """its codes by the name of a column of languages.tsv; empty if that lacks the language"""
 
     @property
     def base(self) -> str:
         """The code without country and script."""
-        return self.code.split("_")[0]
+        return re.split("[_-]", self.code)[0].lower()
 
 
 def _read_table() -> dict[str, Language]:
     """Return languages.tsv as {code in lower case: language}; a language has several codes."""
-    lines = (files("nmt.data.corpora") / "languages.tsv").read_text("utf-8").splitlines()
+    lines = (files("nmt.data") / "languages.tsv").read_text("utf-8").splitlines()
     _, _, _, *columns = lines[0].split("\t")
     table = {}
     for line in lines[1:]:
@@ -47,25 +47,36 @@ LANGUAGES = _read_table()
 """every language of languages.tsv, by each of its codes"""
 
 
-def find_language(code: str) -> Language:
-    """Return the language of a code such as it, ita or pt_BR.
+def look_up_language(code: str) -> Language:
+    """Return the language of a code such as it, ita or pt_BR, with this code as two letters.
 
-    A country or script stays a part of the code, spelled as it is given. Any three letters are
-    accepted as a code, because there are thousands of languages.
+    A country or script stays a part of the code, spelled as it is given. A language that
+    languages.tsv lacks keeps its code as it is, also as its name.
+    """
+    match = re.fullmatch(r"([a-z]{2,3})((?:[_-][a-z0-9]+)*)", code, re.ASCII | re.IGNORECASE)
+    base, rest = match.groups() if match else (code, "")
+    rest = rest.replace("-", "_")
+    language = LANGUAGES.get(base.lower())
+    if not language:
+        return Language(code, code, {})
+    variant = LANGUAGES.get(f"{base}{rest}".lower())  # it may have a row of its own
+    variant = variant or replace(language, name=f"{language.name} ({rest[1:]})")
+    return replace(variant, code=language.code + rest)
+
+
+def find_language(code: str) -> Language:
+    """Return the language of a code, as `look_up_language`, but check that it is a code.
+
+    Any three letters are accepted as a code, because there are thousands of languages.
 
     Raises:
         ConfigError: `code` is not the code of a language; the message suggests the nearest one.
     """
-    match = re.fullmatch(r"([a-z]{2,3})((?:[_-][a-z0-9]+)*)", code, re.ASCII | re.IGNORECASE)
-    base, rest = match.groups() if match else ("", "")
-    rest = rest.replace("-", "_")
-    language = LANGUAGES.get(base.lower())
-    if language:
-        # with its country or script it may be a language of its own in the table, such as pt_BR
-        variant = LANGUAGES.get(f"{base}{rest}".lower(), language)
-        return replace(variant, code=language.code + rest)
-    if len(base) == 3 and not rest:
-        return Language(base.lower(), base.lower(), {})
+    language = look_up_language(code)
+    if language.codes:
+        return language
+    if re.fullmatch("[a-z]{3}", code, re.ASCII | re.IGNORECASE):
+        return Language(code.lower(), code.lower(), {})
     raise ConfigError(
         f"'{code}' is not the code of a language, such as en or ita; did you mean {nearest(code)}?"
     )
@@ -74,7 +85,6 @@ def find_language(code: str) -> Language:
 def nearest(code: str) -> str:
     """Return the code and name of the language whose code or name is most like `code`."""
     names = {language.name.lower(): language for language in LANGUAGES.values()} | LANGUAGES
-    # cutoff=0: the most similar one, however different it is
     [nearest_name] = difflib.get_close_matches(code.lower(), names, n=1, cutoff=0)
     language = names[nearest_name]
     return f"{language.code} ({language.name})"

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nmt.data.corpora.languages import LANGUAGES, find_language, nearest
+from nmt.data.languages import LANGUAGES, find_language, look_up_language, nearest
 from nmt.errors import ConfigError
 
 
@@ -21,7 +21,7 @@ from nmt.errors import ConfigError
         ("pt_BR", "pt_BR", "Portuguese (Brazil)"),
         ("pt-br", "pt_br", "Portuguese (Brazil)"),
         ("zho_Hant", "zh_Hant", "Chinese (traditional script)"),
-        ("de_AT", "de_AT", "German"),
+        ("de_AT", "de_AT", "German (AT)"),
         ("nds", "nds", "nds"),
     ],
 )
@@ -29,6 +29,15 @@ def test_a_language_has_many_codes(given: str, code: str, name: str) -> None:
     language = find_language(given)
     assert (language.code, language.name) == (code, name)
     assert language.base == code.split("_")[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "base"), [("xx", "xx"), ("xx-YY", "xx"), ("Some thing", "some thing"), ("", "")]
+)
+def test_a_language_that_the_table_lacks_keeps_its_code(given: str, base: str) -> None:
+    language = look_up_language(given)
+    assert (language.code, language.name, language.codes) == (given, given, {})
+    assert language.base == base
 
 
 @pytest.mark.parametrize(
