@@ -192,13 +192,14 @@ class Checkpointer:
             self._monitor.say(f"{problem}; training goes on and tries again")
 
     def poll(self) -> None:
-        """After every step: call `wait` if the writing has ended by now; never wait for a disk."""
+        """Do what `wait` does if the writing has ended; call this after every step."""
         if self._poll_at_step is None:
             return
-        # the question below makes all processes wait for each other, so it is asked seldom
+        # several processes wait for each other to exchange the answer, so they do it seldom
         if self._group.size > 1 and self._state.step < self._poll_at_step:
             return
-        if self._group.broadcast_from_main(self._written.done):
+        has_ended = self._group.broadcast_from_main(self._written.done)
+        if has_ended:
             self.wait()
         else:
             self._poll_at_step = self._state.step + _STEPS_BETWEEN_POLLS

@@ -98,7 +98,8 @@ class ProcessGroup:
 
     def broadcast_from_main(self, make: Callable[[], _T]) -> _T:
         """Call `make` in the main process only, and return its result in all processes."""
-        return self.all_gather(make() if self.is_main else None)[0]  # type: ignore[return-value]
+        own_result = make() if self.is_main else None
+        return self.all_gather(own_result)[0]  # type: ignore[return-value]
 
     def main_process_first(self, make: Callable[[], _T]) -> _T:
         """Call `make` in the main process, then in all others; return each process's own result.

@@ -119,8 +119,8 @@ class GradientComputer:
         self.micro_batch.load_state(sizes[self.group.rank % len(sizes)])
 
     def release_process_group(self) -> None:
-        """Drop all references to the process group, before it is destroyed."""
-        self._parallel = None
+        """Drop the only reference to the process group, before the group is destroyed."""
+        self._parallel = None  # the wrapper of DistributedDataParallel
 
     def compute(self, step: int) -> StepGradient:
         """Compute the gradient of a step (from 1) into `Parameter.grad`; return loss, norm, pairs.
@@ -287,6 +287,7 @@ class GradientComputer:
         texts = self._run.tokenizer.target.decode(targets)
         quoted = ", ".join(f"'{text[:_CHARACTERS_IN_MESSAGE]}'" for text in texts)
         description = f"{len(rows)} pairs such as the translations {quoted}"
+        # each process knows its own micro-batches only; the first one with a divergent one decides
         descriptions = self.group.all_gather(description if divergent else None)
         of_divergent = [text for text in descriptions if text is not None]
         return of_divergent[0] if of_divergent else description
