@@ -25,12 +25,18 @@ class HiddenPart(NamedTuple):
 
 
 def hide(line: Line, spans: Sequence[Span]) -> Line:
-    """Return the line with a number in place of each span; `spans` are in order."""
+    """Return the line with a number that it does not contain in place of each span.
+
+    `spans` are in order and do not overlap.
+    """
     text = line.text
     numbers = islice((str(n) for n in count(1) if str(n) not in text), len(spans))
-    words = [_apart(text, span, number) for span, number in zip(spans, numbers, strict=True)]
-    hidden = [(word, text[start:end]) for word, (start, end) in zip(words, spans, strict=True)]
-    return replace(line, text=edited(text, list(map(Edit, spans, words))), hidden=tuple(hidden))
+    edits, hidden = [], []
+    for (start, end), number in zip(spans, numbers, strict=True):
+        word = _apart(text, (start, end), number)
+        edits.append(Edit((start, end), word))
+        hidden.append((word, text[start:end]))
+    return replace(line, text=edited(text, edits), hidden=tuple(hidden))
 
 
 def _apart(text: str, span: Span, word: str) -> str:
@@ -48,8 +54,11 @@ def hidden_parts(line: Line) -> list[HiddenPart]:
         number = word.strip()
         if number in found:
             start, end = found[number][0]
-            start -= word.startswith(" ") and line.text[:start].endswith(" ")
-            end += word.endswith(" ") and line.text[end : end + 1] == " "
+            # the spaces that were added around the number are removed with it
+            if word.startswith(" ") and line.text[:start].endswith(" "):
+                start -= 1
+            if word.endswith(" ") and line.text[end : end + 1] == " ":
+                end += 1
             parts.append(HiddenPart(number, Edit((start, end), part)))
     return parts
 
