@@ -183,6 +183,7 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
     try:
+        # from the environment variables that torchrun has set; the iterator yields once
         store, rank, size = next(torch_rendezvous("env://", timeout=_RENDEZVOUS_TIMEOUT))
         store.set_timeout(_COLLECTIVE_TIMEOUT)
         own_store = PrefixStore(rendezvous(store, rank, size, _RENDEZVOUS_TIMEOUT), store)

@@ -101,7 +101,7 @@ class GradientComputer:
         training = self._run.config.training
         self.cpu_shards = shards if can_shard(self._device, training, self.group.size) else 1
         threads = torch.get_num_threads()
-        members = min(self.cpu_shards, threads)
+        members = min(self.cpu_shards, threads)  # a resumed run may have more shards than cores
         self._team = ThreadTeam(members, threads) if self.cpu_shards > 1 else None
         self.micro_batch.fit(self.cpu_shards)
 
@@ -271,6 +271,7 @@ class GradientComputer:
         return micro_batches(rows, *lengths, tokens, self._pad_multiple)
 
     def _collate(self, store: TokenStore, rows: Indices) -> Batch:
+        """Return these pairs as a padded batch on the device of the model."""
         return collate(store, rows, self._pad_multiple).to(self._device)
 
     def describe_pairs(self, gradient: StepGradient) -> str:

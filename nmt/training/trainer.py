@@ -142,7 +142,7 @@ class Trainer:
         return result.score, result.figures()
 
     def save(self, *, overwrite: bool = False, wait: bool = False) -> None:
-        """Save a checkpoint of this step, as `Checkpointer.save`, once its loss is checked."""
+        """Wait for the loss of this step and check it; then save as `Checkpointer.save` does."""
         self.stepper.synchronize()
         self.checkpointer.save(overwrite=overwrite, wait=wait)
 
