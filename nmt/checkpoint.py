@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import io
 import json
+import math
 import pickle
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,8 @@ from nmt.checkpoint_files import (
 )
 from nmt.errors import CheckpointError, NewerCheckpointError
 from nmt.files import FORMAT_KEY, write_folder_atomically
+
+_MIB = 1 << 20  # bytes
 
 
 def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -130,10 +133,10 @@ def save_checkpoint(
         write_folder_atomically(path, contents)
     except OSError as error:
         size = sum(map(len, contents.values()))  # bytes
-        needed = -(-size >> 20)  # MiB, rounded up; the free space is rounded down
+        needed = math.ceil(size / _MIB)
         message = f"{path}: checkpoint not saved: {error.strerror}"
         with contextlib.suppress(OSError):
-            free = shutil.disk_usage(path.parent).free >> 20
+            free = shutil.disk_usage(path.parent).free // _MIB
             message += f" (needs {needed} MiB, {free} MiB free)"
         raise CheckpointError(message) from error
 

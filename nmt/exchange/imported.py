@@ -206,6 +206,7 @@ def original_order(
     source, target = adopt_foreign(*vocabularies)
     if tokenizer_of(source, target).differs_from(run.tokenizer):
         return None
+    # for each row of theirs, our id of its piece, which is the row in our matrix
     return RowOrder(source.ids(vocabularies[0].size), target.ids(vocabularies[1].size))
 
 

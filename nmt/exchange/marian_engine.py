@@ -56,10 +56,11 @@ def translate_with_marian(folder: Path, texts: Sequence[str]) -> list[EngineTran
         if package.vocabularies[0].suffix == ".yml":  # then Marian expects pieces, not text
             segmentation = read_small_file(package.segmentations[0])
             lines = [" ".join(pieces) for pieces in split_with(segmentation, texts)]
-    # Marian cuts a translation at a multiple of the tokens of its source. This factor suffices for
-    # a source with half as many tokens as words, EOS included. None has fewer than 2: half of 4.
-    words = min((len(text.split()) + 1 for text in texts), default=1)  # of the shortest text
-    options += f" --max-length-factor {math.ceil(2 * MAX_TRANSLATION / max(words, 4))}"
+    # Marian cuts a translation at a multiple of the tokens of its source. The multiple is chosen
+    # for the shortest text, and so large that none is cut before `MAX_TRANSLATION`.
+    fewest_words = min((len(text.split()) + 1 for text in texts), default=1)  # EOS counts as one
+    fewest_tokens = max(fewest_words / 2, 2)  # if each piece spells two words
+    options += f" --max-length-factor {math.ceil(MAX_TRANSLATION / fewest_tokens)}"
     process = subprocess.run(
         [sys.executable, "-c", _PROGRAM],
         input=json.dumps([options, lines]),

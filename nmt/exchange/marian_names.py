@@ -232,7 +232,10 @@ def marian_shape(name: str, config: ModelConfig, rows: tuple[int, int]) -> tuple
     shape = weight_shape(name, config, rows)
     if len(shape) == 1:
         return (1, *shape)
-    return shape if "_embedding." in name else shape[::-1]
+    if "_embedding." in name:
+        return shape
+    outputs, inputs = shape
+    return inputs, outputs
 
 
 def _convert(name: str, weight: Tensor) -> Tensor:

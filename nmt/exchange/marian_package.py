@@ -36,9 +36,13 @@ class MarianPackage:
     """the SentencePiece models of source and target; .spm vocabularies are these themselves"""
 
     def vocabulary_files(self) -> dict[str, bytes]:
-        """Return {name: content} of both lists, by the names of `vocabulary_names`."""
+        """Return {name: content} of the files in `vocabularies` and `segmentations`.
+
+        Each gets a name that does not depend on the package, such as source.spm, so that an export
+        finds it again among the originals that a run keeps.
+        """
         files: dict[str, bytes] = {}
-        for source, target in (self.vocabularies, self.segmentations):
+        for source, target in (self.vocabularies, self.segmentations):  # two files each
             contents = read_small_file(source), read_small_file(target)
             names = vocabulary_names(source.suffix, shared=source == target)
             files |= dict(zip(names, contents, strict=True))

@@ -19,7 +19,8 @@ def model_card(run: LoadedModel, written: str, verification: str, usage: str) ->
     Args:
         run: The model.
         written: The format, and how the weights are stored, such as "ctranslate2 (int8)".
-        verification: What the verification has found, or that there was none; ends "The export is".
+        verification: What the verification has found, or that there was none, in words that
+            complete the sentence "The export is …".
         usage: Lines of Python that use the folder.
     """
     directory, config = find_run(run.path), run.config

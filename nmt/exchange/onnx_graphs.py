@@ -75,7 +75,8 @@ class GrowingKeyValues:
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Return the keys and values of all positions, those of the new ones (B, H, T, K) last."""
-        self.key_and_value = key, value = _concatenated(self.key_and_value, (key, value))
+        key, value = _concatenated(self.key_and_value, (key, value))
+        self.key_and_value = key, value  # an output of the graph
         return key, value
 
 
@@ -155,12 +156,13 @@ def write_graphs(model: Transformer, folder: Path) -> list[Path]:
     model.positions(torch.zeros(1, 1, d_model), MAX_SOURCE - 1)
     paths = []
     for graph in _graphs(model):
-        paths.append(folder / f"{graph.name}.onnx")
+        path = folder / f"{graph.name}.onnx"
+        paths.append(path)
         with quietly():
             torch.onnx.export(
                 graph.module,
                 graph.example,
-                str(paths[-1]),
+                str(path),
                 input_names=list(graph.inputs),
                 output_names=list(graph.outputs),
                 dynamic_axes={**graph.inputs, **graph.outputs},

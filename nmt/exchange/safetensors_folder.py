@@ -30,7 +30,9 @@ def export_safetensors(run: LoadedModel, folder: Path) -> None:
 
 
 def verify_safetensors(run: LoadedModel, folder: Path) -> str:
-    """Load an exported folder, compare it with the run, and return the end of a sentence about it.
+    """Load an exported folder, compare it with the run, and return what the model card says of it.
+
+    The text completes the sentence "The export is …" of `model_card`.
 
     Raises:
         ExchangeError: weights, configuration or vocabulary are not those of `run`.

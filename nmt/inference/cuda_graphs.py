@@ -190,12 +190,14 @@ class CudaGraphDecoder(Decoder):
         """
         if record is not None or self._recorder is None or self._owner() is not cache:
             return super().step(x, cache, record)
+        # `advance` also returns views of keys and values; `_step` takes these from the buffers
         past_mask, _ = cache.advance(x.shape[1])
-        operands = self._operands(x, past_mask, cache)
-        self._program(operands, cache)()
+        operands = self._copy_to_buffers(x, past_mask, cache)
+        apply_layers = self._graph_or_step(operands, cache)
+        apply_layers()  # from `operands.x` to `operands.result`
         return operands.result[: len(x)]
 
-    def _operands(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Operands:
+    def _copy_to_buffers(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Operands:
         """Copy what a step reads and writes, beside keys and values, to fixed addresses."""
         rows, buffers = round_up_to_bucket(len(x), GPU_SIZE_BITS), self._static_buffers
         new = torch.arange(cache.stored - x.shape[1], cache.stored, device=x.device)
@@ -207,8 +209,8 @@ class CudaGraphDecoder(Decoder):
             result=buffers["result"].view(x, rows),
         )
 
-    def _program(self, operands: _Operands, cache: DecoderCache) -> Program:
-        """Return the step for operands of this shape: a graph from its second use on."""
+    def _graph_or_step(self, operands: _Operands, cache: DecoderCache) -> Program:
+        """Return the step for these operands, not run yet; from its second use on, a graph."""
         shape = (*operands.past_mask.shape, operands.source_mask.shape[3])
         if shape not in self._programs:
             if len(self._programs) >= MAX_SHAPES:

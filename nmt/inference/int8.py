@@ -109,14 +109,15 @@ def _for_library(engine: str, quantized: Tensor, bias: Tensor | None) -> object:
 
 @functools.cache
 def eight_bits_overflow(engine: str) -> bool:
-    """Whether library "x86" (FBGEMM) or "onednn" clips a sum of two products here at 16 bits.
+    """Whether 8-bit products overflow in the library "x86" (FBGEMM) or "onednn" on this processor.
 
-    Then x may have only 7 bits. To find out, the largest 8-bit integers are multiplied.
+    Without certain instructions it adds two products in 16 bits, which clips a large sum; then x
+    may have only 7 bits. To find out, the largest 8-bit integers are multiplied.
     """
     ones = torch.ones(16, 16)  # a scale makes 127 or 255 of each 1
     matrix = _for_library(engine, _quantized(ones), None)
     sums: Tensor = torch.ops.quantized.linear_dynamic(ones, matrix, False)  # 8 bits
-    return bool((sums - 16).abs().amax() > 1)
+    return bool((sums - 16).abs().amax() > 1)  # each sum should be 16 * 1 * 1
 
 
 class Int8Attention(MultiHeadAttention):
@@ -198,6 +199,7 @@ class TracedDecoder(Decoder):
         if self._program is None and self._small_steps < TRACE_AFTER:  # tracing may not pay
             return super().step(x, cache, record)
         past_mask, stored = cache.advance(x.shape[1])
+        # TorchScript takes tensors only: those of all layers one after another
         inputs = (x, past_mask, cache.source_mask, *chain.from_iterable(stored))
         with single_threaded(self.is_small):
             if self._program is None:

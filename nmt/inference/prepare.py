@@ -138,7 +138,7 @@ def restrict_vocabulary(model: Transformer, ids: Tensor) -> Transformer:
     `model`, but the needed rows of the output matrix are copied.
     """
     narrow = copy.copy(model)
-    narrow._modules = dict(model._modules)
+    narrow._modules = dict(model._modules)  # of its own, so that `add_module` leaves `model` alone
     whole: TokenEmbedding | OutputProjection = model.output_embedding
     if isinstance(whole, OutputProjection):
         output: nn.Module = whole.restrict_vocabulary(ids)
@@ -215,6 +215,7 @@ def is_supported(kind: LinearKind, dtype: torch.dtype) -> bool:
     """Whether `kind` works here in this dtype; later PyTorch versions may lack its operators."""
     one = torch.ones(1, 1, dtype=dtype)
     try:
-        return bool((kind(one, one[0], relu=True)(one) - 2).abs().item() < 0.1)  # 1 * 1 + 1 = 2
+        two = kind(one, one[0], relu=True)(one)  # 1 * 1 + 1
     except (AttributeError, RuntimeError):
         return False
+    return bool((two - 2).abs().item() < 0.1)

@@ -55,7 +55,13 @@ def token_positions(ids: Tensor, padding: int) -> Tensor:
 
 
 class UnpaddedLayout(Layout):
-    """The layout without padding: activations x are (U, D), in the order of `token_positions`."""
+    """The layout without padding: activations x are (U, D), in the order of `token_positions`.
+
+    Two sentences, a b c and d, with padding "-" that is not computed: B = 2, L = 3, U = 4:
+
+        ids   a b c     token_at  0 1 2     row       0 0 0 1
+              d - -               3 4 4     position  0 1 2 0
+    """
 
     def __init__(self, ids: Tensor, padding: int) -> None:
         rows, length = ids.shape
@@ -87,27 +93,32 @@ class UnpaddedLayout(Layout):
         A padded position holds the values of another token. This is harmless: the mask hides it
         as a key, and `join_heads` drops its result as a query.
         """
-        padded_row, unpadded_row = self._row_indices(heads)
-        rows = x.reshape(len(padded_row), -1)  # (U * H, K)
-        padded: Tensor = _TakeRows.apply(rows, unpadded_row, padded_row)  # type: ignore[no-untyped-call]
+        from_padded, from_unpadded = self._row_indices(heads)
+        rows = x.reshape(len(from_padded), -1)  # (U * H, K)
+        # the second index is for the gradient, which goes from the padded rows back
+        padded: Tensor = _TakeRows.apply(rows, from_unpadded, from_padded)  # type: ignore[no-untyped-call]
         return padded.view(len(self.token_at), heads, self.length(x), -1)
 
     def join_heads(self, x: Tensor) -> Tensor:
         """Concatenate the heads and drop the padding: (B, H, L, K) -> (U, D)."""
-        padded_row, unpadded_row = self._row_indices(x.shape[1])
-        rows = x.reshape(len(unpadded_row), -1)  # (B * H * L, K)
-        unpadded: Tensor = _TakeRows.apply(rows, padded_row, unpadded_row)  # type: ignore[no-untyped-call]
+        from_padded, from_unpadded = self._row_indices(x.shape[1])
+        rows = x.reshape(len(from_unpadded), -1)  # (B * H * L, K)
+        unpadded: Tensor = _TakeRows.apply(rows, from_padded, from_unpadded)  # type: ignore[no-untyped-call]
         return unpadded.view(len(self.row), -1)
 
     def _row_indices(self, heads: int) -> tuple[Tensor, Tensor]:
-        """Return the padded row of each unpadded row (U * H,), and the reverse (B * H * L,)."""
+        """Return which rows of width K to take: one index removes the padding, the other adds it.
+
+        The first (U * H,) has for each unpadded row the padded row that it is taken from. The
+        second (B * H * L,) has the reverse, and U * H where there is no token.
+        """
         if heads not in self._indices:
             length, count = self.token_at.shape[1], len(self.row)
             head = torch.arange(heads, device=self.row.device)
-            padded = (self.row[:, None] * heads + head) * length + self.position[:, None]
-            unpadded = self.token_at[:, None] * heads + head[:, None]  # (B, H, L)
-            # U * H where there is no token
-            self._indices[heads] = padded.flatten(), unpadded.clamp(max=count * heads).flatten()
+            from_padded = (self.row[:, None] * heads + head) * length + self.position[:, None]
+            from_unpadded = self.token_at[:, None] * heads + head[:, None]  # (B, H, L)
+            from_unpadded = from_unpadded.clamp(max=count * heads)
+            self._indices[heads] = from_padded.flatten(), from_unpadded.flatten()
         return self._indices[heads]
 
 

@@ -47,14 +47,15 @@ def beam_search(
     while len(beam.sentences):
         log_p = decoding.next_log_p(beam.latest, beam.tokens)  # (N * k, V)
         best = _best_continuations(log_p, beam.scores, settings.beam_size)
-        decoding.cache.continue_hypotheses(beam.extend(best, settings))
+        parents = beam.extend(best, settings)  # (N, k) the hypothesis that each live one continues
+        decoding.cache.continue_hypotheses(parents)
         done = beam.done(settings)
         if not done.any():
             continue
         # a finished sentence may remain in the batch for some steps, without live hypotheses
         beam.scores = beam.scores.masked_fill(done[:, None], IMPOSSIBLE)
         if dropped := decoding.drop(done):
-            removed, remaining = dropped
+            removed, remaining = dropped  # a mask, and indices
             results |= beam.results(removed)
             beam = beam.keep(remaining)
     return [results[i] for i in range(len(source))]
@@ -197,7 +198,7 @@ class _Beam:
         future score: the rule is exact. `early_stopping` adds a rule that is not exact.
         """
         bound = self.scores.amax(1) / length_penalty(self.max_lengths, settings)
-        done = ~(bound > self.ended_scores[:, -1])
+        done = ~(bound > self.ended_scores[:, -1])  # not `<=`: so NaN ends the search, as an error
         if settings.early_stopping:
             done |= self.ended_count >= settings.beam_size
         return done

@@ -117,8 +117,9 @@ class ConstrainedSentence:
         if required is not None and token not in required:
             return None
         advanced = self._progress_after(progress, token)
-        may_grow = self.spelling.has_inner_pieces and not last and token != EOS  # its last word
-        return None if contains_any(self.spelled.forbidden, advanced.text, may_grow) else advanced
+        word_may_grow = self.spelling.has_inner_pieces and not last and token != EOS
+        is_forbidden = contains_any(self.spelled.forbidden, advanced.text, word_may_grow)
+        return None if is_forbidden else advanced
 
     def restore(self, text: str, tokens: Sequence[int]) -> str:
         """Return `text`, decoded from `tokens`, with terms and prefix as the user wrote them.

@@ -52,6 +52,7 @@ def fits_library(sizes: ModelConfig) -> bool:
     library = native_library()
     if library is None:
         return False
+    # a matrix product computes so many columns together, and a register holds so many numbers
     panel, lanes = library.nmt_panel(), library.nmt_lanes()
     head_width = sizes.d_model // sizes.heads
     return not (sizes.d_model % panel or sizes.d_ff % panel or head_width % lanes)
@@ -107,6 +108,7 @@ class NativeSearch:
             MemoryError: the memory does not suffice.
         """
         lengths = [len(ids) for ids in sources]
+        # the most tokens of each translation, EOS included, and of any in the batch
         longest = np.array([max(1, settings.longest(length)) for length in lengths], np.int32)
         row_size = int(longest.max())
         self._weights.extend_positions(max(row_size, *lengths))
@@ -114,7 +116,7 @@ class NativeSearch:
         excluded = [PAD, BOS, *unknown]
         excluded += [NONE] * (MOST_EXCLUDED - len(excluded))
         penalties = [1.0] + [length_penalty(float(t), settings) for t in range(1, row_size + 1)]
-        by_length = np.array(penalties, np.float32)
+        penalty_of_length = np.array(penalties, np.float32)  # no translation has length 0
         search = CSearch(
             beam_size=settings.beam_size,
             n_best=n_best,
@@ -123,8 +125,9 @@ class NativeSearch:
             bos=BOS,
             eos=EOS,
             excluded=(ctypes.c_int32 * MOST_EXCLUDED)(*excluded),
-            penalties=by_length.ctypes.data,
+            penalties=penalty_of_length.ctypes.data,
         )
+        # sentence i has the ids from starts[i] to before starts[i + 1]
         ids = np.concatenate([np.array(row, np.int32) for row in sources])
         starts = np.cumsum([0, *lengths], dtype=np.int32)
         results = _Results(len(sources), n_best, row_size)

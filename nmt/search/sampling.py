@@ -57,7 +57,8 @@ class Draws:
             raise NonFiniteScoresError()
         drawn = [self._random[sentence].random() for sentence in sentences.tolist()]
         level = torch.tensor(drawn, dtype=cumulative.dtype, device=logits.device)[:, None]
-        # The first token at which the sum of p exceeds the level; never a token with p = 0.
+        # The first token at which the sum of p exceeds the level; never a token with p = 0. The
+        # last sum is 1 up to rounding; the level is scaled by it, so that some sum exceeds it.
         return torch.searchsorted(cumulative, level * cumulative[:, -1:], right=True)[:, 0]
 
 
@@ -132,7 +133,7 @@ def single_hypotheses(
         done |= ended
         # finished sentences remain in the batch, unused, until enough can be removed at once
         if dropped := decoding.drop(done):
-            _, rows_left = dropped  # (N',) indices
+            _, rows_left = dropped  # (N',) indices; the removed ones have their results already
             sentences, latest, tokens = sentences[rows_left], latest[rows_left], tokens[rows_left]
             scores, max_lengths, done = scores[rows_left], max_lengths[rows_left], done[rows_left]
     return [results[i] for i in range(count)]

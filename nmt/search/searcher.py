@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from nmt.config import DecodingConfig, Sampling
@@ -86,8 +86,8 @@ class Searcher:
 
     def prepare(self) -> None:
         """Prepare the model now, so that processes that are forked after this share it."""
-        if self.native is None:
-            _ = self.torch.model
+        if self.native is None:  # reading it has packed the weights for the C library, if possible
+            _ = self.torch.model  # reading it makes the copy for fast inference
 
     @cached_property
     def spelling(self) -> Spelling:
@@ -152,25 +152,22 @@ class Searcher:
         ):
             if self.sampling:
                 return self.torch.draw(batch.ids, self.sampling, batch.numbers, batch.n_best)
-            # the coverage penalty may prefer any hypothesis of the beam
-            n_best = settings.beam_size if settings.coverage_penalty else batch.n_best
-            hypotheses = self._search(batch, n_best)
             if not settings.coverage_penalty:
-                return hypotheses
+                return self._search_best(batch, batch.n_best)
+            # the coverage penalty may prefer any hypothesis of the beam
+            hypotheses = self._search_best(batch, settings.beam_size)
             ranked = self.torch.rank_by_coverage(batch.ids, hypotheses)
             return [best_first[: batch.n_best] for best_first in ranked]
 
-    def _search(self, batch: SearchBatch, n_best: int) -> list[list[Hypothesis]]:
+    def _search_best(self, batch: SearchBatch, n_best: int) -> list[list[Hypothesis]]:
+        """Search without sampling: under constraints, in the shortlist, or in all target ids."""
         constraints = [c for c in batch.constraints if c]
         if constraints:  # then all sentences of the batch have some
             return self._constrained_search(batch.ids, constraints, n_best)
-
-        def search_among(target_ids: "Array | None") -> list[list[Hypothesis]]:
-            return self._unconstrained_search(batch.ids, n_best, target_ids)
-
         if self.shortlist:
+            search_among = partial(self._unconstrained_search, batch.ids, n_best)
             return self.shortlist.search(batch.ids, search_among)
-        return search_among(None)
+        return self._unconstrained_search(batch.ids, n_best)
 
     def _constrained_search(
         self, ids: list[list[int]], constraints: Sequence[SpelledConstraints], n_best: int
@@ -179,7 +176,7 @@ class Searcher:
 
         The latter takes several times as long, and most sentences have no forbidden word anyway.
         """
-        results = self._unconstrained_search(ids, n_best, None)
+        results = self._unconstrained_search(ids, n_best)
 
         def meets(i: int, hypothesis: Hypothesis) -> bool:
             has_ended = len(hypothesis.tokens) < self.settings.longest(len(ids[i]))
@@ -199,9 +196,9 @@ class Searcher:
         return text.decode("utf-8", errors="replace")
 
     def _unconstrained_search(
-        self, ids: list[list[int]], n_best: int, target_ids: "Array | None"
+        self, ids: list[list[int]], n_best: int, target_ids: "Array | None" = None
     ) -> list[list[Hypothesis]]:
-        """Search for translations of source ids among these target ids; None: among all."""
+        """Search by the C library or by PyTorch, among these target ids; None: among all."""
         if self.native is None:
             return self.torch.search(ids, n_best, target_ids)
         native = self.native if target_ids is None else self.native.restrict_vocabulary(target_ids)

@@ -124,7 +124,7 @@ class Shortlist:
         ids = np.unique(np.concatenate(needed))
         others = np.setdiff1d(np.arange(self.target_size), ids, assume_unique=True)
         fill_count = round_up_to_bucket(len(ids), SIZE_BITS) - len(ids)
-        return np.union1d(ids, others[:fill_count])
+        return np.union1d(ids, others[:fill_count])  # all ids if there are fewer others
 
     def search(
         self,

@@ -60,6 +60,7 @@ def snapshot(
         earlier = previous if isinstance(previous, Mapping) else {}
         return {name: snapshot(item, earlier.get(name), new) for name, item in value.items()}
     if isinstance(value, list | tuple):
+        # by index, like a dict: there is no earlier item where `previous` is shorter
         earlier = dict(enumerate(previous)) if isinstance(previous, list | tuple) else {}
         return type(value)(snapshot(item, earlier.get(i), new) for i, item in enumerate(value))
     return value
@@ -135,7 +136,7 @@ class Checkpointer:
             raise DivergedError(f"step {self._state.step:,}: some weights are NaN or infinite")
         with self._monitor.paused():
             self._monitor.flush()
-            state = self._state.state()
+            state = self._state.state()  # in all processes, as it holds figures of each
             if self._group.is_main:
                 self._written = self._start(state, overwrite)
         self._poll_at_step = self._state.step + _STEPS_BETWEEN_POLLS
@@ -192,13 +193,14 @@ class Checkpointer:
             self._monitor.say(f"{problem}; training goes on and tries again")
 
     def poll(self) -> None:
-        """After every step: call `wait` if the writing has ended by now; never wait for a disk."""
+        """Do what `wait` does if the writing has ended; call this after every step."""
         if self._poll_at_step is None:
             return
-        # the question below makes all processes wait for each other, so it is asked seldom
+        # several processes wait for each other to exchange the answer, so they do it seldom
         if self._group.size > 1 and self._state.step < self._poll_at_step:
             return
-        if self._group.broadcast_from_main(self._written.done):
+        has_ended = self._group.broadcast_from_main(self._written.done)
+        if has_ended:
             self.wait()
         else:
             self._poll_at_step = self._state.step + _STEPS_BETWEEN_POLLS

@@ -98,7 +98,8 @@ class ProcessGroup:
 
     def broadcast_from_main(self, make: Callable[[], _T]) -> _T:
         """Call `make` in the main process only, and return its result in all processes."""
-        return self.all_gather(make() if self.is_main else None)[0]  # type: ignore[return-value]
+        own_result = make() if self.is_main else None
+        return self.all_gather(own_result)[0]  # type: ignore[return-value]
 
     def main_process_first(self, make: Callable[[], _T]) -> _T:
         """Call `make` in the main process, then in all others; return each process's own result.
@@ -182,6 +183,7 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
     try:
+        # from the environment variables that torchrun has set; the iterator yields once
         store, rank, size = next(torch_rendezvous("env://", timeout=_RENDEZVOUS_TIMEOUT))
         store.set_timeout(_COLLECTIVE_TIMEOUT)
         own_store = PrefixStore(rendezvous(store, rank, size, _RENDEZVOUS_TIMEOUT), store)

@@ -45,10 +45,12 @@ def write_environment(
         "precision": precision,
         **fingerprints,
     }
-    first_session = read_json_or_empty(directory.environment)
-    if first_session:
-        first_session.setdefault("resumed", []).append(session)
-    write_json(directory.environment, first_session or session)
+    content = read_json_or_empty(directory.environment)
+    if content:
+        content.setdefault("resumed", []).append(session)
+    else:
+        content = session
+    write_json(directory.environment, content)
 
 
 def describe_software() -> dict[str, Any]:

@@ -101,7 +101,7 @@ class GradientComputer:
         training = self._run.config.training
         self.cpu_shards = shards if can_shard(self._device, training, self.group.size) else 1
         threads = torch.get_num_threads()
-        members = min(self.cpu_shards, threads)
+        members = min(self.cpu_shards, threads)  # a resumed run may have more shards than cores
         self._team = ThreadTeam(members, threads) if self.cpu_shards > 1 else None
         self.micro_batch.fit(self.cpu_shards)
 
@@ -119,8 +119,8 @@ class GradientComputer:
         self.micro_batch.load_state(sizes[self.group.rank % len(sizes)])
 
     def release_process_group(self) -> None:
-        """Drop all references to the process group, before it is destroyed."""
-        self._parallel = None
+        """Drop the only reference to the process group, before the group is destroyed."""
+        self._parallel = None  # the wrapper of DistributedDataParallel
 
     def compute(self, step: int) -> StepGradient:
         """Compute the gradient of a step (from 1) into `Parameter.grad`; return loss, norm, pairs.
@@ -271,6 +271,7 @@ class GradientComputer:
         return micro_batches(rows, *lengths, tokens, self._pad_multiple)
 
     def _collate(self, store: TokenStore, rows: Indices) -> Batch:
+        """Return these pairs as a padded batch on the device of the model."""
         return collate(store, rows, self._pad_multiple).to(self._device)
 
     def describe_pairs(self, gradient: StepGradient) -> str:
@@ -287,6 +288,7 @@ class GradientComputer:
         texts = self._run.tokenizer.target.decode(targets)
         quoted = ", ".join(f"'{text[:_CHARACTERS_IN_MESSAGE]}'" for text in texts)
         description = f"{len(rows)} pairs such as the translations {quoted}"
+        # each process knows its own micro-batches only; the first one with a divergent one decides
         descriptions = self.group.all_gather(description if divergent else None)
         of_divergent = [text for text in descriptions if text is not None]
         return of_divergent[0] if of_divergent else description

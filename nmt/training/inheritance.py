@@ -17,7 +17,8 @@ def inherit(config: Config, run: RunDirectory | None = None) -> Config:
 
     The parent is `training.initialize_from`; without it, `config` is returned as it is. Model,
     languages and decoding are taken key by key, the tokenizer only if the recipe has no such
-    section. If `run` has begun, its own settings are taken: the parent may be gone by then.
+    section. `run` is the fine-tuned run. Once it has begun, its directory holds what it inherited;
+    the settings are read there, because the parent may be gone by then.
 
     Raises:
         CheckpointError: the parent is missing.
@@ -25,10 +26,11 @@ def inherit(config: Config, run: RunDirectory | None = None) -> Config:
     """
     if not config.training.initialize_from:
         return config
-    parent = run
-    if parent is None or not parent.saved_checkpoints():
-        parent = find_run(weights_folder(Path(config.training.initialize_from)))
-    inherited = load_config(str(parent.config))
+    if run and run.saved_checkpoints():  # it has begun
+        inherited_from = run
+    else:
+        inherited_from = find_run(weights_folder(Path(config.training.initialize_from)))
+    inherited = load_config(str(inherited_from.config))
     own = config.model_dump(exclude_unset=True)  # what the recipe itself says
     languages = inherited.data.model_dump(include={"source_language", "target_language"})
     changes: dict[str, Any] = {
@@ -37,15 +39,17 @@ def inherit(config: Config, run: RunDirectory | None = None) -> Config:
         "data": languages | own.get("data", {}),
     }
     if "tokenizer" not in config.model_fields_set:
-        changes["tokenizer"] = inherited.tokenizer.model_dump() | _tokenizer_settings(parent)
-    return replace_settings(config, changes, f"training.initialize_from: {parent.path}")
+        models = _tokenizer_settings(inherited_from)
+        changes["tokenizer"] = inherited.tokenizer.model_dump() | models
+    return replace_settings(config, changes, f"training.initialize_from: {inherited_from.path}")
 
 
 def keep_vocabulary(config: Config, recipe: Config, run: RunDirectory) -> Config:
     """Return `config`; if its tokenizer is inherited, it now names the copy in the folder of `run`.
 
-    Files of an imported parent, which exports need, are copied into `run` now. `recipe` is the
-    configuration before `inherit`.
+    The parent may be gone when the run is resumed. For the same reason the original files of an
+    imported parent, which exports need, are copied into `run` now. `recipe` is the configuration
+    before `inherit`.
     """
     if not config.training.initialize_from or "tokenizer" in recipe.model_fields_set:
         return config
@@ -58,9 +62,9 @@ def keep_vocabulary(config: Config, recipe: Config, run: RunDirectory) -> Config
     return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update=copies)})
 
 
-def _tokenizer_settings(parent: RunDirectory) -> dict[str, object]:
-    """Return the settings that name the tokenizer of `parent`; raise a ConfigError without one."""
-    shared, source, target = (parent.tokenizer / name for name in (SHARED, SOURCE, TARGET))
+def _tokenizer_settings(run: RunDirectory) -> dict[str, object]:
+    """Return the settings that name the tokenizer of a run; raise a ConfigError without one."""
+    shared, source, target = (run.tokenizer / name for name in (SHARED, SOURCE, TARGET))
     if shared.is_file():
         models = {"model": str(shared), "target_model": None}
         return {"shared": True, **models, "kind": kind_of(shared)}
@@ -68,6 +72,6 @@ def _tokenizer_settings(parent: RunDirectory) -> dict[str, object]:
         models = {"model": str(source), "target_model": str(target)}
         return {"shared": False, **models, "kind": kind_of(source)}
     raise ConfigError(
-        f"training.initialize_from: {parent.path} has no tokenizer; restore its folder "
-        f"{parent.tokenizer.name}/, or give the recipe a tokenizer section"
+        f"training.initialize_from: {run.path} has no tokenizer; restore its folder "
+        f"{run.tokenizer.name}/, or give the recipe a tokenizer section"
     )

@@ -43,14 +43,17 @@ class Objective(nn.Module):
         device = batch.source.device
         # On a GPU the padding is computed too: to remove it, Python would have to wait until the
         # GPU tells where the real tokens are.
-        layouts: tuple[Layout, Layout] = (PADDED, PADDED)
+        source_layout: Layout = PADDED
+        target_layout: Layout = PADDED
         if device.type == "cpu":
-            layouts = UnpaddedLayout(batch.source, PAD), UnpaddedLayout(batch.target_input, PAD)
+            source_layout = UnpaddedLayout(batch.source, PAD)
+            target_layout = UnpaddedLayout(batch.target_input, PAD)
+        layouts = source_layout, target_layout
         with autocast(device, self.precision, once=True):  # uses each weight once
             x = self.model.outputs(batch.source, batch.target_input, layouts=layouts)
         if self.precision == "bf16":  # on a GPU the last norm leaves float32
             x = x.to(torch.bfloat16)
-        target = layouts[1].tokens(batch.target_output)
+        target = target_layout.tokens(batch.target_output)  # an id for each row of x
         output = self.model.output_embedding
         return label_smoothed_cross_entropy(
             x, output.weight, target, padding=PAD, smoothing=self.smoothing, bias=output.bias

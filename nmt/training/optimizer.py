@@ -107,7 +107,10 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Update every matrix that has a gradient, and its momentum, unless `found_inf` is 1."""
+        """Update every matrix that has a gradient, and its momentum, unless `found_inf` is 1.
+
+        `closure` is not used; the interface of PyTorch asks for it.
+        """
         (group,) = self.param_groups  # there is only one
         same_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
         for matrix in group["params"]:
@@ -122,7 +125,7 @@ class Muon(torch.optim.Optimizer):
         """Update matrices of the same shape, which all have a gradient, and their momenta."""
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         momenta = [self.state[matrix]["momentum"] for matrix in matrices]
-        changed = [*momenta, *matrices]
+        changed = [*momenta, *matrices]  # restored at the end if the step is rejected
         before = [] if self.found_inf is None else [tensor.clone() for tensor in changed]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         nesterov = torch._foreach_lerp(gradients, momenta, group["momentum"])

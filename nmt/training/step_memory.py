@@ -92,10 +92,12 @@ def training_memory(
         layers = config.model.encoder_layers + config.model.decoder_layers
         input_bytes = (p if device == "cpu" else FP32) * config.model.d_model
         bytes_per_token = layers * input_bytes + bytes_per_token / layers
-    logits = min(tokens, shards * PROJECTION_ROWS[device]) * p
-    softmax = min(tokens, shards * SOFTMAX_ROWS[device]) * FP32
-    embedding_gradient = shards * config.model.d_model * (FP32 + p)
-    bytes_per_entry = logits + softmax + embedding_gradient  # for each entry of the vocabulary
+    # for each entry of the vocabulary: a logit and a probability of each position computed at once,
+    # and a row of the embedding's gradient, once in float32 and once as the result of a product
+    logit_bytes = min(tokens, shards * PROJECTION_ROWS[device]) * p
+    softmax_bytes = min(tokens, shards * SOFTMAX_ROWS[device]) * FP32
+    embedding_gradient_bytes = shards * config.model.d_model * (FP32 + p)
+    bytes_per_entry = logit_bytes + softmax_bytes + embedding_gradient_bytes
     return Memory(
         weights=FP32 * parameter_count(model) + shards * BF16 * copied_to_bf16,
         gradients=FP32 * trained_count(model) * _gradient_copies(config, hardware, tokens),
@@ -161,11 +163,12 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
     weights = p * config.heads * length if on_cpu and precision == "bf16" else 0
     # 5: queries, keys, values, their result, and the input of the output map
     attention = inputs + 5 * p * config.d_model + weights + mask_and_norm
-    inner = 2 * p if config.activation_dropout or config.activation != "relu" else p
+    # between the two linear maps: the second one's input, and what comes before it
+    bytes_between = 2 * p if config.activation_dropout or config.activation != "relu" else p
     if config.activation_dropout:
-        inner += mask_bytes
+        bytes_between += mask_bytes
     input_copy = p * config.d_model if copies_inputs else 0
-    feed_forward = input_copy + inner * config.d_ff + mask_and_norm
+    feed_forward = input_copy + bytes_between * config.d_ff + mask_and_norm
     encoder = config.encoder_layers * (attention + feed_forward)
     decoder = config.decoder_layers * (2 * attention + feed_forward)
     return encoder + decoder

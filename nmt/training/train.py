@@ -61,14 +61,15 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
         join_process_group(config.training.device) as group,
         contextlib.ExitStack() as stack,
     ):
-        # only the main process reserves the folder; the others exit if it cannot
-        group.main_process_first(lambda: group.is_main and stack.enter_context(directory.reserve()))
+        # the main process holds the lock of the directory for all; the others exit if it cannot
+        lock = directory.reserve() if group.is_main else contextlib.nullcontext()
+        group.main_process_first(lambda: stack.enter_context(lock))
         log_in_main: Log = log if group.is_main else lambda message: None
         trainer, fingerprints = group.main_process_first(
             lambda: _build_trainer(config, directory, group, log_in_main)
         )
         try:
-            _run(trainer, fingerprints)
+            _train_and_score(trainer, fingerprints)
         finally:
             trainer.gradients.release_process_group()
     return directory
@@ -131,7 +132,7 @@ def _read_validation_set(config: Config, log: Log) -> tuple[list[SentencePair], 
     return list(chain.from_iterable(pairs)), sizes
 
 
-def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
+def _train_and_score(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
     """Train from the last checkpoint to the end, choose the best weights and score them."""
     resume(trainer)
     directory, group, state = trainer.directory, trainer.group, trainer.state

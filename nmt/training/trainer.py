@@ -69,12 +69,13 @@ class Trainer:
             try:
                 while not self.finished():
                     self._advance()
-                self._check_stop_signal()
-            except Interrupted:
+                self._check_stop_signal()  # one may have come during the last save
+            except Interrupted:  # the signal that interrupted a computation stops the run
                 self._check_stop_signal()
             finally:
-                at_once = isinstance(sys.exception(), StoppedBySignal)
-                self.checkpointer.close(wait=not at_once)
+                # after a first signal all is saved already, and a second one stops at once
+                has_stopped = isinstance(sys.exception(), StoppedBySignal)
+                self.checkpointer.close(wait=not has_stopped)
                 self.monitor.close()
                 gc.unfreeze()
 
@@ -141,7 +142,7 @@ class Trainer:
         return result.score, result.figures()
 
     def save(self, *, overwrite: bool = False, wait: bool = False) -> None:
-        """Save a checkpoint; `overwrite`: even if this step has one; `wait`: until written."""
+        """Wait for the loss of this step and check it; then save as `Checkpointer.save` does."""
         self.stepper.synchronize()
         self.checkpointer.save(overwrite=overwrite, wait=wait)
 

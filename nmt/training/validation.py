@@ -56,7 +56,7 @@ class Validation:
 
     def __str__(self) -> str:
         scores = (f", {METRIC_NAMES[name]} {score:.2f}" for name, score in self.quality.items())
-        of_parts = (
+        of_parts = (  # without the name of the metric, as in "news 27.31"
             f"{name.partition(' ')[2]} {score:.2f}" for name, score in self.quality_of_parts.items()
         )
         parts = f" ({', '.join(of_parts)})" if self.quality_of_parts else ""

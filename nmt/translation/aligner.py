@@ -67,22 +67,32 @@ def align(
         with autocast(device, searcher.precision):
             positions, log_p = attend(searcher.loaded.model, batch.to(device))
         rows = zip(indices, positions.tolist(), log_p.tolist(), strict=True)
-        for index, attended, log_probabilities in rows:  # of one translation
+        for index, attended, token_log_p in rows:
             i, k = searched[index]
-            tokens = translations[i][k].tokens
-            source_length = len(lines[i].ids) - 1  # without EOS; the line may be truncated
-            text = lines[i].line.text
-            source = tokenizer.source.split(text)[:source_length]
-            attended = attended[: len(tokens)]
-            words = align_words(source, tokenizer.target.spell(tokens), attended)
-            target_spans = spans_of_tokens(tokenizer.target, tokens, translations[i][k].text)
-            links = link(tokenizer.source.spans(text), target_spans, attended)
-            with_end = list(tokens) if translations[i][k].is_truncated else [*tokens, EOS]
-            pieces = tuple(tokenizer.target.pieces[token] for token in with_end)
-            log_probabilities = log_probabilities[: len(pieces)]
-            alignment = Alignment(words, pieces, tuple(log_probabilities), links)
-            aligned[i][k] = replace(translations[i][k], alignment=alignment)
+            translation = translations[i][k]
+            alignment = _alignment(tokenizer, lines[i], translation, attended, token_log_p)
+            aligned[i][k] = replace(translation, alignment=alignment)
     return aligned
+
+
+def _alignment(
+    tokenizer: Tokenizer,
+    line: EncodedLine,
+    translation: Translation,
+    attended: Sequence[int],
+    token_log_p: Sequence[float],
+) -> Alignment:
+    """Return the alignment of one translation; the last two are its rows of `attend`, padded."""
+    text, tokens = line.line.text, translation.tokens
+    attended = attended[: len(tokens)]
+    source_length = len(line.ids) - 1  # without EOS; the line may be truncated
+    source = tokenizer.source.split(text)[:source_length]
+    words = align_words(source, tokenizer.target.spell(tokens), attended)
+    target_spans = spans_of_tokens(tokenizer.target, tokens, translation.text)
+    links = link(tokenizer.source.spans(text), target_spans, attended)
+    with_end = tokens if translation.is_truncated else (*tokens, EOS)
+    pieces = tuple(tokenizer.target.pieces[token] for token in with_end)
+    return Alignment(words, pieces, tuple(token_log_p[: len(pieces)]), links)
 
 
 def align_words(
@@ -129,16 +139,18 @@ def spans_of_tokens(vocabulary: SubwordModel, tokens: Sequence[int], text: str) 
     decoded = one_line(prefixes[-1])
     ends = [len(prefix) for prefix in prefixes]
     for t in range(len(tokens) - 1, -1, -1):
-        ends[t] = min(ends[t], ends[t + 1])  # the first bytes of a character decode to several
+        # an incomplete character decodes to a symbol for each of its bytes, the complete one to one
+        ends[t] = min(ends[t], ends[t + 1])
     if decoded != text:
-        before = len(os.path.commonprefix([decoded, text]))
-        after = len(os.path.commonprefix([decoded[:before:-1], text[:before:-1]]))
-        change = len(text) - len(decoded)
-        last = len(decoded) - after  # characters from here on have only moved
-        ends = [
-            end if end <= before else end + change if end >= last else min(end, last + change)
-            for end in ends
-        ]
+        same_start = len(os.path.commonprefix([decoded, text]))
+        same_end = len(os.path.commonprefix([decoded[:same_start:-1], text[:same_start:-1]]))
+        growth = len(text) - len(decoded)
+        replaced_until = len(decoded) - same_end  # the characters after this have only moved
+        for t, end in enumerate(ends):
+            if end >= replaced_until and end > same_start:
+                ends[t] = end + growth
+            elif end > same_start:  # inside the replaced part
+                ends[t] = min(end, replaced_until + growth)
     return list(pairwise(ends))
 
 
@@ -172,7 +184,8 @@ def copy_unknown_words(
     """Return the translations of each line with source words in place of unknown symbols.
 
     Each unknown symbol becomes the source piece that the decoder attended to most at its position.
-    Only texts change, not tokens. A line with constraints keeps its translations unchanged.
+    Only texts change, not tokens. A line with constraints keeps its translations unchanged: its
+    terms may have been spelled anew, so that the text is not what the tokens decode to.
     """
     return [
         of_line if line.constraints else _with_copies(line, of_line, searcher)

@@ -37,23 +37,24 @@ def translate_html(html: str, translate: TranslateTexts) -> str:
     blocks: dict[range, BlockText] = {}  # keys: their tokens
     for block in find_blocks(tokens, elements):
         text = read_block(tokens, elements.partners, block)
-        if has_words(edited(text.text, [Edit(span, "") for span in text.kept])):
+        without_kept = edited(text.text, [Edit(span, "") for span in text.kept])
+        if has_words(without_kept):
             blocks[range(block[0].first, block[-1].end)] = text
     attributes = _attributes(tokens, elements)
     with_tags = [text for text in blocks.values() if text.tags or text.kept]
     plain = [text.text for text in blocks.values() if not (text.tags or text.kept)]
     plain = list(dict.fromkeys([*plain, *(value for _, _, value in attributes)]))
-    lines = [Line(i, text) for i, text in enumerate(plain, start=1)]
-    translated = translate(lines, False) if lines else []
-    texts = {line.text: t.text for line, t in zip(lines, translated, strict=True)}
-    lines = [
+    plain_lines = [Line(i, text) for i, text in enumerate(plain, start=1)]
+    translated = translate(plain_lines, False) if plain_lines else []
+    texts = {line.text: t.text for line, t in zip(plain_lines, translated, strict=True)}
+    lines_with_tags = [
         Line(i, text.text, protected=tuple(text.kept))
         for i, text in enumerate(with_tags, start=len(plain) + 1)
     ]
-    aligned = iter(translate(lines, True) if lines else [])
+    aligned = iter(translate(lines_with_tags, True) if lines_with_tags else [])
     for token, name, value in attributes:
         replace_attribute(token, name, texts[value])
-    parts, at = [], 0
+    parts, at = [], 0  # of the new page; the tokens before `at` are in `parts`
     for place, text in blocks.items():
         parts.append(source_of(tokens[at : place.start]))
         if text.tags or text.kept:

@@ -10,10 +10,9 @@ search to the last finishing stage. This process computes it, or one of several 
 other machines. The batches are the same for any number of processes, and so are the translations.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, tee
 from typing import Self
 
 from nmt.data.tokens.tokenizer import Tokenizer
@@ -51,8 +50,16 @@ class _Window:
     encoded: list[EncodedLine]
     translations: Rows
     """the translations of each encoded line; empty until its batch is searched"""
-    batches: deque[list[int]]
-    """the batches that are still to be searched, as indices of encoded lines"""
+    batches: list[list[int]]
+    """the encoded lines that are searched together, as indices"""
+
+    def joined(self) -> Rows:
+        """Return one translation of each line: those of its sentences, joined."""
+        pairs = zip(self.encoded, self.translations, strict=True)
+        sentences = ((encoded.line, best) for encoded, (best, *_) in pairs)
+        counts = zip(self.lines, self.sentence_counts, strict=True)
+        # each line takes its next n sentences
+        return [[join(line.text, list(islice(sentences, n)))] for line, n in counts]
 
 
 @dataclass
@@ -113,36 +120,32 @@ class Pipeline:
             NmtError: the memory does not suffice, or a process died.
             DataError: the constraints on a line contradict each other; the message names it.
         """
-        unfinished: deque[_Window] = deque()
 
-        def tasks() -> Iterator[list[EncodedLine]]:
+        def read_batches() -> Iterator[tuple[_Window, list[int]]]:
             for lines in windows_of_lines:
                 window = self._encode_window(lines, warn)
-                unfinished.append(window)
-                for batch in list(window.batches):  # a copy: they are removed as results arrive
-                    yield [window.encoded[i] for i in batch]
+                for batch in window.batches:
+                    yield window, batch
 
         if self.processes > 1:
             self.searcher.prepare()  # before processes are forked, which then share the model
-        for results in self._pool.map(tasks()):  # calls translate_batch for each task, in order
-            window = unfinished[0]
-            batch = window.batches.popleft()
-            for i, translations in zip(batch, results, strict=True):
+        # the same batches twice: the pool may read some ahead, and each result meets its own
+        for_pool, for_results = tee(read_batches())
+        tasks = ([window.encoded[i] for i in batch] for window, batch in for_pool)
+        results = self._pool.map(tasks)  # calls translate_batch for each task, in order
+        for rows, (window, batch) in zip(results, for_results, strict=True):
+            for i, translations in zip(batch, rows, strict=True):
                 window.translations[i] = translations
             if not self.document:  # with `document` a line is done when all its sentences are
                 progress(len(batch))
-            if not window.batches:
-                unfinished.popleft()
-                if self.document:
-                    progress(len(window.lines))
-                    pairs = zip(window.encoded, window.translations, strict=True)
-                    sentences = ((encoded.line, best) for encoded, (best, *_) in pairs)
-                    counts = zip(window.lines, window.sentence_counts, strict=True)
-                    # each line takes its next n sentences
-                    yield [[join(line.text, list(islice(sentences, n)))] for line, n in counts]
-                else:
-                    progress(sum(not line.ids for line in window.encoded))  # the copied lines
-                    yield window.translations
+            if batch is not window.batches[-1]:
+                continue
+            if self.document:
+                progress(len(window.lines))
+                yield window.joined()
+            else:
+                progress(sum(not line.ids for line in window.encoded))  # the copied lines
+                yield window.translations
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> Rows:
         """Return the translations of each line: search all in one batch, then apply the stages."""
@@ -169,8 +172,9 @@ class Pipeline:
         finished = self._finish(copied, [[copy_of(line)] for line in copied])
         for i, copies in zip(to_copy, finished, strict=True):
             translations[i] = copies
-        # a window of copied lines alone gets one empty batch, or it would never be yielded
-        batches = deque(self._batches(encoded)) or deque([[]])
+        batches = list(self._batches(encoded))
+        if not batches:  # all lines are copied: without a batch the window would never be yielded
+            batches = [[]]
         return _Window(lines, [len(group) for group in groups], encoded, translations, batches)
 
     def _batches(self, encoded: Sequence[EncodedLine]) -> Iterator[list[int]]:
@@ -185,6 +189,7 @@ class Pipeline:
             yield from self.searcher.batches(to_search, lengths, constraints)
 
     def _finish(self, lines: Sequence[EncodedLine], translations: Rows) -> Rows:
+        """Apply all finishing stages, one after another."""
         for stage in self.finishing_stages:
             translations = stage(lines, translations)
         return translations

@@ -25,18 +25,23 @@ class HiddenPart(NamedTuple):
 
 
 def hide(line: Line, spans: Sequence[Span]) -> Line:
-    """Return the line with a number in place of each span; `spans` are in order."""
+    """Return the line with a number that it does not contain in place of each span.
+
+    `spans` are in order and do not overlap.
+    """
     text = line.text
     numbers = islice((str(n) for n in count(1) if str(n) not in text), len(spans))
-    starts, ends = ({span[side] for span in spans} for side in (0, 1))
-    words = []
+    starts = {start for start, _ in spans}
+    ends = {end for _, end in spans}
+    edits, hidden = [], []
     for (start, end), number in zip(spans, numbers, strict=True):
-        # one space where it would touch a letter, a digit, or another number
+        # one space where the number would touch a letter, a digit, or another number
         before = " " if start in ends or text[max(start - 1, 0) : start].isalnum() else ""
         after = " " if end not in starts and text[end : end + 1].isalnum() else ""
-        words.append(before + number + after)
-    hidden = [(word, text[start:end]) for word, (start, end) in zip(words, spans, strict=True)]
-    return replace(line, text=edited(text, list(map(Edit, spans, words))), hidden=tuple(hidden))
+        word = before + number + after
+        edits.append(Edit((start, end), word))
+        hidden.append((word, text[start:end]))
+    return replace(line, text=edited(text, edits), hidden=tuple(hidden))
 
 
 def hidden_parts(line: Line) -> list[HiddenPart]:
@@ -46,8 +51,11 @@ def hidden_parts(line: Line) -> list[HiddenPart]:
         number = word.strip()
         if number in found:
             start, end = found[number][0]
-            start -= word.startswith(" ") and line.text[:start].endswith(" ")
-            end += word.endswith(" ") and line.text[end : end + 1] == " "
+            # the spaces that were added around the number are removed with it
+            if word.startswith(" ") and line.text[:start].endswith(" "):
+                start -= 1
+            if word.endswith(" ") and line.text[end : end + 1] == " ":
+                end += 1
             parts.append(HiddenPart(number, Edit((start, end), part)))
     return parts
 

@@ -35,7 +35,8 @@ class ProtectionStage:
     def hide(self, lines: Sequence[Line]) -> list[Line]:
         """Return the lines with a number in place of each protected part.
 
-        A line without any other word, which is copied, loses the tags that it begins with.
+        A line without any other word will be copied. So it loses the tags that it begins with,
+        such as `>>fr<<`, which ask for a language and belong to no translation.
 
         Raises:
             DataError: a pattern takes too long.
@@ -85,7 +86,9 @@ def hide_protected(line: Line, patterns: ProtectedText, source: SubwordModel) ->
     hidden = hide(replace(line, protected=()), sorted(spans))
     _, untagged = source.divide_tags(hidden.text)
     without_tags = replace(hidden, text=untagged)
-    return hidden if has_other_words(without_tags) else without_tags
+    if has_other_words(without_tags):
+        return hidden
+    return without_tags  # it will be copied, and its tags would be copied with it
 
 
 def _is_clear(line: Line, text: str) -> bool:

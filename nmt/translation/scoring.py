@@ -4,9 +4,9 @@ The target is fed to the decoder (teacher forcing), so all its positions are com
 """
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import tee
 
 import numpy as np
 import torch
@@ -106,17 +106,14 @@ class _ScoredWindow:
 
     targets: list[list[int]]
     """the ids of each pair's target"""
-    batches: deque[list[int]]
-    """the batches without scores, as indices of pairs"""
     scores: dict[int, TargetScore]
+    """by the index of the pair"""
 
-    def add_batch(self, rows: Sequence[Sequence[float]]) -> int:
-        """Add the scores (B, T) of the next batch, padding included; return the batch's size."""
-        batch = self.batches.popleft()
-        for i, row in zip(batch, rows, strict=True):
+    def add_batch(self, indices: Sequence[int], rows: Sequence[Sequence[float]]) -> None:
+        """Add the scores (B, T), padding included, of the pairs with these indices."""
+        for i, row in zip(indices, rows, strict=True):
             target = tuple(self.targets[i])
             self.scores[i] = TargetScore(target, tuple(row[: len(target)]))
-        return len(batch)
 
 
 class Scorer:
@@ -167,24 +164,24 @@ class Scorer:
         `first_number` is the number of the first pair. A `pool` computes `score_batch` elsewhere,
         and some windows are read ahead; without one, a window is yielded before the next is read.
         """
-        unfinished: deque[_ScoredWindow] = deque()
 
-        def tasks() -> Iterator[Batch]:
+        def read_batches() -> Iterator[tuple[_ScoredWindow, list[int], Batch]]:
             number = first_number
-            for window in windows_of_pairs:
-                sources, targets = self._encode(window, number, warn)
-                batches = list(pair_batches(sources, targets, self.batch_tokens))
-                unfinished.append(
-                    _ScoredWindow(targets, deque(indices for indices, _ in batches), {})
-                )
-                number += len(window)
-                yield from (batch for _, batch in batches)
+            for pairs in windows_of_pairs:
+                sources, targets = self._encode(pairs, number, warn)
+                window = _ScoredWindow(targets, {})
+                for indices, batch in pair_batches(sources, targets, self.batch_tokens):
+                    yield window, indices, batch
+                number += len(pairs)
 
-        for rows in pool.map(tasks()) if pool else map(self.score_batch, tasks()):
-            window = unfinished[0]
-            progress(window.add_batch(rows))
-            if not window.batches:
-                unfinished.popleft()
+        # the same batches twice: the pool may read some ahead, and each result meets its own
+        for_pool, for_results = tee(read_batches())
+        tasks = (batch for _, _, batch in for_pool)
+        results = pool.map(tasks) if pool else map(self.score_batch, tasks)
+        for rows, (window, indices, _) in zip(results, for_results, strict=True):
+            window.add_batch(indices, rows)
+            progress(len(indices))
+            if len(window.scores) == len(window.targets):
                 yield [score for _, score in sorted(window.scores.items())]  # in the pairs' order
 
     def score_batch(self, batch: Batch) -> list[list[float]]:

@@ -44,6 +44,7 @@ def moved(span: Span, edits: Sequence[Edit]) -> Span:
     start, end = span
     before = sum(edit.growth for edit in edits if edit.span[1] <= start)
     up_to_end = sum(edit.growth for edit in edits if edit.span[0] < end)
+    # an insertion at the place of an empty span moves it, but is not before its end
     return start + before, end + max(before, up_to_end)
 
 

@@ -7,7 +7,7 @@ sources: by a better model, that is distillation (Kim and Rush, 2016).
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, tee
 from typing import TYPE_CHECKING
 
 from nmt.checkpoint_files import arrays_digest
@@ -27,7 +27,7 @@ Choose = Callable[[Sequence[Translation], MonolingualLine], Translation]
 
 
 def choose_first(translations: Sequence[Translation], line: MonolingualLine) -> Translation:
-    """Return the best translation by the search."""
+    """Return the best translation by the search; `line` is not used."""
     return translations[0]
 
 
@@ -90,18 +90,18 @@ def synthesize(
     """
     done = folder.inputs
     progress(done)
-    unfinished: list[list[MonolingualLine]] = []
+    rest = islice(lines, done, None)
+    # the same windows twice: the pipeline may read some ahead, and each result meets its own
+    for_pipeline, for_pairs = tee(windows(rest, WINDOW_LINES, lambda line: len(line.text)))
 
     def windows_of_lines() -> Iterator[list[Line]]:
-        rest = islice(lines, done, None)
         number = done + 1  # seeds sampling, so it must not depend on interruptions
-        for window in windows(rest, WINDOW_LINES, lambda line: len(line.text)):
-            unfinished.append(window)
+        for window in for_pipeline:
             yield [Line(i, tagged(line.text, tag)) for i, line in enumerate(window, number)]
             number += len(window)
 
-    for translations in pipeline.translate_windows(windows_of_lines(), progress=progress):
-        window = unfinished.pop(0)
+    translated = pipeline.translate_windows(windows_of_lines(), progress=progress)
+    for translations, window in zip(translated, for_pairs, strict=True):
         folder.add(maker.pairs(window, translations), inputs=len(window))
 
 

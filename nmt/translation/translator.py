@@ -114,8 +114,15 @@ class Translator:
         stages.append(protection.restore)
         if request.dual_scores:
             stages.append(request.dual_scores.compare)
-        around = (protection, terminology)
-        pipeline = Pipeline(searcher, *around, stages, result_count, request.document, processes)
+        pipeline = Pipeline(
+            searcher,
+            protection,
+            terminology,
+            finishing_stages=stages,
+            n_best=result_count,
+            document=request.document,
+            processes=processes,
+        )
         if not cluster:
             return pipeline
         is_native = searcher.native is not None

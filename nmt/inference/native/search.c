@@ -66,7 +66,7 @@ static int best_tokens(const Model *m, const Search *s, float *logits, int lengt
 #else
     any = _mm256_movemask_ps((__m256)above);
 #endif
-    for (; any; any &= any - 1) {
+    for (; any; any &= any - 1) { /* for each bit of the mask; this removes the lowest one */
       int token = i + __builtin_ctz(any);
       count = insert(best, count, most, (Candidate){logits[token], parent, token});
       if (count == most) least = best[most - 1].score;
@@ -81,20 +81,24 @@ static void store_ended(const Search *s, const Sentence *x, const Candidate *end
                         int row_size, int32_t *tokens, int32_t *lengths, float *scores) {
   float score = ended->score / s->penalties[length];
   int i = s->n_best - 1;
-  if (!(score > scores[i])) return;
+  if (!(score > scores[i])) return; /* nor is NaN larger */
   for (; i > 0 && score > scores[i - 1]; i--) {
     scores[i] = scores[i - 1];
     lengths[i] = lengths[i - 1];
     memcpy(tokens + i * row_size, tokens + (i - 1) * row_size, row_size * sizeof(int32_t));
   }
+  /* The output of step t was the input of step t + 1: it stands at position t + 1, in the slot that
+   * the past of the parent names there. The last output has no position; the candidate holds it. */
   const int32_t *past = x->past + ended->parent * row_size;
-  for (int t = 0; t + 1 < length; t++) tokens[i * row_size + t] = x->tokens[(t + 1) * s->beam_size + past[t + 1]];
-  tokens[i * row_size + length - 1] = ended->token;
+  int32_t *output = tokens + i * row_size;
+  for (int t = 0; t + 1 < length; t++) output[t] = x->tokens[(t + 1) * s->beam_size + past[t + 1]];
+  output[length - 1] = ended->token;
   lengths[i] = length - (ended->token == s->eos);
   scores[i] = score;
 }
 
-/* Choose the hypotheses of the next step among `count` candidates, best first. */
+/* Choose the hypotheses of the next step, t + 1, among `count` candidates, best first. A candidate
+ * has t + 1 tokens. Those that end are stored in `tokens`, `lengths` and `scores`. */
 static void extend(const Search *s, Sentence *x, Candidate *best, int count, int t, int row_size,
                    int32_t *tokens, int32_t *lengths, float *scores) {
   int k = s->beam_size, length = t + 1, live = 0;
@@ -102,16 +106,20 @@ static void extend(const Search *s, Sentence *x, Candidate *best, int count, int
   for (int i = 0; i < count; i++) {
     Candidate *c = &best[i];
     if (c->token == s->eos || length >= x->longest) {
-      if (i < k && c->score > -INFINITY) {
+      if (i < k && c->score > -INFINITY) { /* only among the k best, as in beam_search.py */
         x->ended++;
         store_ended(s, x, c, length, row_size, tokens, lengths, scores);
       }
     } else if (live < k && c->score > -INFINITY) {
+      /* It continues the past of its parent, positions 0 to t. Its new token is the input of step
+       * t + 1 = length, so it stands at that position, in the slot of the new hypothesis: `live`. */
       int32_t *past = x->next_past + live * row_size;
       memcpy(past, x->past + c->parent * row_size, (size_t)length * sizeof(int32_t));
       past[length] = live;
-      x->latest[live] = x->tokens[length * k + live] = c->token;
-      live_scores[live++] = c->score;
+      x->tokens[length * k + live] = c->token;
+      x->latest[live] = c->token;
+      live_scores[live] = c->score;
+      live++;
     }
   }
   memcpy(x->scores, live_scores, live * sizeof(float));
@@ -195,8 +203,11 @@ static int collect(const Model *m, const Search *s, Work *w, int sentences, int 
     for (int j = 0; j < x->live; j++, rows++) {
       w->row_sentence[rows] = n;
       w->row_slot[rows] = j;
-      w->queries[rows] = (Query){x->past + j * row_size, t + 1, n * s->beam_size,
-                                 starts[n], starts[n + 1] - starts[n]};
+      w->queries[rows] = (Query){.past = x->past + j * row_size,
+                                 .past_count = t + 1,
+                                 .first_slot = n * s->beam_size,
+                                 .first_source = starts[n],
+                                 .source_length = starts[n + 1] - starts[n]};
       embed(m, m->target_embedding, x->latest[j], t, m->zero, w->x + (size_t)rows * m->d_model);
     }
   }
@@ -219,7 +230,8 @@ static void find_candidates(const Model *m, const Search *s, Work *w, int rows, 
   }
 }
 
-/* Translate sentences n, the source ids starts[n] to starts[n + 1], to at most longest[n] tokens.
+/* Translate sentences n, the source ids starts[n] to before starts[n + 1], to at most longest[n]
+ * tokens.
  *
  * tokens (sentences, n_best, row_size), lengths and scores (sentences, n_best) receive the ended
  * hypotheses, best first; a length of -1 says that there is none. row_size is the largest longest.
@@ -232,6 +244,7 @@ EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, con
     if (starts[n + 1] - starts[n] > longest_source) longest_source = starts[n + 1] - starts[n];
   Work w;
   Memory block = {0};
+  /* first without memory, to learn how much is needed */
   divide(&block, &w, m, s, sentences, starts[sentences], row_size, longest_source);
   block.size = block.used, block.used = 0;
   if (!(block.block = aligned_alloc(64, block.size))) return 1;
@@ -251,7 +264,7 @@ EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, con
     if (!rows) break;
     decode(m, rows, w.queries, sentences * k, w.cache, w.memory, w.x, &w.buffers);
     find_candidates(m, s, &w, rows, t);
-    for (int r = 0; r < rows;) {
+    for (int r = 0; r < rows;) { /* the rows of one sentence at a time: merge their candidates */
       int n = w.row_sentence[r], count = 0;
       for (; r < rows && w.row_sentence[r] == n; r++)
         for (int i = 0; i < w.row_counts[r]; i++)

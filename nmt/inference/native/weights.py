@@ -134,11 +134,12 @@ class NativeWeights:
                 return
             longest = 2 * length  # twice, so that it rarely grows
             table = np.empty((longest, self._config.d_model), np.float32)
-            filled = CModel.from_buffer_copy(self.model)
-            filled.positions = self._pointer(table)
+            # a second structure, the same but for its table, which the C function fills
+            with_new_table = CModel.from_buffer_copy(self.model)
+            with_new_table.positions = self._pointer(table)
             kind = POSITIONS.index(self._config.positions)
-            self._library.nmt_positions(ctypes.byref(filled), longest, kind)
-            self.model.positions = filled.positions
+            self._library.nmt_positions(ctypes.byref(with_new_table), longest, kind)
+            self.model.positions = with_new_table.positions
             self._longest = longest
 
     def restrict_vocabulary(self, ids: Array) -> Self:

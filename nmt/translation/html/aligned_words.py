@@ -60,10 +60,11 @@ class AlignedWords:
 
     def source_words(self, span: Span) -> range:
         """Return the source words that have a character in a span."""
-        first = bisect_right(self._starts, span[0]) - 1
-        if first < 0 or self._source[first][1] <= span[0]:
+        first = bisect_right(self._starts, span[0]) - 1  # the last word that begins no later
+        if first < 0 or self._source[first][1] <= span[0]:  # there is none, or it ends before
             first += 1
-        return range(first, max(first, bisect_left(self._starts, span[1])))
+        end = bisect_left(self._starts, span[1])  # the first word that begins behind the span
+        return range(first, max(first, end))
 
     def _linked(self, text: AlignedText) -> list[list[int]]:
         sources: list[list[int]] = [[] for _ in self.target]

@@ -23,7 +23,8 @@ def spoken_attributes(token: Token) -> list[str]:
         names.append("value")
     if token.name == "meta":
         described = token.attribute("name") or token.attribute("property") or ""
-        names += ["content"] * (described.lower() in DESCRIPTIONS)
+        if described.lower() in DESCRIPTIONS:
+            names.append("content")
     return [name for name in names if token.attribute(name)]
 
 

@@ -79,12 +79,14 @@ class Elements:
         self._find_translated()
         separating = (token.name in SEPARATING for token in tokens)
         self._separating_before = list(accumulate(separating, initial=0))
+        """how many tags before each token separate blocks; the last entry: in the whole page"""
         spoken = (token.kind == "text" and not token.source.isspace() for token in tokens)
         self._spoken_before = list(accumulate(spoken, initial=0))
+        """how many tokens before each one are text"""
 
     def separates(self, start: int) -> bool:
         """Return whether the element of a start tag is one that separates blocks, or has one."""
-        end = self.ends.get(start, start + 1)
+        end = self.ends.get(start, start + 1)  # a tag without content is looked at alone
         return self._separating_before[end] > self._separating_before[start]
 
     def has_text(self, start: int) -> bool:
@@ -160,7 +162,10 @@ def find_blocks(tokens: Sequence[Token], elements: Elements) -> Iterator[Block]:
             block = []
         if item:
             block.append(item)
-            depth += (item.kind == "open") - (item.kind == "close")
+            if item.kind == "open":
+                depth += 1
+            elif item.kind == "close":
+                depth -= 1
         i = item.end if item else i + 1
     if any(part.kind == "text" for part in block):
         yield block

@@ -19,17 +19,19 @@ def place_tags(
     `kept` are spans of the source text, each with the tokens that stand in place of its copy in the
     translation. `escape` turns all other text into HTML.
     """
-    cuts: list[int] = []
+    cuts: list[int] = []  # the ends of all elements, where words of the source are divided
     pending = list(tags)
     while pending:
         tag = pending.pop()
         cuts += tag.span
         pending += tag.children
     words = AlignedWords(text, cuts, list(kept))
+    # what is kept but has no copy in the translation is placed like a tag between two words
     lost = [InlineTag((span[0], span[0]), kept[span]) for span in kept.keys() - words.kept.values()]
     tags = sorted([*tags, *lost], key=lambda tag: tag.span)
     writer = _Writer(text.target, words, kept, escape)
     places = TagPlaces(words)
+    # the whole text is treated as an element without a tag; each open one has its tags to come
     whole = PlacedTag(InlineTag((0, len(text.source)), []), 0, len(words.target))
     open_elements = [(whole, iter(places.inside(whole, tags)))]
     while open_elements:

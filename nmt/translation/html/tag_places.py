@@ -61,12 +61,15 @@ class TagPlaces:
 
     def __init__(self, words: AlignedWords) -> None:
         self._words = words
-        self._comparisons = 0
+        self._comparisons = 0  # of the text so far
 
     def inside(self, parent: PlacedTag, tags: Sequence[InlineTag]) -> list[PlacedTag]:
-        """Return where the tags inside an element are, in the order of the translation."""
+        """Return where the tags inside an element are, in the order of the translation.
+
+        They are placed by the alignment, or in proportion once `MOST_COMPARISONS` are needed.
+        """
         size = parent.end - parent.first
-        points = sum(not tag.is_element for tag in tags)
+        points = sum(not tag.is_element for tag in tags)  # each is compared with all words
         self._comparisons += size + len(self._words.source_words(parent.tag.span))
         self._comparisons += points * size // WORDS_AT_ONCE
         too_many = self._comparisons > MOST_COMPARISONS

@@ -130,7 +130,7 @@ def _entities(token: Token) -> Iterator[tuple[str, str]]:
 
 def text_of(source: str) -> str:
     """Return the text that an HTML source without tags stands for, on one line."""
-    return " ".join(unescape(source).replace(_SOFT_HYPHEN, "").split("\n"))
+    return unescape(source).replace(_SOFT_HYPHEN, "").replace("\n", " ")
 
 
 @dataclass
