@@ -44,6 +44,10 @@ def build_application(server: Server) -> ASGIApp:
         app.include_router(router(server))
     app.include_router(page_router())
 
+    @app.get("/spec", include_in_schema=False)  # LibreTranslate's name of openapi.json
+    async def spec() -> JSONResponse:
+        return JSONResponse(app.openapi())
+
     for path in app.openapi()["paths"].values():  # built once, and kept
         for operation in path.values():
             operation["responses"].pop("422", None)  # an error of FastAPI, which here is a 400
@@ -72,6 +76,7 @@ def _operations_router(server: Server) -> APIRouter:
     """Return the routes for those who operate the server."""
     router = APIRouter(tags=["operations"])
 
+    @router.get("/health", include_in_schema=False)  # LibreTranslate's name
     @router.get("/healthz")
     async def healthz() -> dict[str, str]:
         """Say that the server runs."""

@@ -35,10 +35,10 @@ class Compute(Protocol):
 
 
 class ThreadCompute:
-    """Translates in this process: one thread for each core, or a single one for a GPU."""
+    """Translates in this process: in a thread for each core by default, or in one for a GPU."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self.slots = available_cores() if is_cpu(settings.device) else 1
+        self.slots = (settings.threads or available_cores()) if is_cpu(settings.device) else 1
         self._engine = Engine(settings)
         self._threads = ThreadPoolExecutor(self.slots, "translate")
         self._loading = ThreadPoolExecutor(1, "load")

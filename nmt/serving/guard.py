@@ -48,6 +48,9 @@ class Guard:
         try:
             body = await self._read(scope, receive)
             await self._answer(scope, receive, body, answer)
+        except asyncio.CancelledError:  # so says Ray Serve that the client has left
+            answer.status = CLIENT_LEFT
+            raise
         except Exception as error:
             refusal = self._operations.explain(error)
             if not answer.is_begun:

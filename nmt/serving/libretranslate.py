@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from nmt.data.languages import look_up_language
+from nmt.serving.answers import RequestError
 from nmt.serving.detection import detect
 from nmt.serving.parsing import FORMS, read_body
 from nmt.serving.server import Server
@@ -37,7 +38,8 @@ class TranslateBody(BaseModel):
 class DetectBody(BaseModel):
     """The body of /detect."""
 
-    q: str
+    q: Texts
+    """a text, or parts of one"""
     api_key: str | None = None
 
 
@@ -85,29 +87,40 @@ def libretranslate_router(server: Server) -> APIRouter:
     async def detect_language(request: Request) -> list[dict[str, Any]]:
         """Name the language of a text, among those that are served."""
         body = await read_body(request, DetectBody)
-        server.check_texts([body.q], "q")
-        server.admit(request, body.api_key, [body.q])
-        return detect(body.q, server.models.languages)
+        text = body.q if isinstance(body.q, str) else "\n".join(body.q)
+        server.check_texts([text], "q")
+        server.admit(request, body.api_key, [text])
+        return detect(text, server.models.languages)
 
     @router.get("/frontend/settings")
     async def settings() -> dict[str, Any]:
         """Return what a page needs to know."""
-        source = server.models.sources[0]
-        target = server.models.targets(source)[0]
-        return {
-            "apiKeys": server.access.needs_key,
-            "charLimit": server.settings.text_characters,
-            "frontendTimeout": PAUSE,
-            "keyRequired": server.access.needs_key,
-            "language": {
-                side: {"code": code, "name": look_up_language(code).name}
-                for side, code in (("source", source), ("target", target))
-            },
-            "suggestions": False,
-            "supportedFilesFormat": [".txt", ".html", ".srt"],
-        }
+        return _frontend_settings(server)
+
+    @router.post("/suggest")
+    async def suggest() -> None:
+        """Refuse a better translation, as LibreTranslate does by default: none are collected."""
+        raise RequestError(403, "Suggestions are disabled on this server.")
 
     return router
+
+
+def _frontend_settings(server: Server) -> dict[str, Any]:
+    source = server.models.sources[0]
+    target = server.models.targets(source)[0]
+    return {
+        "apiKeys": server.access.needs_key,
+        "charLimit": server.settings.text_characters,
+        "frontendTimeout": PAUSE,
+        "keyRequired": server.access.needs_key,
+        "language": {
+            side: {"code": code, "name": look_up_language(code).name}
+            for side, code in (("source", source), ("target", target))
+        },
+        "suggestions": False,
+        "filesTranslation": True,
+        "supportedFilesFormat": [".txt", ".html", ".srt"],
+    }
 
 
 async def _translate(server: Server, request: Request, body: TranslateBody) -> dict[str, Any]:

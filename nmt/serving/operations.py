@@ -105,3 +105,5 @@ def log_to_stderr() -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("nmt.serving").setLevel(logging.INFO)
+    # it warns of each malformed form, which is answered with 400
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)

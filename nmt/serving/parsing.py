@@ -46,13 +46,15 @@ def parse_json(body: bytes) -> dict[str, Any]:
 
 
 def validate(kind: type[SomeBody], values: Mapping[str, Any]) -> SomeBody:
-    """Return the values as an object of their class.
+    """Return the values as an object of their class; an empty one counts as missing.
+
+    Forms of web pages send each key, empty or not, and so do clients of LibreTranslate in JSON.
 
     Raises:
         RequestError: a key is missing, or a value has another type.
     """
     try:
-        return kind.model_validate(values)
+        return kind.model_validate({k: v for k, v in values.items() if v not in (None, "", [])})
     except ValidationError as error:
         raise RequestError(400, explain(error.errors())) from error
 

@@ -62,7 +62,7 @@ class Server:
         await self.models.load_first()
         loop = asyncio.get_running_loop()
         reload = asyncio.Event()
-        with contextlib.suppress(NotImplementedError, RuntimeError):  # not in the main thread
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # no main thread
             loop.add_signal_handler(signal.SIGHUP, reload.set)
         watcher = asyncio.create_task(self._watch(reload))
         loop.run_in_executor(None, known_languages)  # loads the model, which nobody waits for

@@ -26,6 +26,8 @@ class ServerSettings(Section):
     """the port to listen at; 0 is any free one"""
     workers: int = Field(1, ge=1, le=256)
     """processes that translate; 1: the server itself translates, with a thread for each core"""
+    threads: int | None = Field(None, ge=1, le=256)
+    """threads of the server itself that translate on a CPU; null: one for each core"""
 
     checkpoint: str = "best"
     """which weights of a run: best, last, averaged, moving-average or step-N"""

@@ -67,6 +67,23 @@ def test_any_bytes(client: TestClient, path: str, body: bytes, content_type: str
     check(client, path, body, content_type)
 
 
+@SETTINGS
+@given(
+    suffix=st.sampled_from([".txt", ".html", ".srt", ".SRT"]),
+    content=st.binary(max_size=200)
+    | st.text(alphabet="<>/&;!bip='\"{}%$0123:,->\n\r\t \ufeffé", max_size=300).map(str.encode)
+    | st.text(max_size=100).map(str.encode),
+    source=st.sampled_from(["en", "auto"]),
+)
+def test_any_file(client: TestClient, suffix: str, content: bytes, source: str) -> None:
+    files = {"file": (f"a{suffix}", content)}
+    response = client.post("/translate_file", files=files, data={"source": source, "target": "de"})
+    assert response.status_code in (200, 400), response.text
+    if response.status_code == 200:
+        path = response.json()["translatedFileUrl"].partition("testserver")[2]
+        assert client.get(path).status_code == 200
+
+
 @pytest.mark.parametrize(
     "page",
     ["<b>" * 100_000, "</b>" * 50_000, "<" * 300_000, "<p a=" * 60_000, "&lt;" * 70_000 + "<i>x"],

@@ -90,6 +90,21 @@ def test_the_work_for_a_client_who_leaves_ends() -> None:
     assert ended == ["yes"]
 
 
+def test_a_request_that_is_cancelled_is_no_error_of_the_server(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Ray Serve cancels a request whose client has left."""
+    caplog.set_level(logging.INFO, "nmt.serving")
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        ask(guarded(app), {"type": "http.request", "body": b"{}", "more_body": False})
+    [record] = caplog.records
+    assert vars(record)["values"]["status"] == 499
+
+
 def test_a_request_that_takes_too_long_is_refused() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await asyncio.sleep(3600)

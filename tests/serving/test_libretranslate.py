@@ -1,5 +1,6 @@
 """LibreTranslate's clients find what they know: paths, shapes and errors."""
 
+import urllib.error
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from nmt import load
+from nmt.serving.access import add_key
+from tests.serving.server_processes import started
 
 TEXTS = ["a small dog.", "", "  Two sentences.  Here is the second! ", "😀", "dog " * 30]
 
@@ -22,7 +25,8 @@ def test_translations_are_those_of_the_command(client: TestClient, en_de: Path) 
     expected = [load(en_de).translate(text, document=True) for text in TEXTS]
     found = translate(client, q=TEXTS)["translatedText"]
     assert [text.split() for text in found] == [text.split() for text in expected]
-    assert [translate(client, q=text)["translatedText"] for text in TEXTS] == found
+    alone = [translate(client, q=text)["translatedText"] if text else "" for text in TEXTS]
+    assert alone == found
 
 
 def test_white_space_around_sentences_stays(client: TestClient) -> None:
@@ -65,6 +69,8 @@ def test_the_language_is_detected_on_request(client: TestClient) -> None:
     assert translate(client, q=english, source="auto")["detectedLanguage"]["confidence"] > 50
     first, *_ = client.post("/detect", data={"q": english}).json()
     assert first == translate(client, q=english, source="auto")["detectedLanguage"]
+    first, *_ = client.post("/detect", json={"q": [german, german]}).json()
+    assert first["language"] == "de"
 
 
 def test_the_languages_are_those_of_the_runs(client: TestClient) -> None:
@@ -72,6 +78,45 @@ def test_the_languages_are_those_of_the_runs(client: TestClient) -> None:
     settings = client.get("/frontend/settings").json()
     assert settings["language"]["target"] == {"code": "de", "name": "German"}
     assert not settings["keyRequired"]
+    assert settings["filesTranslation"]
+
+
+def test_an_empty_value_counts_as_missing(client: TestClient) -> None:
+    """Web pages send each field of a form, and clients null, for what is not given."""
+    found = translate(client, q="a dog")
+    assert translate(client, q="a dog", format="", alternatives=None, api_key="") == found
+    form = {"q": "a dog", "source": "en", "target": "de", "format": "", "alternatives": ""}
+    assert client.post("/translate", data=form).json() == found
+    empty: list[tuple[str, Any]] = [("q", ""), ("q", []), ("source", ""), ("target", None)]
+    for missing, value in empty:
+        body = {"q": "a", "source": "en", "target": "de", missing: value}
+        response = client.post("/translate", json=body)
+        assert response.status_code == 400
+        assert response.json() == {"error": f"Invalid request: missing {missing} parameter"}
+
+
+def test_other_paths_of_libretranslate(client: TestClient) -> None:
+    assert client.get("/health").json() == {"status": "ok"}
+    assert client.get("/spec").json() == client.get("/openapi.json").json()
+    better = {"q": "a dog", "s": "ein Hund", "source": "en", "target": "de"}
+    response = client.post("/suggest", data=better)
+    assert response.status_code == 403
+    assert response.json() == {"error": "Suggestions are disabled on this server."}
+
+
+def test_the_python_client_of_libretranslate(en_de: Path, tmp_path: Path) -> None:
+    library = pytest.importorskip("libretranslatepy", reason="needs the extra nmt[dev]")
+    key = add_key(tmp_path / "keys.yaml", "anna")
+    with started(en_de, tmp_path, "--keys", str(tmp_path / "keys.yaml")) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        api = library.LibreTranslateAPI(url, api_key=key)
+        assert api.languages() == [{"code": "en", "name": "English", "targets": ["de"]}]
+        assert api.detect("This is a sentence about dogs.")[0]["language"] == "en"
+        text = "Dogs & cats = 100 %? ¡Sí! 😀\nTwo lines."
+        expected = server.post("/translate", q=text, source="en", target="de", api_key=key)[1]
+        assert api.translate(text, "en", "de") == expected["translatedText"]
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            library.LibreTranslateAPI(url).translate(text, "en", "de")
 
 
 @pytest.mark.parametrize(
