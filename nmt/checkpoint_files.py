@@ -52,7 +52,11 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 
 def digest_of(weights: Iterable[tuple[str, Array]]) -> str:
-    """Return the SHA-256 of weights, in hex; each is a description and an array of its bytes."""
+    """Return the SHA-256 of weights, in hex.
+
+    Each weight is a text that describes it, such as "norm.bias float32 (512,)", and its bytes as an
+    array of uint8.
+    """
     digest = hashlib.sha256()
     for description, content in weights:
         digest.update(description.encode())

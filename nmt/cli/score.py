@@ -98,6 +98,7 @@ def score(
     an empty translation is that token alone. The perplexity of all translations together goes to
     stderr.
     """
+    # where progress is counted in lines: the sources, or the one file with both sides
     file, output = options.source or options.file, options.output
     check_inputs_remain(output, [file or Path("-"), options.reference])
     if options.resume and is_complete(file, output):
@@ -107,10 +108,11 @@ def score(
         scorer = _make_scorer(model, options, compute)
         pool = machines.pool(scorer.score_batch, scorer.device.type)
         with contextlib.closing(pool) if pool else contextlib.nullcontext():
-            # reads past the pairs that are scored already, with --resume
-            done = sink.begin(map("\t".join, pairs), lambda: _settings(scorer, options))
-            with progress_bar(file, " pairs", done) as bar:
-                _score_rest(scorer, pool, pairs, options, done, sink, bar.update)
+            # With --resume, `begin` takes the pairs that are scored already from the iterator, so
+            # that only the others are left in it. It compares them with those of the first time.
+            scored = sink.begin(map("\t".join, pairs), lambda: _settings(scorer, options))
+            with progress_bar(file, " pairs", scored) as bar:
+                _score_rest(scorer, pool, pairs, options, scored, sink, bar.update)
         totals = sink.totals
     if not totals:
         log("no pairs, so no perplexity")

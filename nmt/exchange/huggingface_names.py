@@ -117,11 +117,14 @@ def settings_of(config: ModelConfig) -> dict[str, Any]:
 
 def weight_names(config: ModelConfig) -> dict[str, str]:
     """Return {our name: theirs} of all weights but `BIAS`, which has another shape than ours."""
-    names = {"target_embedding.weight": "model.shared.weight"}
-    if config.embeddings != "shared":
-        names["source_embedding.weight"] = "model.encoder.embed_tokens.weight"
-        names["target_embedding.weight"] = "model.decoder.embed_tokens.weight"
-    if config.embeddings == "separate":
+    if config.embeddings == "shared":  # one matrix for source, target and output
+        names = {"target_embedding.weight": "model.shared.weight"}
+    else:
+        names = {
+            "source_embedding.weight": "model.encoder.embed_tokens.weight",
+            "target_embedding.weight": "model.decoder.embed_tokens.weight",
+        }
+    if config.embeddings == "separate":  # else target and output have one matrix
         names["output_embedding.weight"] = "lm_head.weight"
     modules = {}
     for stack, depth in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):

@@ -73,7 +73,8 @@ class Ensemble(nn.Module):
     ) -> Tensor:
         """Latest ids (N, k) of k hypotheses per sentence -> log P of their next tokens (N, k, V).
 
-        Extends `cache`. `attention` collects the weights: all layers of one model after another.
+        Extends `cache`. `attention` collects the weights of the first model's layers, then of the
+        second's, and so on.
         """
         pairs = zip(members(self), cache.caches, strict=True)
         return log_mean_probability([model.step(latest, own, attention) for model, own in pairs])

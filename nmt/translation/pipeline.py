@@ -129,7 +129,8 @@ class Pipeline:
 
         if self.processes > 1:
             self.searcher.prepare()  # before processes are forked, which then share the model
-        # the same batches twice: the pool may read some ahead, and each result meets its own
+        # Two iterators over the same batches: the pool may read ahead of its results, and the loop
+        # below pairs each result with the batch that it is of.
         for_pool, for_results = tee(read_batches())
         tasks = ([window.encoded[i] for i in batch] for window, batch in for_pool)
         results = self._pool.map(tasks)  # calls translate_batch for each task, in order
@@ -138,13 +139,14 @@ class Pipeline:
                 window.translations[i] = translations
             if not self.document:  # with `document` a line is done when all its sentences are
                 progress(len(batch))
-            if batch is not window.batches[-1]:
+            is_complete = batch is window.batches[-1]  # every window has a batch, if an empty one
+            if not is_complete:
                 continue
             if self.document:
                 progress(len(window.lines))
                 yield window.joined()
             else:
-                progress(sum(not line.ids for line in window.encoded))  # the copied lines
+                progress(sum(not line.ids for line in window.encoded))  # copied, so in no batch
                 yield window.translations
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> Rows:

@@ -9,9 +9,10 @@ import ssl
 import subprocess
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,7 @@ def _write_configuration(folder: Path, port: int, upstream_ports: list[int]) -> 
     )
 
 
-def ask(address: str, path: str, body: dict[str, object] | None = None) -> bytes:
+def ask(address: str, path: str, body: Mapping[str, object] | None = None) -> bytes:
     """Send a request to nginx; return the body of the answer, which must have status 200."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(address + path, data, {"Content-Type": "application/json"})

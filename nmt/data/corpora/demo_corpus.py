@@ -124,17 +124,17 @@ def timed(rng: Random, who: Phrase) -> Clause:
     """Return a clause with a random verb, tense or modal verb, and a time that fits the tense."""
     verb, draw = rng.choice(words.EVENTS), rng.random()
     clause, future_time = act(rng, verb, who), rng.choice(words.PHRASES["future"])
-    if draw < 0.35:
+    if draw < 0.35:  # 35 % in the past
         times = words.PHRASES["past"]
         if "clock" in verb.settings:  # it may get an hour: not "last week at half past two"
             times = times[:1]  # yesterday
         return deny(rng, replace(clause, tense=grammar.PAST, time=rng.choice(times)))
-    if draw < 0.5 or (draw > 0.7 and "unwilled" in verb.settings):
+    if draw < 0.5 or (draw > 0.7 and "unwilled" in verb.settings):  # it takes no modal verb
         return deny(rng, replace(clause, tense=grammar.FUTURE, time=future_time))
-    if draw < 0.6:
+    if draw < 0.6:  # 10 % now
         time = rng.choice(words.PHRASES["present"])
         return deny(rng, replace(clause, tense=grammar.PROGRESSIVE, time=time))
-    if draw < 0.75 and "once" not in verb.settings:
+    if draw < 0.75 and "once" not in verb.settings:  # a habit: "every day", or "often"
         if rng.random() < 0.5:
             return replace(clause, time=rng.choice(words.PHRASES["habit"]))
         return replace(clause, frequency=rng.choice(words.PHRASES["frequency"]))

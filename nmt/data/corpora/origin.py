@@ -7,6 +7,7 @@ revision or version that was the newest at its first download.
 
 import gzip
 import hashlib
+import os
 import tarfile
 import zipfile
 import zlib
@@ -28,6 +29,13 @@ _CHUNK = 1 << 18  # bytes
 
 Entry = dict[str, str | int]
 """`sha256` and `bytes` of a text, or the `revision` or `version` of a corpus"""
+
+
+def test_data(name: str) -> Path | None:
+    """Return the folder `name` inside the one that NMT_TEST_DATA names; None if there is none."""
+    root = os.environ.get("NMT_TEST_DATA")
+    folder = Path(root) / name if root else None
+    return folder if folder and folder.is_dir() else None
 
 
 @dataclass(frozen=True)

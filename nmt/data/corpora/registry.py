@@ -4,11 +4,10 @@
 Hugging Face Hub (`hf:…`), or of any corpus of OPUS (`opus:…`).
 
 The text of a corpus is in `<data.directory>/NAME/PAIR/{train,validation,test}.LANGUAGE`. Nothing is
-downloaded if the environment variable NMT_TEST_DATA names a folder that holds copies.
+downloaded if the folder that the environment variable NMT_TEST_DATA names has copies of it.
 """
 
 import difflib
-import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,7 @@ from nmt.data.corpora import by_language, demo_corpus, iwslt2017
 from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.hub import HubData, write_hub_text
 from nmt.data.corpora.opus import write_moses
-from nmt.data.corpora.origin import Origin, RemoteText, obtain
+from nmt.data.corpora.origin import Origin, RemoteText, obtain, test_data
 from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, split_files, write_split
 from nmt.data.text.finished_pairs import synthetic_text
 from nmt.data.text.parallel_text import ParallelText
@@ -60,7 +59,7 @@ class Corpus:
     licence: str = ""
     url: str = ""
     """the address of its description"""
-    copy: str = ""
+    test_data: str = ""
     """the name of its folder in NMT_TEST_DATA, if it is not `folder`"""
     use: str = "training, validation, test"
     """the splits that it has"""
@@ -270,9 +269,10 @@ def find_splits(config: DataConfig) -> Splits | None:
 def obtain_corpus(
     corpus: Corpus, languages: Languages, directory: Path, copies: Path | None, log: Log
 ) -> dict[str, TextPair]:
-    """Return the files of each split that a corpus has; download it if its folder is missing.
+    """Return the files of each split that a corpus has; make its folder first if it is missing.
 
-    `copies` is a folder with the upstream files; None: that in NMT_TEST_DATA, else a download.
+    It is made of the upstream files: those in the folder `copies`, else those in NMT_TEST_DATA,
+    else downloads. The record of the downloads stays, to notice if they are other ones next time.
 
     Raises:
         DataError: the corpus cannot be downloaded or read; its folder is then absent.
@@ -284,13 +284,9 @@ def obtain_corpus(
             if not folder.is_dir():  # no other process has made it meanwhile
                 downloads = home / f"{folder.name}.downloads"
                 record = home / f"{folder.name}.source.json"
-                root = os.environ.get("NMT_TEST_DATA")
-                test_data = Path(root) / (corpus.copy or corpus.folder) if root else None
-                if copies is None and test_data and test_data.is_dir():
-                    copies = test_data
-                origin = Origin(copies, downloads, record, log)
+                upstream_files = copies or test_data(corpus.test_data or corpus.folder)
                 with new_folder(folder) as new:
-                    corpus.write(new, languages, origin)
+                    corpus.write(new, languages, Origin(upstream_files, downloads, record, log))
                 shutil.rmtree(downloads, ignore_errors=True)
     texts = split_files(folder, SPLITS, languages)
     return {split: text for split, text in texts.items() if Path(text.paths[0]).is_file()}

@@ -1,6 +1,7 @@
 """Text to ids and back, with a SentencePiece model: BPE, unigram, character or word.
 
-The special symbols have fixed ids and are never read from text: a literal "</s>" is plain text.
+The special symbols PAD, UNK, BOS and EOS have fixed ids and are never read from text: a literal
+"</s>" is plain text.
 """
 
 import functools
@@ -107,7 +108,10 @@ class SubwordModel:
         return list(self._processor.encode(texts, add_eos=True, num_threads=threads))
 
     def divide_tags(self, text: str) -> tuple[list[int], str]:
-        """Return the ids of the tags at the start of a text, and the text after them."""
+        """Return the ids of the tags at the start of a text, and the text after them.
+
+        A tag such as ">>fr<<" names a language or a corpus; the vocabulary knows those of training.
+        """
         ids: list[int] = []
         end = 0
         while (tag := _TAG.match(text, end)) and tag[1] in self.tags:
@@ -145,7 +149,10 @@ class SubwordModel:
         return text[has_extra_space:].replace("\0", "").replace("▁", " ")
 
     def split(self, text: str) -> list[str]:
-        """Return the pieces of a text without EOS; an unknown piece is spelled as in the text."""
+        """Return the pieces of a text without EOS; an unknown piece is spelled as in the text.
+
+        A tag at the start of the text, such as ">>fr<<", is a piece of its own.
+        """
         tags, plain = self.divide_tags(text)
         pieces: list[str] = self._processor.encode(plain, out_type=str)
         return [*(self.pieces[tag] for tag in tags), *pieces]
