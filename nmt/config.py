@@ -4,6 +4,7 @@ A default lives in its field below and nowhere else.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -27,6 +28,10 @@ Positions = Literal["interleaved", "sines_first", "tensor2tensor"]
 FilePath = Annotated[str, Field(min_length=1)]
 Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
 Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
+
+
+SEVERAL_LANGUAGES = "mul"
+"""the code of ISO 639-2 for text in several languages"""
 
 
 def spell_tag(word: str) -> str:
@@ -73,6 +78,9 @@ class TextPair(MixedText):
     name: Tag | None = None
     """a name for a text of several in data.validation or data.test, which has a score of its own;
     null: its path"""
+    languages: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
+    """codes of source and target language of this text, if one model learns several, such as [de,
+    fr]; null: data.source_language and data.target_language"""
     weight: float = Field(1.0, gt=0, le=1000)
     """how often each pair of a training text is used in an epoch; 0.25: in every fourth epoch"""
 
@@ -92,6 +100,10 @@ class TextPair(MixedText):
     def paths(self) -> list[str]:
         """The given paths: source and target, or the one file."""
         return [path for path in (self.source, self.target, self.file) if path is not None]
+
+    def languages_or(self, default: tuple[str, str]) -> tuple[str, str]:
+        """Return the codes of source and target language; `default` if the text has none."""
+        return (self.languages[0], self.languages[1]) if self.languages else default
 
     @property
     def label(self) -> str:
@@ -226,6 +238,18 @@ class DataConfig(Section):
     def languages(self) -> tuple[str, str]:
         """The language codes: (source, target)."""
         return self.source_language, self.target_language
+
+    def languages_of(self, texts: Iterable[TextPair]) -> tuple[str, str]:
+        """Return the codes of source and target language of texts; a side of several has `mul`.
+
+        Without texts, they are the languages of the recipe.
+        """
+        pairs = {text.languages_or(self.languages) for text in texts} or {self.languages}
+        source, target = (set(side) for side in zip(*pairs, strict=True))
+        return (
+            source.pop() if len(source) == 1 else SEVERAL_LANGUAGES,
+            target.pop() if len(target) == 1 else SEVERAL_LANGUAGES,
+        )
 
     @model_validator(mode="after")
     def _texts_have_keys_of_their_kind(self) -> Self:

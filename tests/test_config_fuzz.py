@@ -98,7 +98,10 @@ def held_as_written(node: Node, held: Any, annotation: Any = None) -> bool:
         )
     if isinstance(held, list):
         items = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        return all(map(held_as_written, items, held)) and len(items) == len(held)
+        return len(items) == len(held) and all(
+            held_as_written(item, value, annotation)
+            for item, value in zip(items, held, strict=True)
+        )
     value = stands_for(node)
     if (type(value), type(held)) == (int, float):
         value = float(value)

@@ -1,12 +1,18 @@
 """The bundled recipes: each can be read, and `base` and `big` are the paper's, to the letter."""
 
+import itertools
 import operator
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from nmt.config import TextPair
 from nmt.config_file import load_config
 from nmt.data.corpora.registry import find_corpus
+from nmt.data.corpora.splits import SPLITS
+from nmt.data.text.lines import read_lines
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 RECIPES = sorted(CONFIGS.glob("*.yaml"))
@@ -62,7 +68,8 @@ def test_there_are_recipes() -> None:
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_every_recipe_names_its_command_and_a_known_corpus_of_its_languages(path: Path) -> None:
+def test_every_recipe_names_its_command_and_text_that_can_be_had(path: Path) -> None:
+    """Its text is that of a known corpus, or files that the commands of its comment download."""
     comment = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
     command = "distill --teacher runs/teacher" if path.stem == "student" else "train"
     assert f"nmt {command} --config {path.name}" in "\n".join(comment)
@@ -73,8 +80,53 @@ def test_every_recipe_names_its_command_and_a_known_corpus_of_its_languages(path
     if config.training.initialize_from:  # a recipe for the reader's own text
         assert data.train and data.validation
         return
-    assert data.corpus is not None
+    if data.corpus is None:
+        texts = [*data.train, *data.validation, *data.test]
+        assert {each for text in texts for each in text.paths} <= set(downloaded_files(comment))
+        return
     assert find_corpus(data.corpus).pair_of(*data.languages)
+
+
+def downloaded_files(comment: list[str]) -> Iterator[str]:
+    """The files that each `nmt data download` in the comment of a recipe writes."""
+    command = r"nmt data download (\S+)(?: --source-language (\S+))?(?: --target-language (\S+))?"
+    for name, source, target in re.findall(command, "\n".join(comment)):
+        corpus = find_corpus(name)
+        languages = corpus.pair_of(source or None, target or None)
+        folder = f"data/{corpus.folder}/{'-'.join(sorted(languages))}"
+        for split, language in itertools.product(SPLITS, languages):
+            yield f"{folder}/{split}.{language}"
+
+
+def directions(texts: list[TextPair]) -> list[str]:
+    """The directions of texts; each one's files and tag are checked."""
+    for text in texts:
+        source, target = text.languages_or(("", ""))
+        assert text.tags == [target]
+        assert [Path(path).suffix for path in text.paths] == [f".{source}", f".{target}"]
+        assert text.name in (None, f"{source}-{target}")
+    return ["-".join(text.languages or []) for text in texts]
+
+
+def test_six_directions_become_four_without_the_lines_for_zero_shot(tmp_path: Path) -> None:
+    path = CONFIGS / "multi30k_six_directions.yaml"
+    data = load_config(str(path)).data
+    six = ["en-de", "de-en", "en-fr", "fr-en", "de-fr", "fr-de"]
+    assert directions(data.train) == directions(data.validation) == directions(data.test) == six
+    lines = path.read_text("utf-8").splitlines()
+    english = tmp_path / "english.yaml"
+    english.write_text("\n".join(line for line in lines if not line.endswith("# zero-shot")))
+    data = load_config(str(english)).data
+    assert directions(data.train) == directions(data.validation) == six[:4]
+    assert directions(data.test) == six
+
+
+def test_no_test_sentence_of_a_direction_is_learnt_in_another(test_data: Path) -> None:
+    folder = test_data / "multi30k"
+    for language in ("en", "de", "fr"):
+        training = set(read_lines(folder / f"train.{language}.xz"))
+        test = set(read_lines(folder / f"test_2016_flickr.{language}.xz"))
+        assert len(test) == 1000 and not test & training
 
 
 FRENCH = {"tokenizer.vocabulary_size": 32_000, "data.target_language": "fr"}

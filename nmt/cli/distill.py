@@ -156,13 +156,13 @@ def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions
     """
     from nmt.config_file import load_config
     from nmt.evaluation.metrics import bleu
-    from nmt.evaluation.test_sets import find_split, set_of_pairs, translate_test_set
+    from nmt.evaluation.test_sets import find_split, translate_test_set
     from nmt.run_directory import find_run
     from nmt.stored_model import arrays_of_run
 
     data = load_config(str(find_run(student).config)).data
     name = "test" if data.test or data.corpus else "validation"
-    test_set = set_of_pairs(name, find_split(data, name, log), data.languages, data.tokenized)
+    test_set = find_split(data, name, log)
     typer.echo(f"{name} set, {len(test_set.references):,} sentences")
     typer.echo(f"{'':8} {'parameters':>12} {'BLEU':>6} {'times the speed':>16}")
     teacher_seconds = None

@@ -58,8 +58,12 @@ def fingerprint(
             {
                 "files": [hash_file(Path(path), hash_cache) for path in text.paths],
                 "fields": [text.source_field, text.target_field],
-                # the keys of records if `fields` names none
-                "languages": config.data.languages if text.file else None,
+                # the keys of records if `fields` names none, and what the rule `language` expects
+                "languages": (
+                    text.languages_or(config.data.languages)
+                    if text.file or config.data.cleaning.language
+                    else None
+                ),
                 # only if there are any: older data without tags keeps its fingerprint
                 **({"tags": text.tags} if text.tags else {}),
             }

@@ -70,7 +70,8 @@ def prepare(config: Config, log: Log) -> Prepared:
         if not Path(path).is_file():  # checked first: reading the training text takes long
             raise DataError(f"{path}: no such file; check data.validation in the configuration")
     job = CleaningJob.of(config, splits)
-    Cleaner(job.rules[0])  # an error of the settings is raised here, not in a worker process
+    for rules in job.rules:
+        Cleaner(rules)  # an error of the settings is raised here, not in a worker process
     root = Path(config.data.directory) / "prepared"
     name = fingerprint(config, job.texts, root, job.held_out)
     directory = root / name
@@ -128,7 +129,8 @@ class CleaningJob:
             removed = held_out if must_compare else None
             tags = tuple(spell_tag(tag) for tag in text.tags)
             augmenter = Augmenter(data.augmentation, f"{config.seed} {number}")
-            rules.append(TextRules(data.cleaning, data.languages, removed, tags, augmenter))
+            languages = text.languages_or(data.languages)
+            rules.append(TextRules(data.cleaning, languages, removed, tags, augmenter))
         return cls(splits.train, rules, held_out)
 
     @property

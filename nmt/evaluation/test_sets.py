@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +56,17 @@ class EvaluationSet:
     def tokenizer(self) -> str:
         """Name of sacreBLEU's tokenizer for the target language; `none` for tokenised text."""
         return bleu_tokenizer(self.languages[1] if self.languages else "", self.tokenized)
+
+    def first(self, count: int | None) -> "EvaluationSet":
+        """Return the set of the first sentences; of all if `count` is None."""
+        if count is None or count >= len(self.references):
+            return self
+        return replace(
+            self,
+            references=self.references[:count],
+            sources=self.sources and self.sources[:count],
+            official_name="",
+        )
 
     def as_json(self) -> dict[str, object]:
         """Return name, languages, size and SHA-256 of the references, which identify the set."""
@@ -182,8 +193,8 @@ def list_official_sets(languages: tuple[str, str]) -> list[Listing]:
     return listings
 
 
-def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Iterator[SentencePair]:
-    """Return the pairs of the "validation" or "test" set that a configuration names.
+def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> EvaluationSet:
+    """Return the "validation" or "test" set that a configuration names.
 
     Each source begins with the tags of its text, if it has any (a tag may ask for a target
     language). `name` may also be that of one text of the test or validation set. A known corpus is
@@ -201,7 +212,8 @@ def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Ite
             f"the run's configuration names no {name} set; give --source and --reference, "
             "or score --test-set validation"
         )
-    return (pair for text in texts for pair in ParallelText(text, config.languages).tagged())
+    pairs = (pair for text in texts for pair in ParallelText(text, config.languages).tagged())
+    return set_of_pairs(name, pairs, config.languages_of(texts), config.tokenized)
 
 
 def own_sets(config: DataConfig) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from nmt.errors import DataError, NmtError
 from nmt.evaluation.breakdown import Row, bleu_by_length, training_words, word_f1_by_rarity
 from nmt.evaluation.metrics import Score, chrf_metric
 from nmt.evaluation.score_sheet import score_sheet
-from nmt.evaluation.test_sets import EvaluationSet, find_split, set_of_pairs, translate_test_set
+from nmt.evaluation.test_sets import EvaluationSet, find_split, translate_test_set
 from nmt.exchange.imported import origin_of
 from nmt.files import read_json_or_empty
 from nmt.load_run import load_run
@@ -157,9 +157,8 @@ def score_test_set(
             f"it: nmt data download {config.corpus} --directory {config.directory}"
         )
     name = options.test_set or ("test" if splits.test else "validation")
-    pairs = list(find_split(config, name, log))
-    first_pairs = pairs[: options.max_sentences]  # all if it is None
-    test_set = set_of_pairs(name, first_pairs, config.languages, config.tokenized)
+    whole_set = find_split(config, name, log)
+    test_set = whole_set.first(options.max_sentences)
     count = len(test_set.references)
     log(f"translating {count:,} sentences of the {name} set")
     translations = translate_test_set(translator, test_set, lambda done: progress(done, count))
@@ -173,7 +172,7 @@ def score_test_set(
         rarity_remark = f"Rarity is unknown, for the training text cannot be read: {error}"
     return ScoredTestSet(
         test_set=test_set,
-        size=len(pairs),
+        size=len(whole_set.references),
         translations=translations,
         scores=score_sheet(translations, test_set).scores,
         sentence_scores=chrf_metric().score_sentences(translations, test_set.references),
@@ -236,7 +235,7 @@ def _prepared_data(config: Config, fingerprint: object) -> dict[str, Any] | str:
         counts, store = read_counts(folder), TokenStore.open(folder)
     except DataError:
         return f"The prepared data are not at {folder}; `nmt prepare` makes them again."
-    source_language, target_language = config.data.languages
+    source_language, target_language = config.data.languages_of(config.data.train)
     sides = [
         describe_side(source_language, store.source.lengths),
         describe_side(target_language, store.target.lengths),

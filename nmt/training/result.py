@@ -19,12 +19,12 @@ from nmt.checkpoint import (
     load_weights,
     save_checkpoint,
 )
-from nmt.config import Config
+from nmt.config import Config, DataConfig
 from nmt.data.corpora.registry import resolve
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
 from nmt.evaluation.metrics import METRIC_NAMES
-from nmt.evaluation.score_sheet import score_sheet
+from nmt.evaluation.score_sheet import score_sheet, score_text
 from nmt.evaluation.test_sets import set_of_pairs, translate_test_set
 from nmt.evaluation.text_checks import warning_about_references
 from nmt.files import read_json_or_empty, write_json
@@ -129,12 +129,14 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     run = load_run(directory.path, trainer.device)
     settings, data = run.config.decoding, run.config.data
     log(f"scoring the test set: {len(pairs):,} sentences, beam {settings.beam_size}")
-    test_set = set_of_pairs("test", pairs, data.languages, data.tokenized)
+    languages = data.languages_of(data.test)
+    test_set = set_of_pairs("test", pairs, languages, data.tokenized)
     warning = warning_about_references(test_set.references, data.tokenized)
     if warning:
         log(f"warning: {warning}")
     translations = translate_test_set(Translator(run, settings, _PRECISION), test_set)
     scores = score_sheet(translations, test_set).scores
+    of_texts = _bleu_of_texts(data, pairs, translations)
     files = [Path(path).name for text in data.test for path in text.paths]
     best = read_json_or_empty(directory.best)
     environment = read_json_or_empty(directory.environment)
@@ -143,10 +145,11 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     result = {
         "format": FORMAT,
         "scores": [score.as_json() for score in scores],
+        **({"bleu_of_texts": of_texts} if of_texts else {}),
         "doubt": warning,
         "test_set": {
             "name": " ".join(files) or f"{data.corpus} test",
-            "languages": "-".join(data.languages),
+            "languages": "-".join(languages),
             "sentences": len(pairs),
             "sha256": text_fingerprint(pairs),
         },
@@ -165,7 +168,28 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     write_json(directory.result, result)
     for score in scores:
         log(f"test set: {score}")
+    if of_texts:
+        log("BLEU of each text: " + ", ".join(f"{name} {bleu}" for name, bleu in of_texts.items()))
     log(f"written to {directory.result}")
+
+
+def _bleu_of_texts(
+    data: DataConfig, pairs: Sequence[SentencePair], translations: Sequence[str]
+) -> dict[str, float]:
+    """Return the BLEU of each text of data.test by its label; empty if there is one text.
+
+    `pairs` are those of all texts, and `translations` theirs.
+    """
+    result: dict[str, float] = {}
+    start = 0
+    for text in data.test if len(data.test) > 1 else []:
+        languages = text.languages_or(data.languages)
+        end = start + sum(1 for _ in ParallelText(text, languages))
+        test_set = set_of_pairs(text.label, pairs[start:end], languages, data.tokenized)
+        score, *_ = score_text(translations[start:end], test_set, confidence=False)
+        result[text.label] = round(score.value, 2)
+        start = end
+    return result
 
 
 def text_fingerprint(pairs: Sequence[SentencePair]) -> str:

@@ -199,7 +199,7 @@ def test_bad_input(noised: Path, tiny_run: Path, reverse: Path, tmp_path: Path) 
     one = f"source: {tmp_path}/noised.en, target: {tmp_path}/noised.de"
     several = f"data.train=[{{{one}}}, {{{one}, weight: 2}}]"
     message = fail(ConfigError, *command, "-o", tmp_path / "other", "--set", several)
-    assert "differ in weight, tags or steps" in message
+    assert "differ in weight, languages, tags or steps" in message
 
 
 def test_weight_and_tags_stay_in_the_recipe(noised: Path, tmp_path: Path) -> None:

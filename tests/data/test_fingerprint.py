@@ -71,6 +71,16 @@ def test_contents_order_and_fields_count_and_places_and_weights_do_not(
         return fingerprint(Config(), [TextPair(file=str(moved), **settings)], tmp_path)
 
     assert of_records(weight=2.0) == of_records() != of_records(source_field=2, target_field=1)
+    assert of_records(languages=["en", "de"]) == of_records() != of_records(languages=["en", "fr"])
+
+
+def test_the_languages_of_a_text_count_where_a_rule_reads_them(
+    tmp_path: Path, text: TextPair
+) -> None:
+    french = text.model_copy(update={"languages": ["en", "fr"]})
+    cleaned = Config.model_validate({"data": {"cleaning": {"language": True}}})
+    assert fingerprint(Config(), [french], tmp_path) == fingerprint(Config(), [text], tmp_path)
+    assert fingerprint(cleaned, [french], tmp_path) != fingerprint(cleaned, [text], tmp_path)
 
 
 def test_unchanged_files_are_read_once(

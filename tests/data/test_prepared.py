@@ -23,8 +23,10 @@ from nmt.config import (
 )
 from nmt.config_file import dump_config
 from nmt.data import prepared
+from nmt.data.corpora.registry import Splits
 from nmt.data.corpora.splits import split_files, write_split
 from nmt.data.prepared import (
+    CleaningJob,
     Prepared,
     describe_augmented,
     describe_dropped,
@@ -120,6 +122,13 @@ def test_only_a_folder_of_a_newer_format_is_refused(tmp_path: Path, version: int
         found = find_prepared(config)
         assert found is not None and found.counts == prepare_quietly(config).counts
         assert path.read_bytes() == before
+
+
+def test_each_text_is_cleaned_in_its_own_languages() -> None:
+    text = TextPair(source="a", target="b")
+    french = TextPair(source="a", target="b", languages=["de", "fr"])
+    job = CleaningJob.of(Config(), Splits([text, french], [], []))
+    assert [rules.languages for rules in job.rules] == [("en", "de"), ("de", "fr")]
 
 
 def test_pairs_left_out_are_counted_by_reason(tmp_path: Path) -> None:

@@ -179,6 +179,12 @@ def test_every_source_is_translated_and_counted(copying_run: LoadedModel) -> Non
         translate_test_set(translator, EvaluationSet("mine", ["ein Hund"]))
 
 
+def pairs_of(data: DataConfig, name: str) -> list[tuple[str, str]]:
+    """The pairs of a set of a configuration."""
+    found = find_split(data, name, print)
+    return list(zip(found.sources or [], found.references, strict=True))
+
+
 def test_a_split_comes_from_the_configuration(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / name).write_text(f"{name}\n")
@@ -187,14 +193,42 @@ def test_a_split_comes_from_the_configuration(tmp_path: Path) -> None:
         for name in "abc"
     )
     data = DataConfig(train=[train], validation=[validation], test=[test])
-    assert list(find_split(data, "test", print)) == [(">>de<<c", "c")]
-    assert list(find_split(data, "validation", print)) == [(">>de<<b", "c")]
+    assert pairs_of(data, "test") == [(">>de<<c", "c")]
+    assert pairs_of(data, "validation") == [(">>de<<b", "c")]
     named = [validation.model_copy(update={"name": "b"}), test.model_copy(update={"name": "c"})]
     data = DataConfig(train=[train], validation=named, test=named[1:])
-    assert list(find_split(data, "validation", print)) == [(">>de<<b", "c"), (">>de<<c", "c")]
-    assert list(find_split(data, "b", print)) == [(">>de<<b", "c")]
-    assert list(find_split(data, "c", print)) == [(">>de<<c", "c")]
+    assert pairs_of(data, "validation") == [(">>de<<b", "c"), (">>de<<c", "c")]
+    assert pairs_of(data, "b") == [(">>de<<b", "c")]
+    assert pairs_of(data, "c") == [(">>de<<c", "c")]
     assert own_sets(data) == ("validation", "test", "c", "b", "c")
     data = DataConfig(train=[train], validation=[validation])
     with pytest.raises(ConfigError, match="names no test set; give --source and --reference"):
         find_split(data, "test", print)
+
+
+def test_a_set_is_in_the_languages_of_its_texts(tmp_path: Path) -> None:
+    """Two languages on a side are ISO 639-2's `mul`: no rule of one of them holds for all."""
+    path = tmp_path / "text"
+    path.write_text("a\n")
+    pairs = {"en-de": None, "en-fr": ["en", "fr"], "de-fr": ["de", "fr"]}
+    texts = [
+        TextPair(source=str(path), target=str(path), name=name, languages=languages)
+        for name, languages in pairs.items()
+    ]
+
+    def languages(texts: list[TextPair], name: str = "test") -> tuple[str, str] | None:
+        train = TextPair(source=str(path), target=str(path))
+        data = DataConfig(train=[train], validation=[train], test=texts)
+        return find_split(data, name, print).languages
+
+    assert languages(texts) == ("mul", "mul")
+    assert languages(texts[:2]) == ("en", "mul")
+    assert languages(texts[1:]) == ("mul", "fr")
+    assert languages(texts, "de-fr") == ("de", "fr")
+    assert languages(texts[:1]) == ("en", "de")  # those of the recipe
+
+
+def test_the_first_sentences_of_a_set_are_no_longer_that_set() -> None:
+    whole = EvaluationSet("mine", ["a", "b"], ["c", "d"], ("en", "de"), "wmt13")
+    assert whole.first(None) == whole.first(2) == whole
+    assert whole.first(1) == EvaluationSet("mine", ["a"], ["c"], ("en", "de"))

@@ -63,6 +63,26 @@ def test_the_row_says_what_the_chosen_weights_score_and_how_that_arose(
     assert row["command"].split()[0] == "nmt"
 
 
+def test_each_text_of_a_test_set_has_its_bleu_and_languages(
+    recipe: Recipe, corpus: Path, test_set: str, tmp_path: Path
+) -> None:
+    german = f"name: german, source: {corpus}/test.en, target: {corpus}/test.de"
+    english = f"languages: [de, en], source: {corpus}/valid.de, target: {corpus}/valid.en"
+    for language in ("en", "de"):
+        (corpus / f"valid.{language}").write_text((corpus / f"test.{language}").read_text("utf-8"))
+    log: list[str] = []
+    texts = f"data.test=[{{{german}}}, {{{english}}}]"
+    row = read_json(train(recipe(texts), tmp_path / "run", log.append).result)
+    assert row["test_set"]["languages"] == "mul-mul" and row["test_set"]["sentences"] == 10
+    assert row["scores"][-1]["name"] == "Moses BLEU"  # not the paper's, for which de is tokenised
+    alone = read_json(train(recipe(test_set), tmp_path / "alone", quiet).result)
+    bleu_of_texts = row["bleu_of_texts"]
+    assert list(bleu_of_texts) == ["german", f"{corpus}/valid.de"]
+    assert bleu_of_texts["german"] == pytest.approx(alone["scores"][0]["score"], abs=0.005)
+    assert "bleu_of_texts" not in alone
+    assert any(line.startswith("BLEU of each text: german ") for line in log)
+
+
 def test_scores_of_tokenised_text_are_named_so_and_references_in_pieces_are_doubted(
     tested: Recipe, corpus: Path, tmp_path: Path
 ) -> None:

@@ -129,7 +129,6 @@ def _find_by_name(
         find_split,
         official_set,
         own_sets,
-        set_of_pairs,
     )
 
     if name in (own_sets(data) if data else OWN_SETS):
@@ -137,8 +136,7 @@ def _find_by_name(
             raise ConfigError(
                 f"--test-set {name} is a run's own and there is no --model; give --reference FILE"
             )
-        pairs = find_split(data, name, log)
-        return set_of_pairs(name, pairs, languages, tokenized)
+        return find_split(data, name, log)
     if data and tokenized:
         raise ConfigError(
             f"--test-set {name} is plain text, but this run has learnt from tokenised text; "

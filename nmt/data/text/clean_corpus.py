@@ -94,23 +94,24 @@ class CleanedCorpus:
         `tokenizer` counts tokens for the rules on length; None: these rules are left out.
 
         Raises:
-            ConfigError: the texts differ in weight, tags or steps, which one cleaned text cannot.
+            ConfigError: the texts differ in weight, languages, tags or steps, which one cleaned
+                text cannot.
         """
         job = CleaningJob.of(config, splits)
         parallel_count = len(splits.train) - len(config.data.synthetic)
         texts, rules = job.texts[:parallel_count], job.rules[:parallel_count]
         if any(_mixing(text) != _mixing(texts[0]) for text in texts):
             raise ConfigError(
-                "the texts of data.train differ in weight, tags or steps, and the cleaned text is "
-                "one text; clean each of them alone (--set data.train=...)"
+                "the texts of data.train differ in weight, languages, tags or steps, and the "
+                "cleaned text is one text; clean each of them alone (--set data.train=...)"
             )
         Cleaner(rules[0])  # an error of the settings is raised here, not in a worker process
         sides = (tokenizer.source, tokenizer.target) if tokenizer else ()
         models = [subwords.model for subwords in dict.fromkeys(sides)]  # one if it is shared
-        return cls(texts, rules, config.data.languages, models)
+        return cls(texts, rules, texts[0].languages_or(config.data.languages), models)
 
     def mixing(self) -> dict[str, Any]:
-        """Return the weight, tags and steps that the cleaned text needs in a recipe as well."""
+        """Return the weight, languages, tags and steps that the cleaned text needs in a recipe."""
         return _mixing(self.texts[0])
 
     def facts(self) -> dict[str, Any]:
@@ -158,8 +159,9 @@ class CleanedCorpus:
 
 
 def _mixing(text: TextPair) -> dict[str, Any]:
-    """Return the weight, tags and steps of a text, those that are not at their defaults."""
-    return text.model_dump(include={"weight", *MixedText.model_fields}, exclude_defaults=True)
+    """Return weight, languages, tags and steps of a text, those that are not at their defaults."""
+    fields = {"weight", "languages", *MixedText.model_fields}
+    return text.model_dump(include=fields, exclude_defaults=True)
 
 
 def clean(

@@ -58,7 +58,8 @@ def folder_text(folder: Path, languages: tuple[str, str], tags: Sequence[str] = 
             "other language in `tags`, if the recipe has several"
         )
     source, target = (str(folder / text_name(language)) for language in in_folder)
-    return TextPair(source=source, target=target)
+    own_languages = None if tuple(in_folder) == languages else in_folder
+    return TextPair(source=source, target=target, languages=own_languages)
 
 
 def synthetic_text(text: SyntheticText, languages: tuple[str, str]) -> TextPair:

@@ -82,7 +82,7 @@ class ParallelText:
 
     text: TextPair
     languages: tuple[str, str] = ("source", "target")
-    """the keys of source and target in a record, unless `text` names others"""
+    """the languages, unless `text` names others: the keys of source and target in a record"""
 
     def __iter__(self) -> Iterator[SentencePair]:
         for block in self.blocks():
@@ -103,7 +103,7 @@ class ParallelText:
         paths = [with_urls(Path(path)) for path in self.text.paths]
         source, target = paths[0], paths[-1]  # the same if one file has both sides
         if self.text.file:
-            pairs = _read_records(self.text, self.languages)
+            pairs = _read_records(self.text, self.text.languages_or(self.languages))
         else:
             pairs = _read_aligned(source, target)
         count = 0

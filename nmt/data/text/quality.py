@@ -85,6 +85,7 @@ def inspect(config: Config, log: Log) -> Quality:
     prepared = prepare(config, log)
     splits = resolve(config.data, log)
     store, tokenizer, languages = prepared.train, prepared.tokenizer, config.data.languages
+    source_language, target_language = config.data.languages_of(splits.train)
     held_out = {
         name: [pair for text in texts for pair in ParallelText(text, languages)]
         for name, texts in (("validation", splits.validation), ("test", splits.test))
@@ -99,8 +100,8 @@ def inspect(config: Config, log: Log) -> Quality:
     source_ids, target_ids = tokenizer.source.encode(sources), tokenizer.target.encode(targets)
     return Quality(
         counts=prepared.counts,
-        source=describe_side(languages[0], store.source.lengths, sources, source_ids),
-        target=describe_side(languages[1], store.target.lengths, targets, target_ids),
+        source=describe_side(source_language, store.source.lengths, sources, source_ids),
+        target=describe_side(target_language, store.target.lengths, targets, target_ids),
         leaks=find_leaks(training, held_out),
     )
 

@@ -140,6 +140,9 @@ def test_only_complete_folders_of_the_right_direction_are_read(tmp_path: Path) -
         writer.finish()
     text = synthetic_text(entry, LANGUAGES)
     assert (text.paths, text.tags) == ([f"{folder}/text.en", f"{folder}/text.de"], ["bt"])
+    assert text.languages is None  # those of the recipe
+    other = synthetic_text(entry.model_copy(update={"tags": ["de"]}), ("en", "fr"))
+    assert other.languages == ["en", "de"]
     with pytest.raises(DataError, match=r"holds pairs of en-de, expected de-en"):
         synthetic_text(entry, ("de", "en"))
     manifest = folder / "pairs.json"
