@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from nmt.config import SEVERAL_LANGUAGES
 from nmt.evaluation.metrics import UNSPACED, Score, language_code, multi_bleu_metric
 
 PUBLISHED = {
@@ -34,10 +35,10 @@ _HYPHENATED = re.compile(r"(\S)-(\S)")
 
 
 def has_paper_bleu(languages: tuple[str, str]) -> bool:
-    """Return whether Moses can tokenise the target language: it needs spaces between words."""
+    """Return whether Moses can tokenise the target: one language with spaces between words."""
     _, target = language_codes(languages)
     # the spaces of Korean separate phrases, not words
-    return target not in UNSPACED | {"ko"}
+    return target not in UNSPACED | {"ko", SEVERAL_LANGUAGES}
 
 
 def language_codes(languages: tuple[str, str]) -> tuple[str, str]:

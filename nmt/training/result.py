@@ -69,8 +69,8 @@ def choose_best_weights(trainer: Trainer) -> None:
     for folder in candidates:
         load_into(trainer.model, load_weights(folder), folder)
         name = str(folder.relative_to(directory.path))
-        results[name] = trainer.validator.validate(beam_size=beam)
-        log(f"{name}: {results[name]} (beam {beam})")
+        result = results[name] = trainer.validator.validate(beam_size=beam)
+        log(f"{name}: {result}" + (f" (beam {beam})" if result.translations else ""))
     best = max(results, key=lambda name: results[name].score)
     best_is_average = best == directory.averaged.name
     record = {
