@@ -54,21 +54,7 @@ def fingerprint(
     hash_cache = read_json_or_empty(cache_file)
     inputs: dict[str, Any] = {
         "format": CONTENT_VERSION,
-        "texts": [
-            {
-                "files": [hash_file(Path(path), hash_cache) for path in text.paths],
-                "fields": [text.source_field, text.target_field],
-                # the keys of records if `fields` names none, and what the rule `language` expects
-                "languages": (
-                    text.languages_or(config.data.languages)
-                    if text.file or config.data.cleaning.language
-                    else None
-                ),
-                # only if there are any: older data without tags keeps its fingerprint
-                **({"tags": text.tags} if text.tags else {}),
-            }
-            for text in texts
-        ],
+        "texts": [_describe_text(text, config, hash_cache) for text in texts],
         "tokenizer": {
             **config.tokenizer.model_dump(exclude={"sampling", "model", "target_model"}),
             "models": [hash_file(Path(path), hash_cache) for path in config.tokenizer.models],
@@ -85,6 +71,23 @@ def fingerprint(
             write_json(cache_file, hash_cache)
     serialized = json.dumps(inputs, sort_keys=True).encode()
     return hashlib.sha256(serialized).hexdigest()[:16]
+
+
+def _describe_text(text: TextPair, config: Config, hash_cache: dict[str, Any]) -> dict[str, Any]:
+    """Return what the prepared data of a text depend on; `hash_cache` is that of `hash_file`.
+
+    Raises:
+        DataError: a file of the text cannot be read.
+    """
+    # records have them as keys if they name no fields; the rule `language` expects them
+    is_read = text.file or config.data.cleaning.language
+    return {
+        "files": [hash_file(Path(path), hash_cache) for path in text.paths],
+        "fields": [text.source_field, text.target_field],
+        "languages": text.languages_or(config.data.languages) if is_read else None,
+        # only if there are any: older data without tags keeps its fingerprint
+        **({"tags": text.tags} if text.tags else {}),
+    }
 
 
 def hash_file(path: Path, cache: dict[str, Any]) -> str:

@@ -138,10 +138,6 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     scores = score_sheet(translations, test_set).scores
     of_texts = _bleu_of_texts(data, pairs, translations)
     files = [Path(path).name for text in data.test for path in text.paths]
-    best = read_json_or_empty(directory.best)
-    environment = read_json_or_empty(directory.environment)
-    sessions = [environment, *environment.get("resumed", [])]
-    last_session = sessions[-1]
     result = {
         "format": FORMAT,
         "scores": [score.as_json() for score in scores],
@@ -154,14 +150,8 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
             "sha256": text_fingerprint(pairs),
         },
         "decoding": {**settings.model_dump(), "precision": _PRECISION},
-        "weights": best.get("weights"),
-        "validation": {name: best[name] for name in ("loss", *METRIC_NAMES) if name in best},
-        **{name: best.get(name) for name in ("trained_steps", "target_tokens", "training_seconds")},
-        "command": portable_command(last_session.get("command", [])),
-        "sessions": len(sessions),
+        **_describe_training(directory),
         "configuration": configuration_digest(run.config),
-        "data_fingerprint": last_session.get("data_fingerprint"),
-        **{name: last_session.get(name) for name in (*_VERSIONS, *_HARDWARE)},
         "scored_with": describe_software(),
         "scored": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -171,6 +161,26 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     if of_texts:
         log("BLEU of each text: " + ", ".join(f"{name} {bleu}" for name, bleu in of_texts.items()))
     log(f"written to {directory.result}")
+
+
+def _describe_training(directory: RunDirectory) -> dict[str, object]:
+    """Return how the best weights of a run arose: steps, validation, command, versions, hardware.
+
+    The last three are those of the last session.
+    """
+    best = read_json_or_empty(directory.best)
+    environment = read_json_or_empty(directory.environment)
+    sessions = [environment, *environment.get("resumed", [])]
+    last_session = sessions[-1]
+    return {
+        "weights": best.get("weights"),
+        "validation": {name: best[name] for name in ("loss", *METRIC_NAMES) if name in best},
+        **{name: best.get(name) for name in ("trained_steps", "target_tokens", "training_seconds")},
+        "command": portable_command(last_session.get("command", [])),
+        "sessions": len(sessions),
+        "data_fingerprint": last_session.get("data_fingerprint"),
+        **{name: last_session.get(name) for name in (*_VERSIONS, *_HARDWARE)},
+    }
 
 
 def _bleu_of_texts(
