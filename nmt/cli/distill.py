@@ -74,7 +74,8 @@ def _with_text_of(teacher: "Translator", student: "Config") -> "Config":
     """Return the student's recipe, with the text of the teacher's recipe if it names none itself.
 
     Raises:
-        ConfigError: The teacher translates between other languages than the student.
+        ConfigError: The teacher translates between other languages than the student, or the text
+            has tags, which the student's text would not have.
     """
     from nmt.config_file import replace_settings
 
@@ -87,6 +88,12 @@ def _with_text_of(teacher: "Translator", student: "Config") -> "Config":
         raise ConfigError(
             f"--teacher {teacher.run.path} translates {'-'.join(teacher_data.languages)}, and the "
             f"recipe is for {'-'.join(data.languages)}; give a teacher of the recipe's direction"
+        )
+    tags = {f">>{tag}<<": None for text in data.train for tag in text.tags}
+    if tags:
+        raise ConfigError(
+            f"data.train has texts with the tags {', '.join(tags)}, and a student learns no tags; "
+            "name the text of one direction, without tags, in data.train of the student's recipe"
         )
     return student.model_copy(update={"data": data})
 

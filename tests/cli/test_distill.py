@@ -72,6 +72,15 @@ def test_a_teacher_of_another_direction_is_named(teacher: Path, student: Path) -
     assert "translates en-de, and the recipe is for de-en" in message
 
 
+def test_a_text_with_tags_is_named(teacher: Path, student: Path) -> None:
+    path = teacher / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["data"]["train"]["tags"] = ["de"]
+    path.write_text(yaml.safe_dump(config))
+    message = fail(ConfigError, "distill", "--teacher", teacher, "--config", student)
+    assert "texts with the tags >>de<<, and a student learns no tags" in message
+
+
 def test_more_candidates_than_the_beam_holds(teacher: Path, student: Path, tmp_path: Path) -> None:
     message = fail(
         ConfigError,
