@@ -36,7 +36,7 @@ _UPSTREAM = {
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test",),
 }
-# data sets that are loading scripts, and corpora with the same text
+# data sets that are, or were, loading scripts, and corpora with the same text
 _SCRIPTS = {
     "iwslt/iwslt2017": "the corpus iwslt2017",
     "helsinki-nlp/tatoeba_mt": "the corpus tatoeba_en_fr or opus:Tatoeba",
