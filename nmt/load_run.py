@@ -50,7 +50,8 @@ def load_run(
     tokenizer = Tokenizer.load(run.tokenizer)
     model = build_model(config, tokenizer)
     if config.training.lora:
-        load_into(model, weights_of(_load_parent(config, run.path).model), folder)
+        parent = _load_parent(config, run.path)
+        load_into(model, weights_of(parent.model), folder)
         merge_adapter(model, folder)
     else:
         load_into(model, load_weights(folder), folder)
