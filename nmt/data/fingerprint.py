@@ -52,19 +52,20 @@ def fingerprint(
     """
     cache_file = directory / "hashes.json"
     hash_cache = read_json_or_empty(cache_file)
+    described_texts = []
+    for text in texts:
+        described: dict[str, Any] = {
+            "files": [hash_file(Path(path), hash_cache) for path in text.paths],
+            "fields": [text.source_field, text.target_field],
+            # the keys of records if `fields` names none
+            "languages": config.data.languages if text.file else None,
+        }
+        if text.tags:  # only then: older data without tags keeps its fingerprint
+            described["tags"] = text.tags
+        described_texts.append(described)
     inputs: dict[str, Any] = {
         "format": CONTENT_VERSION,
-        "texts": [
-            {
-                "files": [hash_file(Path(path), hash_cache) for path in text.paths],
-                "fields": [text.source_field, text.target_field],
-                # the keys of records if `fields` names none
-                "languages": config.data.languages if text.file else None,
-                # only if there are any: older data without tags keeps its fingerprint
-                **({"tags": text.tags} if text.tags else {}),
-            }
-            for text in texts
-        ],
+        "texts": described_texts,
         "tokenizer": {
             **config.tokenizer.model_dump(exclude={"sampling", "model", "target_model"}),
             "models": [hash_file(Path(path), hash_cache) for path in config.tokenizer.models],
@@ -94,13 +95,14 @@ def hash_file(path: Path, cache: dict[str, Any]) -> str:
     """
     with read_errors(path):
         stat = path.stat()
-        key, state = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
-        if cache.get(key, [])[:2] == state:
-            return str(cache[key][2])
+        key, size_and_time = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
+        cached = cache.get(key)
+        if cached and cached[:2] == size_and_time:
+            return str(cached[2])
         with open(path, "rb") as file:
             result = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()
     if time.time_ns() - stat.st_mtime_ns > _UNSETTLED_NS:
-        cache[key] = [*state, result]
+        cache[key] = [*size_and_time, result]
     return result
 
 

@@ -85,7 +85,8 @@ class DuplicateFinder:
         for (reason, seen), column in zip(self._columns, hashes.T, strict=True):
             is_repeated = seen.add(np.ascontiguousarray(column))
             for i in np.flatnonzero(is_repeated):
-                reasons[i] = reasons[i] or reason
+                if reasons[i] is None:  # the first reason counts
+                    reasons[i] = reason
         return reasons
 
 
@@ -104,6 +105,7 @@ class SeenHashes:
 
         That also holds for an equal hash further to the left in `hashes`.
         """
+        # the different values, where each stands first in `hashes`, and the value of each hash
         values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         value_is_seen = np.zeros(len(values), bool)
         for array in self._arrays:

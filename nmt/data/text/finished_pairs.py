@@ -48,7 +48,8 @@ def folder_text(folder: Path, languages: tuple[str, str], tags: Sequence[str] = 
     Raises:
         DataError: the folder is incomplete, or holds no text in these languages.
     """
-    in_folder = read_manifest(folder).get("languages") or ["?"]
+    manifest = read_manifest(folder)
+    in_folder = manifest.get("languages") or ["?"]  # "?" for the error: the manifest names none
     sides = zip(in_folder, languages, strict=False)  # the number is checked below
     fits = all(language in (expected, *tags) for language, expected in sides)
     if len(in_folder) != 2 or not fits:

@@ -107,8 +107,9 @@ class ParallelText:
         else:
             pairs = _read_aligned(source, target)
         count = 0
-        while lines := _take_block(pairs):
-            yield Block(lines, source, target, range(count + 1, count + 1 + len(lines)))
+        while lines := _take_block(pairs):  # each call goes on where the last one stopped
+            numbers = range(count + 1, count + 1 + len(lines))
+            yield Block(lines, source, target, numbers)
             count += len(lines)
         if count == 0 and self.text.file:
             raise DataError(f"{source} is empty; expected one sentence pair a record")
@@ -123,7 +124,8 @@ def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
         DataError: a file is unreadable or not UTF-8, both are empty, or their lengths differ
             (noticed only at the end of the shorter file).
     """
-    return iter(ParallelText(TextPair(source=str(source), target=str(target))))
+    files = TextPair(source=str(source), target=str(target))
+    return iter(ParallelText(files))
 
 
 def _take_block(pairs: Iterator[LinePair]) -> list[LinePair]:

@@ -132,7 +132,8 @@ def numbers_differ(pair: SentencePair) -> bool:
     if source == target:
         return False
     if not source or not target:
-        return len(source or target) > 1
+        digits = source + target  # one of them is empty
+        return len(digits) > 1
     ratio = difflib.SequenceMatcher(None, source, target, autojunk=False).ratio()
     return ratio < _ALIKE_NUMBERS
 

@@ -92,7 +92,8 @@ class SubwordModel:
 
         Tags at the start of a text become their ids. `threads` None: as many as make it faster.
         """
-        threads = threads or min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
+        if threads is None:
+            threads = min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
         if not self.tags:
             return self._encode_plain(list(texts), threads)
         divided = [self.divide_tags(text) for text in texts]
@@ -209,14 +210,18 @@ class SubwordModel:
         Equal arguments give equal results within one process only: SentencePiece 0.2.3 adds random
         numbers of the process to the seed.
         """
-        plain = list(ids[:-1])
-        if UNK in plain:
-            return [*plain, EOS]
-        tags = [token for token in plain if token in self._tag_ids]  # `decode` leaves them out
+        without_eos = list(ids[:-1])
+        if UNK in without_eos:
+            return [*without_eos, EOS]
+        tags = [token for token in without_eos if token in self._tag_ids]
+        text = self._processor.decode(without_eos)  # it leaves the tags out
         sentencepiece.set_random_generator_seed(seed)
-        text = self._processor.decode(plain)
         sampled: list[int] = self._processor.encode(
-            text, enable_sampling=True, alpha=alpha, nbest_size=-1, add_eos=True
+            text,
+            enable_sampling=True,
+            alpha=alpha,
+            nbest_size=-1,  # draw from all segmentations, not from the n best ones
+            add_eos=True,
         )
         return [*tags, *sampled]
 
@@ -285,6 +290,7 @@ class Tokenizer:
         sources, targets = [], []
         for index in indices:
             digest = hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest()
+            # SentencePiece takes seeds of four bytes
             source_seed, target_seed = int.from_bytes(digest[:4]), int.from_bytes(digest[4:])
             source, target = store.source.sentence(index), store.target.sentence(index)
             sources.append(self.source.resample(source.tolist(), alpha, source_seed))

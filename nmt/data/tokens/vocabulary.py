@@ -70,7 +70,9 @@ def adopt_vocabulary(config: TokenizerConfig) -> Tokenizer:
         DataError: a file is missing or is not a SentencePiece model.
         ConfigError: a model is of another kind than `tokenizer.kind`.
     """
-    return Tokenizer(*(_adopt(Path(path), config.kind) for path in config.models))
+    # one model for both languages, or those of source and target
+    models = [_adopt(Path(path), config.kind) for path in config.models]
+    return Tokenizer(*models)
 
 
 def kind_of(path: Path) -> str:
@@ -145,7 +147,11 @@ def split_with(model: bytes, texts: Sequence[str]) -> list[list[str]]:
 
 
 def parse_model(model: bytes, where: str) -> Any:
-    """Return a serialised SentencePiece model as a protobuf message, which has pieces."""
+    """Return a serialised SentencePiece model as a protobuf message, which has pieces.
+
+    Raises:
+        DataError: it is not a SentencePiece model; the message begins with `where`.
+    """
     from sentencepiece import sentencepiece_model_pb2
 
     proto: Any = sentencepiece_model_pb2.ModelProto()
