@@ -128,18 +128,18 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
         copies = [origin.folder / name for name in names if (origin.folder / name).is_file()]
         if not copies:
             raise DataError(f"{origin.folder}: none of {', '.join(dict.fromkeys(names))} is here")
-        _install(copies[0], text, path, origin)
+        _install(copies[0], text, path, origin)  # the first of the names counts
         return
-    archive = origin.downloads / text.name
-    if not archive.is_file():
+    downloaded = origin.downloads / text.name
+    if not downloaded.is_file():  # several texts may be in one archive
         origin.log(f"downloading {text.url}")
-        fetch(text.url, archive)
+        fetch(text.url, downloaded)
     try:
-        entry = _install(archive, text, path, origin)
+        entry = _install(downloaded, text, path, origin)
     except (DiskError, AbsentError):
-        raise  # the archive is good: a later call starts from it
+        raise  # the download is good: a later call starts from it
     except DataError:
-        archive.unlink()
+        downloaded.unlink()
         raise
     if text.sha256 is None:
         origin.remember(text.address, entry)

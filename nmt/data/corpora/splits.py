@@ -162,7 +162,7 @@ def complete_splits(folder: Path, languages: Languages, log: Log) -> None:
     total = sum(1 for _ in raw_lines(Path(train.paths[0])))
     counts = divide_text(ParallelText(train, alphabetical), total, missing, folder, rest="left")
     for path in map(Path, train.paths):
-        path.with_stem("left").replace(path)
+        path.with_stem("left").replace(path)  # left.en takes the place of train.en
     sizes = ", ".join(f"{name} {counts[name]:,}" for name in missing)
     log(
         f"no {' and no '.join(missing)} set upstream: cut from the training text by a hash of each "
