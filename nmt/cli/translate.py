@@ -126,6 +126,7 @@ def translate(
         return
 
     def load() -> "tuple[Translator, TranslationRequest]":
+        """Load the models, which takes seconds: input and output are opened before."""
         translator = make_translator(model, compute, search, sampling.sampling())
         return translator, options.request(translator, terminology, protected)
 

@@ -152,7 +152,8 @@ class PartialOutput:
         self._output_hash.update(output)
         unwritten = memoryview(output)
         while unwritten:  # an unbuffered file may write only a part
-            unwritten = unwritten[self.file.write(unwritten) :]
+            written_bytes = self.file.write(unwritten)
+            unwritten = unwritten[written_bytes:]
         os.fsync(self.file.fileno())  # before the state file, which says that they are written
         self._state["lines"] += len(lines)
         self._state["bytes"] += len(output)
