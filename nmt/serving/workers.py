@@ -153,7 +153,7 @@ class ProcessCompute:
             except asyncio.CancelledError:  # it would give its answer to somebody else
                 worker.close()
                 raise
-            finally:
+            finally:  # also one that is lost: `_next_worker` passes over it
                 self._idle.put_nowait(worker)
             if isinstance(answer, Exception):
                 raise answer
