@@ -141,6 +141,7 @@ def translate(
         translator, request = load()
         with workers.pipeline(translator, request, is_typed(file)) as pipeline:
             translator.searcher.prepare()  # an error must come before `begin` empties the output
+            # the settings are a function, because only an output that can be resumed needs them
             done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
             translate_lines(pipeline, file, lines, options, done, sink)
 

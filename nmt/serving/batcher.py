@@ -121,7 +121,7 @@ class Batcher:
         return segments
 
     def cancel(self, segments: Sequence[QueuedSegment]) -> None:
-        """Take segments out of the queue; those in a batch are finished for nobody."""
+        """Take segments out of the queue; what a batch finds for them is dropped."""
         for segment in segments:
             if segment.is_waiting:
                 segment.is_waiting = False

@@ -123,8 +123,10 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
     """
     if origin.folder is not None:
         # a copy is either the file at the URL, or the text from it, plain or compressed
-        plain_names = (text.member or text.name.removesuffix(".gz"), *text.also)
-        names = [text.name, *(name + suffix for name in plain_names for suffix in ("", *SUFFIXES))]
+        plain_name = text.member or text.name.removesuffix(".gz")
+        names = [text.name]
+        for name in (plain_name, *text.also):
+            names += [name, *(name + suffix for suffix in SUFFIXES)]
         copies = [origin.folder / name for name in names if (origin.folder / name).is_file()]
         if not copies:
             raise DataError(f"{origin.folder}: none of {', '.join(dict.fromkeys(names))} is here")

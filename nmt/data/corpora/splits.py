@@ -135,7 +135,7 @@ def divide_text(
     for name, held_out_pairs in held_out.sets.items():
         if not held_out_pairs:
             raise DataError(
-                f"{' and '.join(text.text.paths)}: no sentence is left for a {name} set "
+                f"{' and '.join(text.files.paths)}: no sentence is left for a {name} set "
                 f"({pair_count:,} pairs, many of them alike or very short); give a {name} set of "
                 f"your own (--{name}, or data.{name} of the recipe), or choose a larger text"
             )

@@ -98,9 +98,7 @@ class SubwordModel:
             return self._encode_plain(list(texts), threads)
         divided = [self.divide_tags(text) for text in texts]
         rows = self._encode_plain([text for _, text in divided], threads)
-        for row, (tags, _) in zip(rows, divided, strict=True):
-            row[:0] = tags
-        return rows
+        return [[*tags, *row] for (tags, _), row in zip(divided, rows, strict=True)]
 
     def _encode_plain(self, texts: list[str], threads: int) -> list[list[int]]:
         """Return the ids of texts without tags, each with EOS."""
