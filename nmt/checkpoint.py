@@ -121,7 +121,8 @@ def save_checkpoint(
     Raises:
         CheckpointError: the folder cannot be written; the message has needed and free space.
     """
-    serialized = safetensors.torch.save(dict(weights), dict(metadata) if metadata else None)
+    texts = dict(metadata) if metadata else None
+    serialized = safetensors.torch.save(dict(weights), texts)
     contents: dict[str, bytes | memoryview] = {WEIGHTS: serialized}
     if state is not None:
         buffer = io.BytesIO()
@@ -138,7 +139,7 @@ def save_checkpoint(
         size = sum(map(len, contents.values()))  # bytes
         needed = math.ceil(size / _MIB)
         message = f"{path}: checkpoint not saved: {error.strerror}"
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # the free space may be unknown, too
             free = shutil.disk_usage(path.parent).free // _MIB
             message += f" (needs {needed} MiB, {free} MiB free)"
         raise CheckpointError(message) from error

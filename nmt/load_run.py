@@ -57,8 +57,9 @@ def load_run(
         load_into(model, load_weights(folder), folder)
     check_finite(weights_of(model), folder)
     if adapter is not None:
-        file = Path(adapter)
-        merge_adapter(model, file if file.is_file() else weights_folder(file))
+        adapter_path = Path(adapter)
+        is_file = adapter_path.is_file()
+        merge_adapter(model, adapter_path if is_file else weights_folder(adapter_path))
     return LoadedModel(config, tokenizer, model.to(device).eval(), folder)
 
 

@@ -121,9 +121,10 @@ class FileStore:
         Return the name of the stored file, which nobody can guess.
         """
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="nmt-files-"))
+            self._folder = Path(tempfile.mkdtemp(prefix="nmt-files-"))  # until the server ends
             atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._delete_old(self._folder)
+        # both come from the client: only letters, digits, "_" and "-" stay
         stem = re.sub(r"[^\w-]+", "_", Path(name).stem)[:60] or "file"
         code = re.sub(r"[^\w-]+", "_", target)[:10]
         stored = f"{secrets.token_hex(16)}.{stem}_{code}{Path(name).suffix.lower()}"

@@ -60,6 +60,7 @@ def ask_sources(pair: Pair) -> tuple[list[Listing], dict[str, str]]:
     answers: dict[str, list[Listing] | str] = {}  # a text is the reason why there is none
 
     def ask(name: str) -> None:
+        """Put the answer of a source into `answers`; a thread of its own calls this."""
         try:
             answers[name] = list(sources[name]())
         except DataError as error:

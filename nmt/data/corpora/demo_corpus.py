@@ -29,7 +29,7 @@ DEFINITE_KINDS = ("room", "opening", "appliance")  # nouns that have "the", and 
 
 def adjective(rng: Random, noun: Noun) -> Adjective | None:
     """Return an adjective that suits a noun, with a probability of 20 %; else None."""
-    fitting = [adjective for adjective in words.ADJECTIVES if noun.kind in adjective.kinds]
+    fitting = [entry for entry in words.ADJECTIVES if noun.kind in entry.kinds]
     return rng.choice(fitting) if fitting and rng.random() < 0.2 else None
 
 
@@ -70,7 +70,7 @@ def thing(rng: Random, kinds: Sequence[str], who: Phrase) -> Phrase:
         return person(rng, who) if draw < 0.5 else people(rng, noun, who)
     count, plural = grammar.NOTHING, False
     if noun.kind in words.MASS_KINDS:
-        determiner = words.BARE if draw < 0.75 else words.THE
+        determiner = words.BARE if draw < 0.75 else words.THE  # mostly "water", not "the water"
     elif draw < 0.5 or noun.kind in DEFINITE_KINDS:  # half: "the", "this", "my"
         determiner = rng.choice([words.THE, words.THE, words.THIS, possessive(rng, who)])
         plural = draw < 0.1  # a tenth of all
@@ -114,7 +114,7 @@ def deny(rng: Random, clause: Clause, share: float = 0.2) -> Clause:
     It is unchanged if a negation would be ambiguous: with a setting, or an object like "some dogs".
     """
     what = clause.object
-    ambiguous = clause.setting[0] or (what and what.indefinite and not what.negative)
+    ambiguous = clause.setting[0] or (what and what.indefinite and not what.negative)  # no "kein"
     return clause if ambiguous else replace(clause, negated=rng.random() < share)
 
 
@@ -189,9 +189,9 @@ def question(rng: Random) -> Pair:
         choices.append((("when", "wann"), replace(clause, time=grammar.NOTHING)))
     if clause.setting[0].startswith(("in ", "at ")):
         choices.append((("where", "wo"), replace(clause, setting=grammar.NOTHING)))
-    if what and set(clause.verb.objects) <= set(words.PEOPLE):
+    if what and set(clause.verb.objects) <= set(words.PEOPLE):  # the verb takes people alone
         choices.append((("who", "wen"), replace(clause, object=None)))
-    elif what and not clause.dative and "person" not in clause.verb.objects:
+    elif what and not clause.dative and "person" not in clause.verb.objects:  # things alone
         choices.append((("what", "was"), replace(clause, object=None)))
     elif clause.dative and not what:
         choices.append((("who", "wem"), replace(clause, dative=None)))

@@ -35,10 +35,10 @@ def hash_pairs(pairs: Sequence[SentencePair], cleaning: CleaningConfig) -> Hashe
     """
     columns = []
     if cleaning.duplicates:
-        columns.append(pair_hashes(pairs)[:, None])
+        columns.append(pair_hashes(pairs)[:, None])  # (N, 1)
     if cleaning.near_duplicates:
         rows = [_near_hashes(pair) for pair in pairs]
-        columns.append(np.array(rows, np.uint64).reshape(-1, _BANDS))
+        columns.append(np.array(rows, np.uint64).reshape(-1, _BANDS))  # (N, 4), also for no pair
     return np.concatenate(columns, 1) if columns else np.empty((len(pairs), 0), np.uint64)
 
 
@@ -110,7 +110,7 @@ class SeenHashes:
         value_is_seen = np.zeros(len(values), bool)
         for array in self._arrays:
             indices = np.searchsorted(array, values)
-            indices[indices == len(array)] = 0  # larger than all: equal to none
+            indices[indices == len(array)] = 0  # larger than all: compared with one that differs
             value_is_seen |= array[indices] == values
         seen = value_is_seen[inverse]
         seen |= first[inverse] != np.arange(len(hashes))  # an equal hash stands further left

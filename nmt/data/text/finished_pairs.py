@@ -69,4 +69,5 @@ def synthetic_text(text: SyntheticText, languages: tuple[str, str]) -> TextPair:
         DataError: its folder is incomplete, or holds no text in these languages.
     """
     files = folder_text(Path(text.folder), languages, text.tags)
-    return files.model_copy(update=text.model_dump(include=set(MixedText.model_fields)))
+    tags_and_steps = text.model_dump(include=set(MixedText.model_fields))
+    return files.model_copy(update=tags_and_steps)

@@ -290,7 +290,8 @@ def micro_batches(
     while start < len(order):
         sizes = np.arange(1, len(order) - start + 1)  # possible numbers of pairs
         tokens = sizes * np.maximum.accumulate(lengths[start:])  # with padding, for each size
-        size = max(int(np.searchsorted(tokens, micro_batch_tokens, "right")), 1)
+        fitting = int(np.searchsorted(tokens, micro_batch_tokens, "right"))
+        size = max(fitting, 1)  # a pair that is too long stands alone
         batches.append(indices[order[start : start + size]])
         start += size
     return batches

@@ -252,7 +252,8 @@ class Tokenizer:
             ) from error
         except OSError as error:
             raise DataError(f"{directory}: cannot be read: {error.strerror}") from error
-        return cls(*(SubwordModel(model, str(directory)) for model in models))
+        subwords = [SubwordModel(model, str(directory)) for model in models]
+        return cls(*subwords)  # one for both languages, or two
 
     def save(self, directory: Path) -> None:
         """Write tokenizer.model (shared), or source.model and target.model; remove older ones."""
