@@ -132,7 +132,8 @@ class PartialOutput:
             DataError: The part belongs to another input or other settings, or was changed.
         """
         # as JSON reads them, to compare them with those of the state file
-        current_settings = json.loads(json.dumps(dict(settings()), default=str))
+        settings_text = json.dumps(dict(settings()), default=str)
+        current_settings = json.loads(settings_text)
         state = self._read_state() if self.resume else None
         if state:
             self._resume(state, current_settings, lines)

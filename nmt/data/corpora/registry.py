@@ -237,7 +237,7 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
     if config.corpus and not (train and validation and test):
         corpus = find_corpus(config.corpus)
         languages = corpus.pair_of(*config.languages)
-        texts = obtain_corpus(corpus, languages, Path(config.directory), None, log)
+        texts = obtain_corpus(corpus, languages, Path(config.directory), copies=None, log=log)
         of_corpus = {split: [text] for split, text in texts.items()}
         # the corpus gives only the splits that the configuration does not
         train = train or of_corpus.get("train", [])

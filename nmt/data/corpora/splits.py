@@ -106,11 +106,12 @@ def write_split(
     Raises:
         DiskError: the files cannot be written.
     """
-    count, pairs = 0, iter(pairs)
+    count = 0
+    remaining = iter(pairs)  # so that each `islice` goes on where the last one stopped
     with ExitStack() as stack:
         paths = [folder / f"{split}.{language}" for language in languages]
         files = [stack.enter_context(open(path, "wb")) for path in paths]
-        while chunk := list(islice(pairs, _AT_ONCE)):
+        while chunk := list(islice(remaining, _AT_ONCE)):
             with disk_errors(folder):
                 sides = zip(*chunk, strict=True)  # all sources, all targets
                 for file, lines in zip(files, sides, strict=True):
