@@ -42,7 +42,7 @@ class Lane(NamedTuple):
 
     @property
     def rate_key(self) -> tuple[str, SearchKind]:
-        """The key of its rate; it stays the same when the model is reloaded."""
+        """The key for the rate at which it is translated; a reloaded model keeps it."""
         return self.model, self.kind
 
 

@@ -224,7 +224,8 @@ def reason(rng: Random) -> Pair:
 def condition(rng: Random) -> Pair:
     """Return an if-clause and its main clause: "If Anna is tired, she does not work."."""
     who = person(rng)
-    clause = deny(rng, act(rng, rng.choice(words.WILLED), grammar.pronoun_for(who)), 0.4)
+    verb, subject = rng.choice(words.WILLED), grammar.pronoun_for(who)
+    clause = deny(rng, act(rng, verb, subject), 0.4)
     tense = rng.choice([grammar.PRESENT, grammar.FUTURE])
     why = circumstance(rng, who, good=not clause.negated)
     english, german = grammar.subordinate("if", "wenn", why)

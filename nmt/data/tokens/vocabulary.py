@@ -83,7 +83,8 @@ def kind_of(path: Path) -> str:
     """
     with read_errors(path, "tokenizer.model"):
         model = path.read_bytes()
-    kind = KINDS.get(parse_model(model, str(path)).trainer_spec.model_type)
+    proto = parse_model(model, str(path))
+    kind = KINDS.get(proto.trainer_spec.model_type)
     if kind is None:
         raise DataError(f"{path}: a SentencePiece model of an unknown kind")
     return kind
