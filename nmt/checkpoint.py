@@ -57,6 +57,7 @@ def arrays_of(model: nn.Module) -> dict[str, Array]:
 
 def weights_digest(model: nn.Module) -> str:
     """Return the SHA-256 of the names, types, shapes and bytes of all parameters, in hex."""
+    # each parameter as `digest_of` takes it: a description, and its bytes
     parameters = [(name, p.detach().cpu()) for name, p in model.named_parameters()]
     return digest_of(
         (f"{name} {p.dtype} {tuple(p.shape)}", p.reshape(-1).view(torch.uint8).numpy())
@@ -75,9 +76,11 @@ def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> 
         expected = tuple(parameters[name].shape) if name in parameters else None
         actual = tuple(weights[name].shape) if name in weights else None
         if expected != actual:
+            found = "missing" if actual is None else actual
+            wanted = "no such tensor" if expected is None else expected
             raise CheckpointError(
-                f"{origin}: weights of another model: {name} is {actual or 'missing'}, "
-                f"the configuration expects {expected or 'no such tensor'}"
+                f"{origin}: weights of another model: {name} is {found}, "
+                f"the configuration expects {wanted}"
             )
     with torch.no_grad():
         for name, parameter in parameters.items():
@@ -118,7 +121,8 @@ def save_checkpoint(
     Raises:
         CheckpointError: the folder cannot be written; the message has needed and free space.
     """
-    serialized = safetensors.torch.save(dict(weights), dict(metadata) if metadata else None)
+    texts = dict(metadata) if metadata else None
+    serialized = safetensors.torch.save(dict(weights), texts)
     contents: dict[str, bytes | memoryview] = {WEIGHTS: serialized}
     if state is not None:
         buffer = io.BytesIO()
@@ -135,7 +139,7 @@ def save_checkpoint(
         size = sum(map(len, contents.values()))  # bytes
         needed = math.ceil(size / _MIB)
         message = f"{path}: checkpoint not saved: {error.strerror}"
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # the free space may be unknown, too
             free = shutil.disk_usage(path.parent).free // _MIB
             message += f" (needs {needed} MiB, {free} MiB free)"
         raise CheckpointError(message) from error
@@ -243,8 +247,9 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
             raise CheckpointError(
                 f"{path}: its model is not that of {paths[0]}; cannot average them"
             )
-        for name, weight in weights.items():  # summed in float64
-            total[name] = total[name] + weight.double() if name in total else weight.double()
+        for name, weight in weights.items():
+            exact = weight.double()  # summed in float64
+            total[name] = total[name] + exact if name in total else exact
     return {name: (weight / len(paths)).float() for name, weight in total.items()}
 
 

@@ -60,7 +60,7 @@ def digest_of(weights: Iterable[tuple[str, Array]]) -> str:
     digest = hashlib.sha256()
     for description, content in weights:
         digest.update(description.encode())
-        digest.update(content.data)
+        digest.update(content.data)  # the bytes, not copied
     return digest.hexdigest()
 
 

@@ -285,7 +285,8 @@ class DataConfig(Section):
         for text in sorted(texts, key=lambda text: text.after_step):
             if text.after_step > last_step:  # a gap
                 break
-            last_step = max(last_step, text.until_step or math.inf)
+            end = math.inf if text.until_step is None else text.until_step
+            last_step = max(last_step, end)
         return last_step + 1
 
 

@@ -195,7 +195,8 @@ def replace_settings(
         return type(section).model_validate({**section.model_dump(), **changes})
     except ValidationError as error:
         first_mistake = error.errors()[0]
-        message = _explain(first_mistake, where, {}, type(section))
+        no_locations: dict[KeyPath, str] = {}  # the changes come from no file
+        message = _explain(first_mistake, where, no_locations, type(section))
         raise ConfigError(message) from error
 
 

@@ -25,8 +25,9 @@ def pick_device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        device = torch.device(str(name))
-        exists = _count_devices(device.type) > (device.index or 0)
+        device = torch.device(str(name))  # a caller of `nmt.load` may give a torch.device
+        number = 0 if device.index is None else device.index  # "cuda" is "cuda:0"
+        exists = number < _count_devices(device.type)
     except (RuntimeError, AttributeError):  # an unknown name, or a kind without its module
         exists = False
     if not exists:
@@ -155,6 +156,7 @@ def step_seed(seed: int, step: int, rank: int = 0) -> int:
     not interrupted, without any saved random state. The arguments are hashed together because
     PyTorch's CPU generator uses only 32 bits of a seed.
     """
+    # rank 0 is left out: it has the seeds of a training without ranks
     key = f"{seed} {step} {rank}" if rank else f"{seed} {step}"
     digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
     return int.from_bytes(digest)

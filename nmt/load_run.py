@@ -50,14 +50,16 @@ def load_run(
     tokenizer = Tokenizer.load(run.tokenizer)
     model = build_model(config, tokenizer)
     if config.training.lora:
-        load_into(model, weights_of(_load_parent(config, run.path).model), folder)
+        parent = _load_parent(config, run.path)
+        load_into(model, weights_of(parent.model), folder)
         merge_adapter(model, folder)
     else:
         load_into(model, load_weights(folder), folder)
     check_finite(weights_of(model), folder)
     if adapter is not None:
-        file = Path(adapter)
-        merge_adapter(model, file if file.is_file() else weights_folder(file))
+        adapter_path = Path(adapter)
+        is_file = adapter_path.is_file()
+        merge_adapter(model, adapter_path if is_file else weights_folder(adapter_path))
     return LoadedModel(config, tokenizer, model.to(device).eval(), folder)
 
 

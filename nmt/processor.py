@@ -54,7 +54,9 @@ def meminfo(name: str) -> int | None:
     """Return a field of /proc/meminfo, such as "MemTotal", in bytes; None if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+        line = next(line for line in lines if line.startswith(name))
+        kibibytes = int(line.split()[1])  # of a line such as "MemTotal:  65842108 kB"
+        return kibibytes * 1024
     except (OSError, ValueError, StopIteration):
         return None
 

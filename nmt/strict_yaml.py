@@ -102,8 +102,9 @@ def parse(text: str, where: str) -> tuple[Any, dict[tuple[str, ...], int]]:
         value = loader.construct_document(node) if node is not None else {}
         return value, _lines_of_keys(node)
     except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
-        line = loader.line + 1 if loader else 1
+        line = loader.line + 1 if loader else 1  # where the loader stopped
         problem = f"a value cannot be read: {error}"  # an escape that stands for no character
+        # the errors of the library know their line and problem themselves
         if isinstance(error, yaml.reader.ReaderError):
             line = text.count("\n", 0, error.position) + 1
             problem = f"unacceptable character #x{error.character:04x}"

@@ -130,4 +130,5 @@ def main() -> None:
         _exit(str(error), error.exit_code)
     except OSError as error:
         file = f"{error.filename}: " if error.filename else ""
-        _exit(f"{file}{error.strerror or error}", NmtError.exit_code)
+        reason = error.strerror or error  # not every OSError has a message of the system
+        _exit(f"{file}{reason}", NmtError.exit_code)

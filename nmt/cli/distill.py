@@ -62,6 +62,7 @@ def distill(
     run_dir = options.run_dir or Path("runs") / recipe.name
     folder = options.text or run_dir.with_name(f"{run_dir.name}-text")
     teacher = make_translator(options.teacher, compute, search)
+    # `train` below adds the settings of training.initialize_from
     config = _with_text_of(teacher, recipe.read())
     _translate_training_text(teacher, config.data, options, folder, workers)
     training_text = {"train": [folder_text(folder, config.data.languages)]}
@@ -179,7 +180,8 @@ def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions
         begin = time.perf_counter()
         translations = translate_test_set(translator, test_set)
         seconds = time.perf_counter() - begin
-        teacher_seconds = teacher_seconds or seconds
+        if teacher_seconds is None:  # the teacher is the first
+            teacher_seconds = seconds
         score = bleu(translations, test_set.references, test_set.tokenizer, confidence=False).value
         parameters = sum(array.size for array in arrays_of_run(translator.run).values())
         relative_speed = teacher_seconds / seconds

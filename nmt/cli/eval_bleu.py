@@ -61,7 +61,7 @@ class ScoreOptions:
             raise ConfigError("--comet compares with the source as well; add --source FILE")
         from nmt.evaluation.comet import find_comet
 
-        find_comet()
+        find_comet()  # raises an error if it is not installed
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,8 @@ def eval_bleu(
         test_set = load_test_set(text, None)
         translated = _Translated(test_set, read_translations(hypothesis, test_set, text))
     else:
-        translated = _translate(text, model or [], output, compute, search)
+        models = model or []  # there is one, as there is no --hypothesis
+        translated = _translate(text, models, output, compute, search)
     _print_scores(translated, scores, compute.device)
 
 

@@ -1,4 +1,7 @@
-"""`nmt plot`: figures of a run or a recipe, as PNG and SVG."""
+"""`nmt plot`: figures of a run or a recipe, as PNG and SVG.
+
+Each command prints the paths of the two files that it writes.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +35,9 @@ def loss(model: OneModelOption, output: OutputOption = None) -> None:
     from nmt.run_directory import find_run
 
     run = find_run(Path(model))
-    print(*plot_loss(run.metrics, output or run.plots / "loss"), sep="\n")
+    stem = output or run.plots / "loss"
+    files = plot_loss(run.metrics, stem)
+    print(*files, sep="\n")
 
 
 @app.command(cls=CommandWithGroups)
@@ -45,7 +50,8 @@ def schedule(recipe: RecipeOptions, output: OutputOption = None) -> None:
     from nmt.report.plots import plot_schedule
 
     stem = output or Path(f"{recipe.name}-schedule")
-    print(*plot_schedule(recipe.load(), stem), sep="\n")
+    files = plot_schedule(recipe.load(), stem)
+    print(*files, sep="\n")
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,8 @@ def attention(options: AttentionOptions) -> None:
     if options.words:
         weights = merge_words(weights)
     stem = options.output or find_run(Path(options.model)).plots / f"attention-{options.kind}"
-    print(*draw_attention(weights, stem), sep="\n")
+    files = draw_attention(weights, stem)
+    print(*files, sep="\n")
 
 
 @app.command()
@@ -99,4 +106,6 @@ def positions(
     """
     from nmt.report.plots import plot_positions
 
-    print(*plot_positions(length, d_model, output or Path("positions")), sep="\n")
+    stem = output or Path("positions")
+    files = plot_positions(length, d_model, stem)
+    print(*files, sep="\n")

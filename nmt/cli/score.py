@@ -109,7 +109,8 @@ def score(
         pool = machines.pool(scorer.score_batch, scorer.device.type)
         with contextlib.closing(pool) if pool else contextlib.nullcontext():
             # With --resume, `begin` takes the pairs that are scored already from the iterator, so
-            # that only the others are left in it. It compares them with those of the first time.
+            # that only the others are left in it. It compares them with those of the first time. It
+            # calls the function only if the output can be resumed.
             scored = sink.begin(map("\t".join, pairs), lambda: _settings(scorer, options))
             with progress_bar(file, " pairs", scored) as bar:
                 _score_rest(scorer, pool, pairs, options, scored, sink, bar.update)

@@ -90,7 +90,7 @@ class MonolingualOptions:
 @with_option_groups
 def synthesize(
     model: ModelsOption,
-    text: MonolingualOptions,
+    options: MonolingualOptions,
     search: SearchOptions,
     sampling: SamplingOptions,
     compute: ComputeOptions,
@@ -108,39 +108,41 @@ def synthesize(
     from nmt.translation.synthesis import synthesize as make_pairs
     from nmt.translation.translator import TranslationRequest
 
-    check_service(text.output)
-    lines = MonolingualText(text.text)
+    check_service(options.output)
+    lines = MonolingualText(options.text)
     inputs = lines.facts()  # first, so that a missing file is an error before a model is loaded
     translator = make_translator(model, compute, search, sampling.sampling())
-    lines.held_out = HeldOutText(_held_out_sentences(translator, text.held_out or []))
-    tag = target_tag(text.to, translator.run.tokenizer)
-    languages = text.languages(*translator.run.config.data.languages)
+    held_out = _held_out_sentences(translator, options.held_out or [])
+    lines.held_out = HeldOutText(held_out)
+    tag = target_tag(options.to, translator.run.tokenizer)
+    languages = options.languages(*translator.run.config.data.languages)
     facts = {
         "languages": list(languages),
-        **text.facts(),
+        **options.facts(),
         **translator_facts(translator, sampling),
         "held_out": lines.held_out.digest,
         "inputs": inputs,
     }
-    with PairFolder(before_upload(text.output), languages, facts) as folder:
+    with PairFolder(before_upload(options.output), languages, facts) as folder:
         if folder.is_complete:
             log(f"{folder.folder} is complete; nothing to do")
         else:
-            scorer = dual_scores(translator, text.reverse, compute) if text.reverse else None
+            scorer = dual_scores(translator, options.reverse, compute) if options.reverse else None
             request = TranslationRequest(dual_scores=scorer)
-            maker = PairMaker(not text.forward, text.noise, sampling.seed)
+            maker = PairMaker(backward=not options.forward, noise=options.noise, seed=sampling.seed)
             with (
                 workers.pipeline(translator, request) as pipeline,
-                progress_bar(text.text, " lines") as bar,
+                progress_bar(options.text, " lines") as bar,
             ):
                 translator.searcher.prepare()
                 make_pairs(pipeline, lines, maker, folder, bar.update, tag)
-            kept = folder.finish(text.keep, {"lines_held_out": lines.left_out})
+            kept = folder.finish(options.keep, {"lines_held_out": lines.left_out})
             log(f"{folder.folder}: {kept:,} pairs, {'-'.join(languages)}{_left_out(lines)}")
-        _upload(folder, text.output)
+        _upload(folder, options.output)
 
 
 def _left_out(lines: "MonolingualText") -> str:
+    """Return the end of a message, which says how many lines were held out; empty if none."""
     count = lines.left_out
     return f"; {count:,} lines of a validation or test set are left out" if count else ""
 

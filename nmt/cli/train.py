@@ -27,6 +27,7 @@ def train(
     ] = None,
 ) -> None:
     """Train a model. The same command again goes on where it stopped."""
+    # `run_training` adds the settings of training.initialize_from
     config = recipe.read(f"training.device={device}") if device else recipe.read()
     from nmt.training.train import train as run_training
 

@@ -126,6 +126,7 @@ def translate(
         return
 
     def load() -> "tuple[Translator, TranslationRequest]":
+        """Load the models, which takes seconds: input and output are opened before."""
         translator = make_translator(model, compute, search, sampling.sampling())
         return translator, options.request(translator, terminology, protected)
 
@@ -140,6 +141,7 @@ def translate(
         translator, request = load()
         with workers.pipeline(translator, request, is_typed(file)) as pipeline:
             translator.searcher.prepare()  # an error must come before `begin` empties the output
+            # the settings are a function, because only an output that can be resumed needs them
             done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
             translate_lines(pipeline, file, lines, options, done, sink)
 

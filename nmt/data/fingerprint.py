@@ -101,13 +101,14 @@ def hash_file(path: Path, cache: dict[str, Any]) -> str:
     """
     with read_errors(path):
         stat = path.stat()
-        key, state = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
-        if cache.get(key, [])[:2] == state:
-            return str(cache[key][2])
+        key, size_and_time = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
+        cached = cache.get(key)
+        if cached and cached[:2] == size_and_time:
+            return str(cached[2])
         with open(path, "rb") as file:
             result = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()
     if time.time_ns() - stat.st_mtime_ns > _UNSETTLED_NS:
-        cache[key] = [*state, result]
+        cache[key] = [*size_and_time, result]
     return result
 
 

@@ -48,11 +48,13 @@ LANGUAGES = _read_table()
 
 
 def look_up_language(code: str) -> Language:
-    """Return the language of a code such as it, ita or pt_BR, with this code as two letters.
+    """Return the language of a code such as it, ita or pt_BR.
 
-    A country or script stays a part of the code, spelled as it is given. A language that
-    languages.tsv lacks keeps its code as it is, also as its name.
+    The code in the result has two letters if the language has such a code: "ita" becomes "it". A
+    country or script stays a part of it, spelled as it is given. A language that languages.tsv
+    lacks keeps its code as it is, also as its name.
     """
+    # two or three letters, and then countries or scripts
     match = re.fullmatch(r"([a-z]{2,3})((?:[_-][a-z0-9]+)*)", code, re.ASCII | re.IGNORECASE)
     base, rest = match.groups() if match else (code, "")
     rest = rest.replace("-", "_")
@@ -60,7 +62,8 @@ def look_up_language(code: str) -> Language:
     if not language:
         return Language(code, code, {})
     variant = LANGUAGES.get(f"{base}{rest}".lower())  # it may have a row of its own
-    variant = variant or replace(language, name=f"{language.name} ({rest[1:]})")
+    if variant is None:
+        variant = replace(language, name=f"{language.name} ({rest[1:]})")  # "English (NZ)"
     return replace(variant, code=language.code + rest)
 
 
@@ -73,7 +76,7 @@ def find_language(code: str) -> Language:
         ConfigError: `code` is not the code of a language; the message suggests the nearest one.
     """
     language = look_up_language(code)
-    if language.codes:
+    if language.codes:  # languages.tsv has it
         return language
     if re.fullmatch("[a-z]{3}", code, re.ASCII | re.IGNORECASE):
         return Language(code.lower(), code.lower(), {})
@@ -84,7 +87,9 @@ def find_language(code: str) -> Language:
 
 def nearest(code: str) -> str:
     """Return the code and name of the language whose code or name is most like `code`."""
-    names = {language.name.lower(): language for language in LANGUAGES.values()} | LANGUAGES
-    [nearest_name] = difflib.get_close_matches(code.lower(), names, n=1, cutoff=0)
-    language = names[nearest_name]
+    by_name = {language.name.lower(): language for language in LANGUAGES.values()}
+    by_name_or_code = by_name | LANGUAGES
+    # cutoff 0: one is found, however little it is like `code`
+    [closest] = difflib.get_close_matches(code.lower(), by_name_or_code, n=1, cutoff=0)
+    language = by_name_or_code[closest]
     return f"{language.code} ({language.name})"

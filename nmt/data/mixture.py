@@ -25,11 +25,11 @@ def stages_of(
     starts = sorted(step for step in changes if step < config.training.max_steps)
     stages = []
     for start in starts:
-        weights = [
-            CorpusWeight(pair_count, text.weight if _is_learnt(text, start) else 0.0)
-            for pair_count, text in zip(kept_of_each_text, texts, strict=True)
-        ]
-        if not any(corpus.pairs_per_epoch for corpus in weights):
+        weights = []
+        for pair_count, text in zip(kept_of_each_text, texts, strict=True):
+            weight = text.weight if _is_learnt(text, start) else 0.0
+            weights.append(CorpusWeight(pair_count, weight))
+        if all(corpus.pairs_per_epoch == 0 for corpus in weights):
             raise DataError(
                 f"no pair is left to learn after step {start:,}; check after_step and until_step "
                 "of the texts, and whether data.cleaning leaves out all of their pairs"

@@ -66,9 +66,10 @@ def prepare(config: Config, log: Log) -> Prepared:
         DataError: the text cannot be used as it is; no half-written folder is left.
     """
     splits = resolve(config.data, log)
-    for path in [path for text in splits.validation for path in text.paths]:
-        if not Path(path).is_file():  # checked first: reading the training text takes long
-            raise DataError(f"{path}: no such file; check data.validation in the configuration")
+    for text in splits.validation:  # checked first: reading the training text takes long
+        for path in text.paths:
+            if not Path(path).is_file():
+                raise DataError(f"{path}: no such file; check data.validation in the configuration")
     job = CleaningJob.of(config, splits)
     for rules in job.rules:
         Cleaner(rules)  # an error of the settings is raised here, not in a worker process
@@ -118,10 +119,12 @@ class CleaningJob:
             DataError: the validation or test set cannot be read.
         """
         data, held_out = config.data, None
-        run_length = data.cleaning.held_out_words
+        run_length = data.cleaning.held_out_words  # words in a row, or None
         if run_length or data.synthetic:
-            texts = (ParallelText(text, data.languages) for text in splits.held_out)
-            held_out = HeldOutPairs([pair for text in texts for pair in text], run_length)
+            pairs: list[SentencePair] = []
+            for text in splits.held_out:
+                pairs += ParallelText(text, data.languages)
+            held_out = HeldOutPairs(pairs, run_length)
         rules = []
         first_synthetic = len(splits.train) - len(data.synthetic)
         for number, text in enumerate(splits.train):
@@ -136,7 +139,8 @@ class CleaningJob:
     @property
     def tags(self) -> list[str]:
         """All tags of the texts, each once, spelled like `>>fr<<`."""
-        return list(dict.fromkeys(tag for text_rules in self.rules for tag in text_rules.tags))
+        all_tags = [tag for text_rules in self.rules for tag in text_rules.tags]
+        return list(dict.fromkeys(all_tags))
 
 
 def read_counts(folder: Path) -> dict[str, Any]:
@@ -154,16 +158,17 @@ def read_counts(folder: Path) -> dict[str, Any]:
 
 def describe_dropped(counts: dict[str, Any]) -> str:
     """Return how many pairs each rule left out, from `Prepared.counts`: "3 empty, 1 duplicate"."""
-    dropped = counts["dropped"]
+    dropped = counts["dropped"]  # {reason: number of pairs}
     phrases = [
-        f"{dropped[reason]:,} {text}" for reason, text in RULES.items() if dropped.get(reason)
+        f"{dropped[reason]:,} {words}" for reason, words in RULES.items() if dropped.get(reason)
     ]
     return ", ".join(phrases) or "none left out"
 
 
 def describe_augmented(counts: dict[str, Any]) -> str:
     """Return how many pairs augmentation changed, from `Prepared.counts`: "3 upper, 1 typos"."""
-    return ", ".join(f"{number:,} {kind}" for kind, number in counts.get("augmented", {}).items())
+    augmented = counts.get("augmented", {})  # data prepared by an older version has no such key
+    return ", ".join(f"{number:,} {kind}" for kind, number in augmented.items())
 
 
 def _read_manifest(folder: Path) -> dict[str, Any] | None:

@@ -5,7 +5,6 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -92,11 +91,14 @@ class Access:
             RequestError: the key is missing or unknown, or a limit is reached.
         """
         settings = self._settings
-        known = self._find(key) if self.needs_key else None
-        name = f"key {known.name}" if known else f"address {address}"
-        limits = known or settings
-        requests = limits.requests_per_minute or settings.requests_per_minute
-        daily = limits.characters_per_day or settings.characters_per_day
+        requests, daily = settings.requests_per_minute, settings.characters_per_day
+        name = f"address {address}"
+        if self.needs_key:
+            known = self._find(key)
+            name = f"key {known.name}"
+            # a key without a limit of its own has the server's
+            requests = known.requests_per_minute or requests
+            daily = known.characters_per_day or daily
         if requests or daily:
             self._count(name, requests, daily, characters)
         return name
@@ -156,7 +158,8 @@ def read_keys(path: Path) -> KeyFile:
     """
     if not path.is_file():
         raise ConfigError(f"{path}: no such file of API keys; add a key: nmt serve --add-key NAME")
-    return parse_section(KeyFile, read_yaml_file(path), str(path), {})
+    no_options: dict[str, object] = {}  # none of `nmt serve` replaces a key of this file
+    return parse_section(KeyFile, read_yaml_file(path), str(path), no_options)
 
 
 def add_key(path: Path, name: str) -> str:
@@ -168,11 +171,9 @@ def add_key(path: Path, name: str) -> str:
     keys = read_keys(path).keys if path.exists() else []
     if name in [key.name for key in keys]:
         raise ConfigError(f"{path}: has a key of '{name}'; choose another name, or delete that one")
-    key = secrets.token_urlsafe(32)
-    entries: list[Mapping[str, object]] = [
-        each.model_dump(exclude_none=True)
-        for each in (*keys, ApiKey(name=name, sha256=hash_of(key)))
-    ]
+    key = secrets.token_urlsafe(32)  # of 32 random bytes
+    keys = [*keys, ApiKey(name=name, sha256=hash_of(key))]
+    entries = [each.model_dump(exclude_none=True) for each in keys]
     write_atomically(path, strict_yaml.dump({"keys": entries}))
-    path.chmod(0o600)
+    path.chmod(0o600)  # only its owner may read it
     return key

@@ -41,8 +41,8 @@ class Lane(NamedTuple):
     kind: SearchKind
 
     @property
-    def kind_of_model(self) -> tuple[str, SearchKind]:
-        """What does not change when the model is reloaded."""
+    def rate_key(self) -> tuple[str, SearchKind]:
+        """The key for the rate at which it is translated; a reloaded model keeps it."""
         return self.model, self.kind
 
 
@@ -91,7 +91,7 @@ class Batcher:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def submit(self, lane: Lane, client: str, lines: Sequence[Line]) -> list[QueuedSegment]:
-        """Let segments wait for their translation.
+        """Let the segments `lines` of a client wait, and return them, each with its future.
 
         Raises:
             RequestError: they are too many, or too many others wait.
@@ -104,15 +104,16 @@ class Batcher:
         if self._waiting + len(lines) > most:
             raise busy()
         loop = asyncio.get_running_loop()
-        segments = [
-            QueuedSegment(line, loop.create_future(), max(len(line.ids or ()), SHORTEST_COUNTED))
-            for line in lines
-        ]
+        segments = []
+        for line in lines:
+            # a shorter segment takes as long as one of SHORTEST_COUNTED tokens
+            tokens = max(len(line.ids or ()), SHORTEST_COUNTED)
+            segments.append(QueuedSegment(line, loop.create_future(), tokens))
         queue = self._queues.setdefault(lane, _Queue())
-        of_client = queue.clients.setdefault(client, deque())
+        waiting_of_client = queue.clients.setdefault(client, deque())
         for start in range(0, len(segments), SORTED_TOGETHER):
-            alike = segments[start : start + SORTED_TOGETHER]
-            of_client.extend(sorted(alike, key=lambda segment: segment.tokens))
+            group = segments[start : start + SORTED_TOGETHER]
+            waiting_of_client.extend(sorted(group, key=lambda segment: segment.tokens))
         if not self._waiting:
             self._gathering_since = loop.time()
         self._set_waiting(self._waiting + len(segments))
@@ -120,7 +121,7 @@ class Batcher:
         return segments
 
     def cancel(self, segments: Sequence[QueuedSegment]) -> None:
-        """Take segments out of the queue; those in a batch are finished for nobody."""
+        """Take segments out of the queue; what a batch finds for them is dropped."""
         for segment in segments:
             if segment.is_waiting:
                 segment.is_waiting = False
@@ -184,9 +185,9 @@ class Batcher:
             await self._translate(lane, segments)
         finally:
             seconds = loop.time() - started
-            tokens, time = self._rates.get(lane.kind_of_model, (0.0, 0.0))
+            tokens, time = self._rates.get(lane.rate_key, (0.0, 0.0))
             total = sum(segment.tokens for segment in segments)
-            self._rates[lane.kind_of_model] = (tokens * DECAY + total, time * DECAY + seconds)
+            self._rates[lane.rate_key] = (tokens * DECAY + total, time * DECAY + seconds)
             self._operations.count_batch(lane.model, len(segments), seconds)
             self._free += 1
             self._running -= len(segments)
@@ -218,7 +219,7 @@ class Batcher:
 
     def _rate(self, lane: Lane) -> float:
         """Return about how many source tokens a slot translates in a second."""
-        tokens, seconds = self._rates.get(lane.kind_of_model, (0.0, 0.0))
+        tokens, seconds = self._rates.get(lane.rate_key, (0.0, 0.0))
         return tokens / seconds if seconds else FIRST_RATE
 
 

@@ -38,7 +38,9 @@ class ThreadCompute:
     """Translates in this process: in a thread for each core by default, or in one for a GPU."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self.slots = (settings.threads or available_cores()) if is_cpu(settings.device) else 1
+        self.slots = 1  # of a GPU
+        if is_cpu(settings.device):
+            self.slots = settings.threads or available_cores()
         self._engine = Engine(settings)
         self._threads = ThreadPoolExecutor(self.slots, "translate")
         self._loading = ThreadPoolExecutor(1, "load")

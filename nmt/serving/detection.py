@@ -7,17 +7,25 @@ from nmt.data.text.language_identification import rank_languages
 
 MOST_CHARACTERS = 2000
 """as many are enough to tell a language"""
+LEAST_PROBABILITY = 0.01
+"""languages that are less probable are left out"""
 
 
 def detect(text: str, served: Sequence[str]) -> list[dict[str, object]]:
     """Return the languages of a text in LibreTranslate's shape, the likeliest first.
 
-    `served` are the codes to choose from, each perhaps with a script or a country, as zh_Hans.
+    `served` are the codes to choose from, each perhaps with a script or a country, as zh_Hans. If
+    py3langid knows none of them, the result is the last one, with confidence 0.
     """
-    codes = {look_up_language(code).base: code for code in reversed(served)}
-    ranked = rank_languages(text[:MOST_CHARACTERS], codes) or [(next(iter(codes)), 0.0)]
+    # {code without script and country: served code}; of several, the first that is served
+    served_codes = {look_up_language(code).base: code for code in reversed(served)}
+    ranked = rank_languages(text[:MOST_CHARACTERS], served_codes)
+    if not ranked:
+        last = look_up_language(served[-1]).base
+        ranked = [(last, 0.0)]
+    likeliest, _ = ranked[0]
     return [
-        {"confidence": round(100 * probability, 1), "language": codes[code]}
+        {"confidence": round(100 * probability, 1), "language": served_codes[code]}
         for code, probability in ranked
-        if probability >= 0.01 or code == ranked[0][0]
+        if probability >= LEAST_PROBABILITY or code == likeliest
     ]

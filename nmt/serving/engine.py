@@ -37,12 +37,12 @@ class ModelVersion:
             CheckpointError: it is missing or incomplete.
         """
         folder = weights_folder(Path(run), checkpoint)
-        files = find_run(Path(run))
+        directory = find_run(Path(run))
         contents = hashlib.sha256(str(folder).encode())
         try:
-            # the manifest has the SHA-256 of the weights
-            small = [folder / MANIFEST, files.config, *sorted(files.tokenizer.iterdir())]
-            for path in small:
+            tokenizer_files = sorted(directory.tokenizer.iterdir())
+            # the manifest stands for the weights: it has their SHA-256
+            for path in (folder / MANIFEST, directory.config, *tokenizer_files):
                 contents.update(hashlib.sha256(path.read_bytes()).digest())
             size = (folder / WEIGHTS).stat().st_size
         except OSError as error:
@@ -97,13 +97,14 @@ class Engine:
         """
         translator = self._translators.get(version.digest)
         if self._settings.preload_pytorch and translator:
-            _ = translator.searcher.loaded
+            _ = translator.searcher.loaded  # the property loads the model, and keeps it
 
     def unload(self, version: ModelVersion) -> None:
         """Drop a model; a batch that uses it ends normally."""
         self._translators.pop(version.digest, None)
-        for key in [key for key in self._pipelines if key[0] == version.digest]:
-            self._pipelines.pop(key, None)
+        for digest, kind in list(self._pipelines):
+            if digest == version.digest:
+                self._pipelines.pop((digest, kind), None)
         gc.collect()  # PyTorch's modules refer to each other in circles
         return_freed_memory()
 

@@ -6,6 +6,7 @@ import secrets
 import shutil
 import tempfile
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,14 +85,18 @@ def files_router(server: Server) -> APIRouter:
         check_characters(text, "the file")
         client = server.admit(request, body.api_key, [text])
 
-        kind = Path(name).suffix.lower()
+        suffix = Path(name).suffix.lower()
 
         async def translate(texts: Sequence[str]) -> list[str]:
-            asked = Asked(body.source, body.target, is_html=kind == ".html")
-            return [each.text for each in await server.service.translate(texts, asked, client)]
+            asked = Asked(body.source, body.target, is_html=suffix == ".html")
+            translations = await server.service.translate(texts, asked, client)
+            return [translation.text for translation in translations]
 
-        found = await (translate_subtitles if kind == ".srt" else translate_text)(text, translate)
-        stored = store.write(name, body.target, found)
+        if suffix == ".srt":
+            translated = await translate_subtitles(text, translate)
+        else:
+            translated = await translate_text(text, translate)
+        stored = store.write(name, body.target, translated)
         return {"translatedFileUrl": f"{request.base_url}download_file/{stored}"}
 
     @router.get("/download_file/{name}", response_class=Response, responses=FOUND)
@@ -111,11 +116,15 @@ class FileStore:
         self._folder = Path(folder) if folder else None
 
     def write(self, name: str, target: str, content: str) -> str:
-        """Store the translation of the file `name`, and return a name that nobody can guess."""
+        """Store `content`, the translation of the file `name` into the language `target`.
+
+        Return the name of the stored file, which nobody can guess.
+        """
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="nmt-files-"))
+            self._folder = Path(tempfile.mkdtemp(prefix="nmt-files-"))  # until the server ends
             atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._delete_old(self._folder)
+        # both come from the client: only letters, digits, "_" and "-" stay
         stem = re.sub(r"[^\w-]+", "_", Path(name).stem)[:60] or "file"
         code = re.sub(r"[^\w-]+", "_", target)[:10]
         stored = f"{secrets.token_hex(16)}.{stem}_{code}{Path(name).suffix.lower()}"
@@ -127,7 +136,7 @@ class FileStore:
         """Return a stored file.
 
         Raises:
-            RequestError: there is no such file, or there is no more.
+            RequestError: there is no such file, or it was deleted after an hour.
         """
         path = self._folder / name if self._folder and _NAME.fullmatch(name) else None
         if path is None or not path.is_file():
@@ -161,9 +170,9 @@ def decode_file(name: str, content: bytes) -> str:
 
 
 async def translate_text(text: str, translate: Translate) -> str:
-    """Translate a text."""
-    [found] = await translate([text])
-    return found
+    """Translate a whole text by `translate`, which takes and returns lists."""
+    [translation] = await translate([text])
+    return translation
 
 
 async def translate_subtitles(text: str, translate: Translate) -> str:
@@ -173,11 +182,14 @@ async def translate_subtitles(text: str, translate: Translate) -> str:
     """
     end = "\r\n" if "\r\n" in text else "\n"
     cues = _cues(text.split(end))
-    found = iter(await translate([" ".join(cue.lines) for cue in cues if cue.lines]))
-    return end.join(
-        end.join([*cue.head, *(_wrap(next(found), len(cue.lines)) if cue.lines else ())])
-        for cue in cues
-    )
+    texts = [" ".join(cue.lines) for cue in cues if cue.lines]
+    translations = deque(await translate(texts))
+    rows: list[str] = []
+    for cue in cues:
+        rows += cue.head
+        if cue.lines:
+            rows += _wrap(translations.popleft(), len(cue.lines))
+    return end.join(rows)
 
 
 @dataclass(frozen=True)

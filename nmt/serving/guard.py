@@ -42,7 +42,7 @@ class Guard:
             return
         loop = asyncio.get_running_loop()
         started = loop.time()
-        values: dict[str, object] = {}
+        values: dict[str, object] = {}  # of the log's line; the routes add to them
         scope["state"] = {**scope.get("state", {}), "log": values}
         answer = _Answer(send, self._settings.body_seconds)
         try:
@@ -57,6 +57,7 @@ class Guard:
                 await error_answer(refusal)(scope, receive, answer.send)
         finally:
             seconds = loop.time() - started
+            # of the route, such as /download_file/{name}; a path without a route is "other"
             path = getattr(scope.get("route"), "path", "other")
             self._operations.count_request(path, answer.status, seconds)
             values |= {"method": scope["method"], "path": path, "status": answer.status}

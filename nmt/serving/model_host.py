@@ -23,12 +23,17 @@ from nmt.translation.line import Line
 
 @dataclass(frozen=True)
 class HostOrder:
-    """What the host shall do: load and drop models, then fork workers. It answers with an error."""
+    """What the host shall do: load and drop models, then fork workers.
+
+    Before it forks, it answers with an error, or with None if there was none.
+    """
 
     load: tuple[ModelVersion, ...] = ()
     unload: tuple[ModelVersion, ...] = ()
     workers: int = 0
+    """how many to fork"""
     generation: int = 0
+    """how many times workers have been replaced, these included"""
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,10 @@ def main() -> None:
             order: HostOrder = frames.receive(connection)
             error = _carry_out(order, engine)
             frames.send(connection, error)
-            for _ in range(0 if error else order.workers):
-                if os.fork() == 0:
+            if error:
+                continue
+            for _ in range(order.workers):
+                if os.fork() == 0:  # in the new process, which `_work` ends
                     connection.close()
                     _work(path, engine, order.generation)
     except (EOFError, ConnectionError):

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmt.config import Config, spell_tag
+from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.data.languages import look_up_language
 from nmt.data.tokens.tokenizer import Tokenizer
@@ -43,10 +43,10 @@ class LoadedVersion:
             NmtError: the run is missing or damaged.
         """
         version = ModelVersion.current(run, settings.checkpoint)
-        files = find_run(Path(run))
-        config = load_config(str(files.config))
+        directory = find_run(Path(run))
+        config = load_config(str(directory.config))
         beam_size = settings.beam_size or config.decoding.beam_size
-        return cls(version, config, Tokenizer.load(files.tokenizer), beam_size)
+        return cls(version, config, Tokenizer.load(directory.tokenizer), beam_size)
 
 
 @dataclass(eq=False)
@@ -126,10 +126,16 @@ class Models:
 
     def targets(self, source: str) -> list[str]:
         """Return the codes of all languages that a source language is translated into."""
-        direct = [target for s, target in self._directions if s == source]
+        direct = self._direct_targets(source)
+        targets = list(direct)
         if self._settings.pivot:
-            direct += [t for middle in direct for s, t in self._directions if s == middle]
-        return [target for target in dict.fromkeys(direct) if target != source]
+            for middle in direct:
+                targets += self._direct_targets(middle)
+        return [target for target in dict.fromkeys(targets) if target != source]
+
+    def _direct_targets(self, source: str) -> list[str]:
+        """Return the codes of the languages that one model translates a language into."""
+        return [target for own_source, target in self._directions if own_source == source]
 
     def route(self, source: str, target: str) -> list[Direction]:
         """Return the directions that lead from a language to another: one, or two with a pivot.
@@ -139,10 +145,11 @@ class Models:
         """
         if (source, target) in self._directions:
             return [self._directions[source, target]]
-        for first in self._directions.values() if self._settings.pivot else ():
-            second = self._directions.get((first.target, target))
-            if first.source == source and second:
-                return [first, second]
+        if self._settings.pivot:
+            for first in self._directions.values():
+                second = self._directions.get((first.target, target))
+                if first.source == source and second:
+                    return [first, second]
         if source not in self.sources:
             served = ", ".join(self.sources)
             raise RequestError(400, f"{source[:20]} is not supported; served are {served}")
@@ -178,12 +185,12 @@ class Models:
         model.is_loaded = True
 
     async def load_first(self) -> None:
-        """Load the models in their order, as long as the memory for models suffices."""
+        """Load the first model, and the next ones as long as the memory for models suffices."""
         used = 0.0
         for model in self.models:
             used += _bytes(model)
             if model is self.models[0] or used <= self._memory:
-                async with self.use(model):
+                async with self.use(model):  # loads it
                     pass
 
     async def _make_room(self, wanted: ServedModel) -> None:
@@ -241,12 +248,19 @@ def directions_of(model: ServedModel) -> Sequence[Direction]:
     """
     data, tokenizer = model.current.config.data, model.current.tokenizer
     source, target = (look_up_language(code).code for code in data.languages)
-    words = [tag.strip("<>") for tag in tokenizer.source.tags]
-    languages = {word: look_up_language(word) for word in words}
-    tagged = {found.code: spell_tag(word) for word, found in languages.items() if found.codes}
-    if tagged:
-        sources = dict.fromkeys([source, *tagged])
-        return [Direction(model, s, t, tag) for s in sources for t, tag in tagged.items() if s != t]
+    tags = {}  # {code of a language: its tag}
+    for tag in tokenizer.source.tags:
+        language = look_up_language(tag.strip("<>"))
+        if language.codes:  # other tags, such as those of a corpus, name no language
+            tags[language.code] = tag
+    if tags:
+        sources = dict.fromkeys([source, *tags])  # each once
+        return [
+            Direction(model, source_code, target_code, tag)
+            for source_code in sources
+            for target_code, tag in tags.items()
+            if source_code != target_code
+        ]
     if "und" in (source, target):
         raise ConfigError(
             f"{model.run}: its configuration names no languages; write data.source_language and "

@@ -97,7 +97,7 @@ class JsonFormatter(logging.Formatter):
 
 def log_to_stderr() -> None:
     """Write the server's log, and that of its libraries, to stderr."""
-    # what would be found out for each line, and no line has
+    # Python need not look up thread and process for each line: no line names them
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())

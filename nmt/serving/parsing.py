@@ -54,7 +54,8 @@ def validate(kind: type[SomeBody], values: Mapping[str, Any]) -> SomeBody:
         RequestError: a key is missing, or a value has another type.
     """
     try:
-        return kind.model_validate({k: v for k, v in values.items() if v not in (None, "", [])})
+        given = {key: value for key, value in values.items() if value not in (None, "", [])}
+        return kind.model_validate(given)
     except ValidationError as error:
         raise RequestError(400, explain(error.errors())) from error
 

@@ -50,12 +50,13 @@ def build_app(arguments: Mapping[str, object]) -> serve.Application:
     Raises:
         ConfigError: a key or value is not allowed, or replicas have no common folder of files.
     """
-    values = {
-        name: strict_yaml.parse(value, f"{BUILDER} {name}")[0] if isinstance(value, str) else value
-        for name, value in arguments.items()
-    }
-    given = {name: values.pop(name) for name in ReplicaOptions.model_fields if name in values}
-    options = parse_section(ReplicaOptions, "", BUILDER, given)
+    values = dict(arguments)
+    for name, value in arguments.items():
+        if isinstance(value, str):
+            values[name], _lines = strict_yaml.parse(value, f"{BUILDER} {name}")
+    # the keys of `ReplicaOptions` are taken out of `values`; the others are those of the server
+    of_replicas = {name: values.pop(name) for name in ReplicaOptions.model_fields if name in values}
+    options = parse_section(ReplicaOptions, "", BUILDER, of_replicas)
     settings = _read_settings(values)
     is_one = options.replicas == 1 and options.max_replicas in (1, None)
     if settings.files is None and not is_one:

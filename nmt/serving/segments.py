@@ -66,11 +66,14 @@ class SegmentedText:
         """Put the translations of the sentences in their places: the text, and where they stand."""
         parts: list[str] = []
         spans: list[Span] = []
-        length = end = 0
+        length = 0  # of what is joined so far
+        end = 0  # of the last sentence, in the text
         for segment, translation in zip(self.segments, translations, strict=True):
             gap = self.text[end : segment.span[0]]
             if parts and gap in ("", " "):  # sentences of a line; languages differ in the space
-                gap = "" if ENDS_WITHOUT_SPACE.search(parts[-1]) or not parts[-1] else " "
+                last = parts[-1]
+                needs_space = last and not ENDS_WITHOUT_SPACE.search(last)
+                gap = " " if needs_space else ""
             parts += [gap, translation]
             length += len(gap) + len(translation)
             spans.append((length - len(translation), length))

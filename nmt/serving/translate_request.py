@@ -79,34 +79,38 @@ class TranslationService:
     ) -> list[TranslatedText]:
         """Return the translation of each text; with source auto, of each from its own language.
 
-        `finished` is awaited for each segment of the last model, as soon as it is translated; but
-        not for HTML.
+        `client` is the name of who asks; the segments of different clients take turns. `finished`
+        is awaited for each segment of the last model as soon as it is translated, except for HTML.
 
         Raises:
             RequestError: the pair is not served, or the server is busy.
             DataError: the constraints cannot be met.
         """
-        source, target = (look_up_language(code).code for code in (asked.source, asked.target))
+        source = look_up_language(asked.source).code  # "auto" is no code, and stays as it is
+        target = look_up_language(asked.target).code
         asked = replace(asked, source=source, target=target)
         if source != "auto":
             return await self._translate(texts, asked, client, finished)
         detected = [self._detect(text, target) for text in texts]
-        by_source: dict[str, list[int]] = {}
+        by_source: dict[str, list[int]] = {}  # {language: indices of its texts}
         for i, guess in enumerate(detected):
             by_source.setdefault(str(guess["language"]), []).append(i)
         results: dict[int, TranslatedText] = {}
 
         async def translate_some(source: str, indices: list[int]) -> None:
+            """Translate the texts at `indices`, which are in the language `source`."""
+
             async def finished_one(i: int, *segment: Any) -> None:
-                if finished:
+                if finished:  # it numbers all texts, and `i` those of this language
                     await finished(indices[i], *segment)
 
             of_source = replace(asked, source=source)
             chosen = [texts[i] for i in indices]
-            found = await self._translate(chosen, of_source, client, finished_one)
-            results.update(zip(indices, found, strict=True))
+            translated = await self._translate(chosen, of_source, client, finished_one)
+            results.update(zip(indices, translated, strict=True))
 
-        await asyncio.gather(*(translate_some(*group) for group in by_source.items()))
+        work = [translate_some(language, indices) for language, indices in by_source.items()]
+        await asyncio.gather(*work)
         return [replace(results[i], detected=guess) for i, guess in enumerate(detected)]
 
     def _detect(self, text: str, target: str) -> dict[str, object]:

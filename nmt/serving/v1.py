@@ -74,12 +74,10 @@ class TranslationBody(BaseModel):
 
         Raises:
             DataError: a term is blank, or also forbidden.
+            RequestError: a term holds characters that no text has, or a pattern cannot be used.
         """
-        for text in (
-            *self.forbidden,
-            self.prefix,
-            *(t for e in self.terms for t in (e.source, e.target)),
-        ):
+        sides = [side for term in self.terms for side in (term.source, term.target)]
+        for text in (*self.forbidden, self.prefix, *sides):
             check_characters(text, "a term")
         usual = USUAL_PATTERNS if self.protect is True else ()
         own = self.protect if isinstance(self.protect, list) else ()
@@ -95,7 +93,7 @@ class TranslationBody(BaseModel):
             self.format == "html",
             self.n_best,
             self.alignments,
-            terminology or None,
+            terminology or None,  # None: it has no constraint
             protected,
         )
 

@@ -150,10 +150,10 @@ class ProcessCompute:
                 answer: Any = await worker.order(order)
             except ProcessLost:
                 continue
-            except asyncio.CancelledError:  # it would give its answer to somebody else
+            except asyncio.CancelledError:  # the next batch would get the answer to this one
                 worker.close()
                 raise
-            finally:
+            finally:  # also one that is lost: `_next_worker` passes over it
                 self._idle.put_nowait(worker)
             if isinstance(answer, Exception):
                 raise answer

@@ -132,7 +132,8 @@ class PartialOutput:
             DataError: The part belongs to another input or other settings, or was changed.
         """
         # as JSON reads them, to compare them with those of the state file
-        current_settings = json.loads(json.dumps(dict(settings()), default=str))
+        settings_text = json.dumps(dict(settings()), default=str)
+        current_settings = json.loads(settings_text)
         state = self._read_state() if self.resume else None
         if state:
             self._resume(state, current_settings, lines)
@@ -152,7 +153,8 @@ class PartialOutput:
         self._output_hash.update(output)
         unwritten = memoryview(output)
         while unwritten:  # an unbuffered file may write only a part
-            unwritten = unwritten[self.file.write(unwritten) :]
+            written_bytes = self.file.write(unwritten)
+            unwritten = unwritten[written_bytes:]
         os.fsync(self.file.fileno())  # before the state file, which says that they are written
         self._state["lines"] += len(lines)
         self._state["bytes"] += len(output)

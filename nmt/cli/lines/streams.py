@@ -170,11 +170,11 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def explain_write_errors(output: Path, numbers: Sequence[int] | None = None) -> Iterator[None]:
-    """Turn an OSError with an errno of `numbers` (None: any) into a DataError about `output`."""
+def explain_write_errors(output: Path, errnos: Sequence[int] | None = None) -> Iterator[None]:
+    """Turn an OSError with one of `errnos` (None: any) into a DataError about `output`."""
     try:
         yield
     except OSError as error:
-        if numbers and error.errno not in numbers:
+        if errnos and error.errno not in errnos:
             raise
         raise DataError(f"{output}: cannot be written: {error.strerror}") from error

@@ -31,8 +31,9 @@ class CommandWithGroups(TyperCommand):
         parameters: list[Any] = super().get_params(ctx)
         for group in getattr(self.callback, "option_groups", ()):
             helps = _help_texts(group)
-            for parameter in parameters:  # a help that typer knows already stays
-                parameter.help = parameter.help or helps.get(parameter.name)
+            for parameter in parameters:
+                if not parameter.help:  # a help that typer knows already stays
+                    parameter.help = helps.get(parameter.name)
         return parameters
 
 

@@ -40,21 +40,24 @@ def write(
     """
     codes = {language: _code(column, language) for language in languages}
     first, second = sorted(codes.values())
+    fields = {}  # for each language, what the names in braces stand for
+    for language, code in codes.items():
+        side = "src" if code == first else "trg"
+        fields[language] = {"code": code, "pair": f"{first}-{second}", "side": side}
     written = []
     for split, member in members.items():
         try:
-            for language, code in codes.items():
-                side = "src" if code == first else "trg"
-                fields = {"code": code, "pair": f"{first}-{second}", "side": side}
-                name = member.format(**fields) if member else None
-                text = RemoteText(url.format(**fields), member=name)
+            for language in languages:
+                name = member.format(**fields[language]) if member else None
+                text = RemoteText(url.format(**fields[language]), member=name)
                 obtain(text, folder / f"{split}.{language}", origin)
             written.append(split)
         except AbsentError:  # the corpus lacks this split: remove what one language had
             for language in languages:
                 (folder / f"{split}.{language}").unlink(missing_ok=True)
     if not written:
-        raise DataError(f"{url.format(**fields)}: nothing of {first} and {second} is there")
+        address = url.format(**fields[languages[1]])
+        raise DataError(f"{address}: nothing of {first} and {second} is there")
     if "validation" in written:
         for language in languages:
             _shorten(folder / f"validation.{language}")

@@ -34,9 +34,17 @@ def known_corpora(pair: Pair) -> list[Listing]:
     for corpus in CORPORA.values():
         if _has(corpus, pair):
             sizes = _TABLE["known"].get(corpus.name, {})
-            pairs = sizes.get(_key(pair), sizes.get("any"))
-            facts = (corpus.download, corpus.licence, corpus.use)
-            listings.append(Listing(corpus.name, "known", pairs, *facts))
+            pairs = sizes.get(_key(pair), sizes.get("any"))  # "any": as many for each two languages
+            listings.append(
+                Listing(
+                    name=corpus.name,
+                    source="known",
+                    pairs=pairs,
+                    size=corpus.download,
+                    licence=corpus.licence,
+                    use=corpus.use,
+                )
+            )
     return listings
 
 
@@ -52,6 +60,7 @@ def ask_sources(pair: Pair) -> tuple[list[Listing], dict[str, str]]:
     answers: dict[str, list[Listing] | str] = {}  # a text is the reason why there is none
 
     def ask(name: str) -> None:
+        """Put the answer of a source into `answers`; a thread of its own calls this."""
         try:
             answers[name] = list(sources[name]())
         except DataError as error:

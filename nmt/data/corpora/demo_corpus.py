@@ -29,26 +29,23 @@ DEFINITE_KINDS = ("room", "opening", "appliance")  # nouns that have "the", and 
 
 def adjective(rng: Random, noun: Noun) -> Adjective | None:
     """Return an adjective that suits a noun, with a probability of 20 %; else None."""
-    fitting = [adjective for adjective in words.ADJECTIVES if noun.kind in adjective.kinds]
+    fitting = [entry for entry in words.ADJECTIVES if noun.kind in entry.kinds]
     return rng.choice(fitting) if fitting and rng.random() < 0.2 else None
-
-
-def pronoun_for(phrase: Phrase) -> Phrase:
-    """Return the pronoun for a phrase, such as "she" for "Anna"."""
-    same_person = [pronoun for pronoun in words.PRONOUNS if pronoun.person == phrase.person]
-    return next((p for p in same_person if p.gender == phrase.gender), same_person[0])
 
 
 def possessive(rng: Random, who: Phrase | None) -> words.Determiner:
     """Return the possessive of `who`, such as "her" for "Anna"; of a random person if None."""
-    return words.POSSESSIVES[pronoun_for(who) if who else rng.choice(words.PRONOUNS)]
+    owner = grammar.pronoun_for(who) if who else rng.choice(words.PRONOUNS)
+    return words.POSSESSIVES[owner]
 
 
 def person(rng: Random, who: Phrase | None = None) -> Phrase:
-    """Return a pronoun, a name or a noun for a person, but not for `who`."""
+    """Return a pronoun (35 %), a name (25 %) or a noun for a person, but not for `who`."""
     draw = rng.random()
-    if draw < 0.35:  # persons 0 and 3, equal modulo 3, are I and we: "I see us" would be wrong
-        return rng.choice([p for p in words.PRONOUNS if not who or p.person % 3 != who.person % 3])
+    if draw < 0.35:
+        # persons 0 and 3, equal modulo 3, are I and we: "I see us" would be wrong
+        others = [p for p in words.PRONOUNS if not who or p.person % 3 != who.person % 3]
+        return rng.choice(others)
     if draw < 0.6:
         return rng.choice([name for name in words.NAMES if name != who])
     return people(rng, rng.choice(words.nouns_of(words.PEOPLE)), who)
@@ -56,10 +53,11 @@ def person(rng: Random, who: Phrase | None = None) -> Phrase:
 
 def people(rng: Random, noun: Noun, who: Phrase | None) -> Phrase:
     """Return a noun phrase for one person or several: "this old man"; "her son" for relatives."""
-    plural = bool(noun.english_plural) and rng.random() < 0.25
-    if noun.kind in ("sibling", "parent") or (noun.kind == "acquaintance" and rng.random() < 0.4):
+    plural = bool(noun.english_plural) and rng.random() < 0.25  # a quarter
+    is_relative = noun.kind in ("sibling", "parent")
+    if is_relative or (noun.kind == "acquaintance" and rng.random() < 0.4):  # "her friend"
         return grammar.noun_phrase(possessive(rng, who), noun, plural)
-    determiner = rng.choice([words.THE, words.THE, words.THE, words.THIS])
+    determiner = rng.choice([words.THE, words.THE, words.THE, words.THIS])  # "the" more often
     return grammar.noun_phrase(determiner, noun, plural, adjective(rng, noun))
 
 
@@ -72,13 +70,13 @@ def thing(rng: Random, kinds: Sequence[str], who: Phrase) -> Phrase:
         return person(rng, who) if draw < 0.5 else people(rng, noun, who)
     count, plural = grammar.NOTHING, False
     if noun.kind in words.MASS_KINDS:
-        determiner = words.BARE if draw < 0.75 else words.THE
-    elif draw < 0.5 or noun.kind in DEFINITE_KINDS:
+        determiner = words.BARE if draw < 0.75 else words.THE  # mostly "water", not "the water"
+    elif draw < 0.5 or noun.kind in DEFINITE_KINDS:  # half: "the", "this", "my"
         determiner = rng.choice([words.THE, words.THE, words.THIS, possessive(rng, who)])
-        plural = draw < 0.1
-    elif draw < 0.75:
+        plural = draw < 0.1  # a tenth of all
+    elif draw < 0.75:  # a quarter: "a"
         determiner = words.A
-    else:
+    else:  # a quarter: "many", "some", no article or a number
         determiner, plural = rng.choice([words.MANY, words.SOME, words.BARE]), True
         if determiner is words.BARE and rng.random() < 0.7:
             count = grammar.number(rng.randint(2, 6))
@@ -116,7 +114,7 @@ def deny(rng: Random, clause: Clause, share: float = 0.2) -> Clause:
     It is unchanged if a negation would be ambiguous: with a setting, or an object like "some dogs".
     """
     what = clause.object
-    ambiguous = clause.setting[0] or (what and what.indefinite and not what.negative)
+    ambiguous = clause.setting[0] or (what and what.indefinite and not what.negative)  # no "kein"
     return clause if ambiguous else replace(clause, negated=rng.random() < share)
 
 
@@ -129,16 +127,17 @@ def timed(rng: Random, who: Phrase) -> Clause:
         if "clock" in verb.settings:  # it may get an hour: not "last week at half past two"
             times = times[:1]  # yesterday
         return deny(rng, replace(clause, tense=grammar.PAST, time=rng.choice(times)))
-    if draw < 0.5 or (draw > 0.7 and "unwilled" in verb.settings):  # it takes no modal verb
+    # 15 % in the future; a verb that is no decision takes no modal verb, and is here, too
+    if draw < 0.5 or (draw > 0.7 and "unwilled" in verb.settings):
         return deny(rng, replace(clause, tense=grammar.FUTURE, time=future_time))
     if draw < 0.6:  # 10 % now
         time = rng.choice(words.PHRASES["present"])
         return deny(rng, replace(clause, tense=grammar.PROGRESSIVE, time=time))
-    if draw < 0.75 and "once" not in verb.settings:  # a habit: "every day", or "often"
+    if draw < 0.75 and "once" not in verb.settings:  # 15 % a habit: "every day", or "often"
         if rng.random() < 0.5:
             return replace(clause, time=rng.choice(words.PHRASES["habit"]))
         return replace(clause, frequency=rng.choice(words.PHRASES["frequency"]))
-    modal = rng.choice(words.MODALS)
+    modal = rng.choice(words.MODALS)  # the rest has a modal verb: 30 % of it in the past
     if modal.preterite and rng.random() < 0.3:
         return replace(clause, modal=modal, tense=grammar.PAST, time=words.PHRASES["past"][0])
     clause = replace(clause, modal=modal, time=future_time)
@@ -168,10 +167,10 @@ def plain_statement(rng: Random) -> Pair:
 def timed_statement(rng: Random) -> Pair:
     """Return a statement with a time: "Yesterday he called us at half past two."."""
     clause = timed(rng, person(rng))
-    if clause.time[0] and rng.random() < 0.4:
+    if clause.time[0] and rng.random() < 0.4:  # these begin with the time
         clause = replace(clause, fronted=clause.time, time=grammar.NOTHING)
-        dated = clause.tense == grammar.PAST and not clause.negated and not clause.setting[0]
-        if dated and "clock" in clause.verb.settings:
+        is_simple_past = clause.tense == grammar.PAST and not (clause.negated or clause.setting[0])
+        if is_simple_past and "clock" in clause.verb.settings:  # it gets an hour
             hour = rng.randint(2, 11)  # German names the next one: half past two is "halb drei"
             english, half = grammar.number(hour)[0], grammar.number(hour + 1)[1]
             clause = replace(clause, time=(f"at half past {english}", f"um halb {half}"))
@@ -181,7 +180,7 @@ def timed_statement(rng: Random) -> Pair:
 def question(rng: Random) -> Pair:
     """Return a question: "Did you see Anna?", "Where did she buy the book?"."""
     clause = replace(timed(rng, person(rng)), negated=False, frequency=grammar.NOTHING)
-    if rng.random() < 0.15:
+    if rng.random() < 0.15:  # ask for the subject
         return sentence(grammar.statement(replace(clause, subject=words.WHO)), "?")
     what = clause.object
     # question words, and the clause without what they ask for; twice for yes-or-no questions
@@ -190,9 +189,9 @@ def question(rng: Random) -> Pair:
         choices.append((("when", "wann"), replace(clause, time=grammar.NOTHING)))
     if clause.setting[0].startswith(("in ", "at ")):
         choices.append((("where", "wo"), replace(clause, setting=grammar.NOTHING)))
-    if what and set(clause.verb.objects) <= set(words.PEOPLE):
+    if what and set(clause.verb.objects) <= set(words.PEOPLE):  # the verb takes people alone
         choices.append((("who", "wen"), replace(clause, object=None)))
-    elif what and not clause.dative and "person" not in clause.verb.objects:
+    elif what and not clause.dative and "person" not in clause.verb.objects:  # things alone
         choices.append((("what", "was"), replace(clause, object=None)))
     elif clause.dative and not what:
         choices.append((("who", "wem"), replace(clause, dative=None)))
@@ -203,7 +202,7 @@ def question(rng: Random) -> Pair:
 def reason(rng: Random) -> Pair:
     """Return a statement with "because" or "although": "He helped me although he was ill."."""
     who, draw = person(rng), rng.random()
-    past = draw < 0.4
+    past = draw < 0.4  # 40 % in the past, 30 % now, 30 % with a modal verb
     clause = act(rng, rng.choice(words.WILLED), who)
     if past:
         clause = replace(clause, tense=grammar.PAST)
@@ -213,7 +212,7 @@ def reason(rng: Random) -> Pair:
         clause = replace(clause, modal=rng.choice([words.CAN, words.WANT]))
     clause, contrast = deny(rng, clause, 0.5), rng.random() < 0.5
     # "he came because he was well", "he did not come although he was well"
-    why = circumstance(rng, pronoun_for(who), good=clause.negated == contrast, past=past)
+    why = circumstance(rng, grammar.pronoun_for(who), good=clause.negated == contrast, past=past)
     if why.verb.english in ("rain", "snow") and not past:
         why = replace(why, tense=grammar.PROGRESSIVE)
     conjunction = ("although", "obwohl") if contrast else ("because", "weil")
@@ -225,7 +224,8 @@ def reason(rng: Random) -> Pair:
 def condition(rng: Random) -> Pair:
     """Return an if-clause and its main clause: "If Anna is tired, she does not work."."""
     who = person(rng)
-    clause = deny(rng, act(rng, rng.choice(words.WILLED), pronoun_for(who)), 0.4)
+    verb, subject = rng.choice(words.WILLED), grammar.pronoun_for(who)
+    clause = deny(rng, act(rng, verb, subject), 0.4)
     tense = rng.choice([grammar.PRESENT, grammar.FUTURE])
     why = circumstance(rng, who, good=not clause.negated)
     english, german = grammar.subordinate("if", "wenn", why)
@@ -236,8 +236,8 @@ def condition(rng: Random) -> Pair:
 def reported(rng: Random) -> Pair:
     """Return reported speech: "He says that Anna will come.", "Do you know whether she sleeps?"."""
     who = person(rng)
-    content = timed(rng, pronoun_for(who) if rng.random() < 0.5 else person(rng))
-    if rng.random() < 0.7:
+    content = timed(rng, grammar.pronoun_for(who) if rng.random() < 0.5 else person(rng))
+    if rng.random() < 0.7:  # "that"; else "whether"
         main = grammar.statement(Clause(who, rng.choice(words.REPORTS)))
         return grammar.complex_sentence(main, grammar.subordinate("that", "dass", content))
     main = grammar.question(Clause(words.PRONOUNS[1], words.BY_INFINITIVE["wissen"]))  # you
@@ -263,7 +263,7 @@ def random_pair(rng: Random) -> Pair:
     """Return an English sentence of a random construction, and its German translation."""
     statements = (plain_statement, timed_statement, question)
     constructions = (*statements, reason, condition, reported, description)
-    [construction] = rng.choices(constructions, weights=(14, 36, 18, 12, 5, 9, 4))
+    [construction] = rng.choices(constructions, weights=(14, 36, 18, 12, 5, 9, 4))  # about %
     return construction(rng)
 
 

@@ -20,6 +20,13 @@ def join(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
 
+def pronoun_for(phrase: Phrase) -> Phrase:
+    """Return the pronoun for a phrase, such as "she" for "Anna"."""
+    same_person = [pronoun for pronoun in words.PRONOUNS if pronoun.person == phrase.person]
+    # a person whose noun is neuter, such as "das Kind", gets the first: "he"
+    return next((p for p in same_person if p.gender == phrase.gender), same_person[0])
+
+
 def _determiner_and_ending(determiner: Determiner, case: int, gender: str) -> Pair:
     """Return an inflected German determiner, and the ending of an adjective after it.
 
@@ -54,6 +61,7 @@ def noun_phrase(
     gender = "p" if plural else noun.gender
 
     def german(determiner: Determiner, case: int) -> str:
+        """Return the German phrase in a case; its determiner may be "kein" instead."""
         inflected, ending = _determiner_and_ending(determiner, case, gender)
         singular = noun.oblique if case else noun.german
         form = noun.german_plural if plural else singular
@@ -241,8 +249,10 @@ def complex_sentence(main: Pair, inner: Pair, mark: str = ".") -> Pair:
 
 def number(value: int) -> Pair:
     """Return a number from 2 to 99 in words: "twenty-one", "einundzwanzig"."""
-    numbers = words.PHRASES["number"]
-    tens, ones = numbers[18 + value // 10], numbers[value % 10]  # 20 has index 20, 30 has 21
-    if value < 20 or value % 10 == 0:
-        return numbers[value] if value < 20 else tens
+    numbers = words.PHRASES["number"]  # 0 to 20, then 30 to 90 by tens
+    if value <= 20:
+        return numbers[value]
+    tens, ones = numbers[18 + value // 10], numbers[value % 10]  # 30 has index 21
+    if value % 10 == 0:
+        return tens
     return f"{tens[0]}-{ones[0]}", f"{ones[1]}und{tens[1]}"

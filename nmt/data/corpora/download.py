@@ -49,7 +49,8 @@ def fetch(url: str, path: Path) -> None:
                 kind = AbsentError if error.code == http.client.NOT_FOUND else DataError
                 raise kind(f"{url}: {reason}; download it by hand and use --from") from error
         except (OSError, http.client.HTTPException) as error:
-            reason = str(getattr(error, "reason", error)) or type(error).__name__
+            cause = getattr(error, "reason", error)  # urllib wraps some errors
+            reason = str(cause) or type(error).__name__
     raise DataError(
         f"{url}: {reason} ({_size(part):,} bytes so far); run the command again to continue, or "
         "download it by hand and use --from"
@@ -73,7 +74,8 @@ def fetch_json(url: str, timeout_s: float) -> Any:
     except urllib.error.HTTPError as error:
         raise DataError(f"{host}: HTTP {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
-        cause = getattr(error, "reason", error)
+        cause = getattr(error, "reason", error)  # urllib wraps some errors
+        # the first of these that is not empty
         reason = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
         raise DataError(f"{host}: {reason}") from error
     except ValueError as error:

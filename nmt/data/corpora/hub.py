@@ -119,20 +119,20 @@ def find_hub_data(pair: Pair, timeout_s: float) -> Iterator[Listing]:
     for entry in fetch_json(address, timeout_s):
         # tags such as "license:mit"; of several with one key, the first counts
         facts = dict(tag.split(":", 1) for tag in reversed(entry["tags"]) if ":" in tag)
-        name, sizes = _configuration(entry.get("cardData") or {}, pair)
-        splits = {  # the number of pairs of each of our splits
-            split: sizes[upstream_name]
+        name, upstream_sizes = _configuration(entry.get("cardData") or {}, pair)
+        sizes = {  # the number of pairs of each of our splits
+            split: upstream_sizes[upstream_name]
             for split, upstream_names in _UPSTREAM.items()
             for upstream_name in upstream_names
-            if upstream_name in sizes
+            if upstream_name in upstream_sizes
         }
         yield Listing(
             name=f"hf:{entry['id']}:{name}" if name else f"hf:{entry['id']}",
             source="Hub",
-            pairs=splits.get("train", splits.get("test")),
+            pairs=sizes.get("train", sizes.get("test")),
             size=facts.get("size_categories", ""),
             licence=facts.get("license", ""),
-            use=", ".join(splits).replace("train", "training"),
+            use=", ".join(sizes).replace("train", "training"),
         )
 
 

@@ -39,7 +39,7 @@ def write(folder: Path, languages: Languages, origin: Origin) -> None:
     is_bilingual = not _BILINGUAL.isdisjoint(languages)
     archive = f"2017-01-trnted/texts/{first}/{second}/{pair}.zip" if is_bilingual else _MULTILINGUAL
 
-    def sides(name: str) -> tuple[Path, Path]:
+    def obtain_sides(name: str) -> tuple[Path, Path]:
         """Write two files of the archive, one for each language, and return their paths.
 
         `name` is their name, in which {} stands for the pair and the language: "de-en.de".
@@ -52,10 +52,10 @@ def write(folder: Path, languages: Languages, origin: Origin) -> None:
 
     # only the pairs that have their own archive have test sets after 2010
     years = range(2010, 2016) if is_bilingual else (2010,)
-    tests = [_segments(*sides(f"IWSLT17.TED.tst{year}.{{}}.xml")) for year in years]
+    tests = [_segments(*obtain_sides(f"IWSLT17.TED.tst{year}.{{}}.xml")) for year in years]
     for split, sentences in (
-        ("train", _lines(*sides("train.tags.{}"))),
-        ("validation", _segments(*sides("IWSLT17.TED.dev2010.{}.xml"))),
+        ("train", _lines(*obtain_sides("train.tags.{}"))),
+        ("validation", _segments(*obtain_sides("IWSLT17.TED.dev2010.{}.xml"))),
         ("test", chain.from_iterable(tests)),
     ):
         write_split(folder, split, (first, second), sentences)

@@ -32,7 +32,7 @@ Entry = dict[str, str | int]
 
 
 def test_data(name: str) -> Path | None:
-    """Return the folder `name` inside the one that NMT_TEST_DATA names; None if there is none."""
+    """Return the folder `name` in the one that the variable NMT_TEST_DATA names; None: no such."""
     root = os.environ.get("NMT_TEST_DATA")
     folder = Path(root) / name if root else None
     return folder if folder and folder.is_dir() else None
@@ -123,23 +123,25 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
     """
     if origin.folder is not None:
         # a copy is either the file at the URL, or the text from it, plain or compressed
-        plain_names = (text.member or text.name.removesuffix(".gz"), *text.also)
-        names = [text.name, *(name + suffix for name in plain_names for suffix in ("", *SUFFIXES))]
+        plain_name = text.member or text.name.removesuffix(".gz")
+        names = [text.name]
+        for name in (plain_name, *text.also):
+            names += [name, *(name + suffix for suffix in SUFFIXES)]
         copies = [origin.folder / name for name in names if (origin.folder / name).is_file()]
         if not copies:
             raise DataError(f"{origin.folder}: none of {', '.join(dict.fromkeys(names))} is here")
-        _install(copies[0], text, path, origin)
+        _install(copies[0], text, path, origin)  # the first of the names counts
         return
-    archive = origin.downloads / text.name
-    if not archive.is_file():
+    downloaded = origin.downloads / text.name
+    if not downloaded.is_file():  # several texts may be in one archive
         origin.log(f"downloading {text.url}")
-        fetch(text.url, archive)
+        fetch(text.url, downloaded)
     try:
-        entry = _install(archive, text, path, origin)
+        entry = _install(downloaded, text, path, origin)
     except (DiskError, AbsentError):
-        raise  # the archive is good: a later call starts from it
+        raise  # the download is good: a later call starts from it
     except DataError:
-        archive.unlink()
+        downloaded.unlink()
         raise
     if text.sha256 is None:
         origin.remember(text.address, entry)

@@ -201,6 +201,7 @@ def find_corpus(name: str) -> Corpus:
     if name.startswith("hf:"):
         match = _match(_HUB, name, "hf:OWNER/NAME:CONFIGURATION, such as hf:wmt/wmt16:de-en")
         data = HubData(match["repository"], match["config"], match["revision"])
+        # a configuration such as wmt_de-en names the languages
         pair = _PAIR.fullmatch(match["config"] or "")
         pairs = ((pair[1], pair[2]),) if pair and pair[1] != pair[2] else ()
         return Corpus(name, pairs, partial(write_hub_text, data=data))
@@ -236,8 +237,9 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
     if config.corpus and not (train and validation and test):
         corpus = find_corpus(config.corpus)
         languages = corpus.pair_of(*config.languages)
-        texts = obtain_corpus(corpus, languages, Path(config.directory), None, log)
+        texts = obtain_corpus(corpus, languages, Path(config.directory), copies=None, log=log)
         of_corpus = {split: [text] for split, text in texts.items()}
+        # the corpus gives only the splits that the configuration does not
         train = train or of_corpus.get("train", [])
         validation = validation or of_corpus.get("validation", [])
         test = test or of_corpus.get("test", [])

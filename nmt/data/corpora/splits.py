@@ -106,11 +106,12 @@ def write_split(
     Raises:
         DiskError: the files cannot be written.
     """
-    count, pairs = 0, iter(pairs)
+    count = 0
+    remaining = iter(pairs)  # so that each `islice` goes on where the last one stopped
     with ExitStack() as stack:
         paths = [folder / f"{split}.{language}" for language in languages]
         files = [stack.enter_context(open(path, "wb")) for path in paths]
-        while chunk := list(islice(pairs, _AT_ONCE)):
+        while chunk := list(islice(remaining, _AT_ONCE)):
             with disk_errors(folder):
                 sides = zip(*chunk, strict=True)  # all sources, all targets
                 for file, lines in zip(files, sides, strict=True):
@@ -135,7 +136,7 @@ def divide_text(
     for name, held_out_pairs in held_out.sets.items():
         if not held_out_pairs:
             raise DataError(
-                f"{' and '.join(text.text.paths)}: no sentence is left for a {name} set "
+                f"{' and '.join(text.files.paths)}: no sentence is left for a {name} set "
                 f"({pair_count:,} pairs, many of them alike or very short); give a {name} set of "
                 f"your own (--{name}, or data.{name} of the recipe), or choose a larger text"
             )
@@ -162,7 +163,7 @@ def complete_splits(folder: Path, languages: Languages, log: Log) -> None:
     total = sum(1 for _ in raw_lines(Path(train.paths[0])))
     counts = divide_text(ParallelText(train, alphabetical), total, missing, folder, rest="left")
     for path in map(Path, train.paths):
-        path.with_stem("left").replace(path)
+        path.with_stem("left").replace(path)  # left.en takes the place of train.en
     sizes = ", ".join(f"{name} {counts[name]:,}" for name in missing)
     log(
         f"no {' and no '.join(missing)} set upstream: cut from the training text by a hash of each "

@@ -55,7 +55,8 @@ class BlockCleaner:
         self._cleaning, self._cleaner = rules.cleaning, Cleaner(rules)
         self._encoder = None
         if models:
-            tokenizer = Tokenizer(*map(SubwordModel, models))
+            tokenizer = Tokenizer(*(SubwordModel(model) for model in models))
+            # pairs are cleaned as they are: neither tagged nor augmented
             without_changes = replace(rules, tags=(), augmenter=Augmenter())
             self._encoder = BlockEncoder(tokenizer, without_changes, threads)
 
@@ -129,7 +130,7 @@ class CleanedCorpus:
             "inputs": [
                 {
                     "file": text.paths[0],
-                    "sha256": [hash_file(Path(path), {}) for path in text.paths],
+                    "sha256": [hash_file(Path(path), cache={}) for path in text.paths],
                     "fields": [text.source_field, text.target_field],
                 }
                 for text in self.texts
@@ -143,15 +144,17 @@ class CleanedCorpus:
             DataError: the text cannot be read.
         """
         texts = [ParallelText(text, self.languages) for text in self.texts]
-        processes = processes_for(sum(len(block) for text in texts for block in text.blocks()))
+        total = sum(len(block) for text in texts for block in text.blocks())
+        processes = processes_for(total)
         finder = DuplicateFinder(self.rules[0].cleaning)
         for file, (text, rules) in enumerate(zip(texts, self.rules, strict=True)):
-            start = functools.partial(BlockCleaner, rules, self.models)  # in each process
-            with contextlib.closing(map_blocks(text.blocks(), start, processes)) as blocks:
+            build = functools.partial(BlockCleaner, rules, self.models)  # called in each process
+            with contextlib.closing(map_blocks(text.blocks(), build, processes)) as blocks:
                 for block, cleaned in blocks:
                     reasons = finder.reasons(cleaned.hashes)
                     kept = cleaned.counts.count_and_drop(block, cleaned.indices, reasons)
                     counts.add(cleaned.counts)
+                    # pairs that are left out may hold bytes that are not UTF-8
                     pairs = block.pairs("surrogateescape")
                     for index in kept:
                         yield MadePair(*pairs[index], file, block.numbers[index])
@@ -181,13 +184,17 @@ def clean(
     """
     counts = Counts()
     done = folder.inputs if folder else 0  # pairs that are in the folder since before
-    windows = _windows(islice(corpus.pairs(counts, progress), done, None), score_pairs)
-    scored_pairs: Iterable[MadePair] = chain.from_iterable(windows)  # reads the corpus, once
+    # the first `done` pairs are read and counted, but neither scored nor written again
+    new_pairs = islice(corpus.pairs(counts, progress), done, None)
+    windows = _windows(new_pairs, score_pairs)
+    scored_pairs: Iterable[MadePair]
     if folder:
         for window in windows:
             folder.add(window, inputs=len(window))
         # without scores, no pair is left out for its score
         scored_pairs = folder.pairs() if score_pairs else []
+    else:
+        scored_pairs = chain.from_iterable(windows)  # `_count_by_score` reads the corpus by it
     files = [text.paths[0] for text in corpus.texts]
     _count_by_score(scored_pairs, counts, keep, files)
     report = {**asdict(counts), "kept": counts.kept}

@@ -86,7 +86,8 @@ class Counts:
         self.read += other.read
         for reason, examples in self.examples.items():
             self.dropped[reason] += other.dropped[reason]
-            examples += other.examples[reason][: EXAMPLES - len(examples)]
+            missing = EXAMPLES - len(examples)
+            examples.extend(other.examples[reason][:missing])
 
 
 @dataclass(frozen=True)
@@ -129,9 +130,9 @@ class Cleaner:
         enabled: dict[str, rules.Rule] = {"empty": rules.is_empty}
         enabled.update({key: rule for key, rule in _SIMPLE_RULES.items() if getattr(config, key)})
         if config.source_script:
-            enabled["source_script"] = rules.other_script(config.source_script, 0)
+            enabled["source_script"] = rules.other_script(config.source_script, side=0)
         if config.target_script:
-            enabled["target_script"] = rules.other_script(config.target_script, 1)
+            enabled["target_script"] = rules.other_script(config.target_script, side=1)
         if config.mojibake:
             enabled["mojibake"] = rules.mojibake()
         if config.language and settings.languages:

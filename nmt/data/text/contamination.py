@@ -27,28 +27,30 @@ def normalize(text: str) -> str:
 class HeldOutText:
     """The sentences of one language that no model may learn.
 
-    With `words`, a text also counts as held out if it shares so many words in a row with one of the
-    sentences; a shorter sentence must be equal as a whole.
+    With `run_length`, a text also counts as held out if it shares so many words in a row with one
+    of the sentences; a shorter sentence must be equal as a whole.
     """
 
-    def __init__(self, sentences: Iterable[str], words: int | None = None) -> None:
-        self._words = words
-        self._keys = {key for sentence in sentences for key in self._keys_of(sentence)}
+    def __init__(self, sentences: Iterable[str], run_length: int | None = None) -> None:
+        self._run_length = run_length
+        self._keys: set[str] = set()
+        for sentence in sentences:
+            self._keys.update(self._keys_of(sentence))
 
     def occurs_in(self, text: str) -> bool:
         """Return whether a text is a held-out sentence, or shares a run of words with one."""
         return not self._keys.isdisjoint(self._keys_of(text))
 
     def _keys_of(self, text: str) -> list[str]:
-        """Return what is compared: the normalised text, or all runs of `words` words in it."""
+        """Return what is compared: the normalised text, or all runs of `run_length` words in it."""
         normalized = normalize(text)
         if not normalized:
             return []
         words = normalized.split(" ")
-        if self._words is None or len(words) < self._words:
+        if self._run_length is None or len(words) < self._run_length:
             return [normalized]
-        starts = range(len(words) - self._words + 1)
-        return [" ".join(words[start : start + self._words]) for start in starts]
+        starts = range(len(words) - self._run_length + 1)
+        return [" ".join(words[start : start + self._run_length]) for start in starts]
 
     @property
     def digest(self) -> str:
@@ -60,17 +62,18 @@ class HeldOutText:
 class HeldOutPairs:
     """The validation and test pairs, whose sentences must not be in the training text.
 
-    `words` is that of `HeldOutText`.
+    `run_length` is that of `HeldOutText`.
     """
 
-    def __init__(self, pairs: Sequence[SentencePair], words: int | None = None) -> None:
-        self._sides = [HeldOutText((pair[side] for pair in pairs), words) for side in (0, 1)]
+    def __init__(self, pairs: Sequence[SentencePair], run_length: int | None = None) -> None:
+        self._sources = HeldOutText([pair.source for pair in pairs], run_length)
+        self._targets = HeldOutText([pair.target for pair in pairs], run_length)
 
     def occur_in(self, pair: SentencePair) -> bool:
         """Return whether the source or the target of a pair is held out."""
-        return any(side.occurs_in(text) for side, text in zip(self._sides, pair, strict=True))
+        return self._sources.occurs_in(pair.source) or self._targets.occurs_in(pair.target)
 
     @property
     def digest(self) -> str:
         """A hash of all sentences, 32 hex digits."""
-        return "".join(side.digest for side in self._sides)
+        return self._sources.digest + self._targets.digest

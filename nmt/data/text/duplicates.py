@@ -35,10 +35,10 @@ def hash_pairs(pairs: Sequence[SentencePair], cleaning: CleaningConfig) -> Hashe
     """
     columns = []
     if cleaning.duplicates:
-        columns.append(pair_hashes(pairs)[:, None])
+        columns.append(pair_hashes(pairs)[:, None])  # (N, 1)
     if cleaning.near_duplicates:
         rows = [_near_hashes(pair) for pair in pairs]
-        columns.append(np.array(rows, np.uint64).reshape(-1, _BANDS))
+        columns.append(np.array(rows, np.uint64).reshape(-1, _BANDS))  # (N, 4), also for no pair
     return np.concatenate(columns, 1) if columns else np.empty((len(pairs), 0), np.uint64)
 
 
@@ -85,7 +85,8 @@ class DuplicateFinder:
         for (reason, seen), column in zip(self._columns, hashes.T, strict=True):
             is_repeated = seen.add(np.ascontiguousarray(column))
             for i in np.flatnonzero(is_repeated):
-                reasons[i] = reasons[i] or reason
+                if reasons[i] is None:  # the first reason counts
+                    reasons[i] = reason
         return reasons
 
 
@@ -104,11 +105,12 @@ class SeenHashes:
 
         That also holds for an equal hash further to the left in `hashes`.
         """
+        # the different values, where each stands first in `hashes`, and the value of each hash
         values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         value_is_seen = np.zeros(len(values), bool)
         for array in self._arrays:
             indices = np.searchsorted(array, values)
-            indices[indices == len(array)] = 0  # larger than all: equal to none
+            indices[indices == len(array)] = 0  # larger than all: compared with one that differs
             value_is_seen |= array[indices] == values
         seen = value_is_seen[inverse]
         seen |= first[inverse] != np.arange(len(hashes))  # an equal hash stands further left

@@ -48,7 +48,8 @@ def folder_text(folder: Path, languages: tuple[str, str], tags: Sequence[str] = 
     Raises:
         DataError: the folder is incomplete, or holds no text in these languages.
     """
-    in_folder = read_manifest(folder).get("languages") or ["?"]
+    manifest = read_manifest(folder)
+    in_folder = manifest.get("languages") or ["?"]  # "?" for the error: the manifest names none
     sides = zip(in_folder, languages, strict=False)  # the number is checked below
     fits = all(language in (expected, *tags) for language, expected in sides)
     if len(in_folder) != 2 or not fits:
@@ -69,4 +70,5 @@ def synthetic_text(text: SyntheticText, languages: tuple[str, str]) -> TextPair:
         DataError: its folder is incomplete, or holds no text in these languages.
     """
     files = folder_text(Path(text.folder), languages, text.tags)
-    return files.model_copy(update=text.model_dump(include=set(MixedText.model_fields)))
+    tags_and_steps = text.model_dump(include=set(MixedText.model_fields))
+    return files.model_copy(update=tags_and_steps)

@@ -43,8 +43,9 @@ class Glossary:
             for name, text in (("source term", source), ("translation", target)):
                 check_term(text, f"the {name} of {source!r} -> {target!r}")
             is_cased, term = has_capital(source), _words(source)
-            key = is_cased, term if is_cased else _folded(term)
-            self._translations.setdefault(key, target.strip())
+            spelling = term if is_cased else _folded(term)
+            # of terms that differ only in spaces, the first counts
+            self._translations.setdefault((is_cased, spelling), target.strip())
             first_word = term[0].casefold()
             self._longest[first_word] = max(len(term), self._longest.get(first_word, 0))
 
@@ -109,12 +110,13 @@ def read_glossary(path: Path) -> Glossary:
         source, target = columns
         for text in columns:
             check_term(text, where)
-        if terms.setdefault(source, target) != target:
+        if source in terms and terms[source] != target:
             raise DataError(
                 f"{where}: {source!r} becomes {target!r} here and {terms[source]!r} in line "
                 f"{line_numbers[source]}; keep one of them"
             )
-        line_numbers.setdefault(source, number)
+        terms[source] = target
+        line_numbers.setdefault(source, number)  # the first line that has the term
     return Glossary(terms)
 
 

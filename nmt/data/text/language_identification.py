@@ -35,7 +35,8 @@ def is_improbable(language: str, text: str, ratio: float) -> bool:
     likeliest, highest = _identifier().classify(text)
     if likeliest == language:
         return False
-    return bool(dict(_identifier().rank(text))[language] * ratio < highest)
+    probabilities = dict(_identifier().rank(text))
+    return bool(probabilities[language] * ratio < highest)
 
 
 def rank_languages(text: str, among: Iterable[str]) -> list[tuple[str, float]]:
@@ -45,7 +46,9 @@ def rank_languages(text: str, among: Iterable[str]) -> list[tuple[str, float]]:
     does not know is not in the result.
     """
     known = known_languages().intersection(among)
-    return list(_identifier(known).rank(_without_surrogates(text))) if known else []
+    if not known:
+        return []
+    return list(_identifier(known).rank(_without_surrogates(text)))
 
 
 def _without_surrogates(text: str) -> str:

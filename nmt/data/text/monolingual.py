@@ -72,7 +72,8 @@ class SourceLines:
 
     def facts(self) -> list[dict[str, Any]]:
         """Return path and SHA-256 of each source file, in order; reads all of them."""
-        facts, _ = _facts_and_size([Path(text.text.paths[0]) for text in self.texts])
+        sources = [Path(text.files.paths[0]) for text in self.texts]
+        facts, _size = _facts_and_size(sources)
         return facts
 
 

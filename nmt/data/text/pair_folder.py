@@ -112,17 +112,18 @@ class PairFolder:
         if is_full or time.monotonic() - self._last_part_time > PART_SECONDS:
             self._write_part()
 
-    def finish(self, keep: float = 1.0, counts: Mapping[str, Any] | None = None) -> int:
+    def finish(self, keep: float = 1.0, more_facts: Mapping[str, Any] | None = None) -> int:
         """Write the texts from the parts, then remove these; return the number of pairs.
 
-        Only the share `keep` of the pairs is kept, those with the lowest scores. `counts` are added
-        to pairs.json.
+        Only the share `keep` of the pairs is kept, those with the lowest scores. `more_facts`, such
+        as counts, stand in pairs.json beside the facts of the constructor.
         """
-        scores = [] if keep >= 1 else [pair.score or 0.0 for pair in self.pairs()]
-        limit = worst_score(scores, keep)
-        pairs = (pair for pair in self.pairs() if (pair.score or 0.0) <= limit)
+        pairs = self.pairs()
+        if keep < 1:
+            limit = worst_score([_score(pair) for pair in self.pairs()], keep)
+            pairs = (pair for pair in pairs if _score(pair) <= limit)
         kept, digests = self._write_texts(pairs)
-        facts = {_KEPT: kept, **self._facts, **(counts or {})}
+        facts = {_KEPT: kept, **self._facts, **(more_facts or {})}
         write_json(self.folder / MANIFEST, {FORMAT_KEY: FORMAT, **facts, "sha256": digests})
         self._remove_parts()
         return kept
@@ -198,7 +199,7 @@ class PairFolder:
         Raises:
             DataError: a part is missing or was changed.
         """
-        if self._waiting_inputs:
+        if self._waiting_inputs:  # so that the parts hold all pairs
             self._write_part()
         for number, part in enumerate(self._job["parts"]):
             path = self._part_path(number)
@@ -234,6 +235,11 @@ class PairFolder:
     def _remove_parts(self) -> None:
         shutil.rmtree(self.folder / PARTS, ignore_errors=True)
         (self.folder / JOB).unlink(missing_ok=True)
+
+
+def _score(pair: MadePair) -> float:
+    """Return the score of a pair; pairs that are not compared have equal ones."""
+    return 0.0 if pair.score is None else pair.score
 
 
 def worst_score(scores: Sequence[float], keep: float) -> float:

@@ -78,19 +78,20 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class ParallelText:
-    """The sentence pairs of the files that `text` names; each iteration reads the files again."""
+    """The sentence pairs of some files; each iteration reads the files again."""
 
-    text: TextPair
+    files: TextPair
+    """their paths, and the fields of records"""
     languages: tuple[str, str] = ("source", "target")
-    """the languages, unless `text` names others: the keys of source and target in a record"""
+    """keys of source and target in a record, unless `files` names other languages"""
 
     def __iter__(self) -> Iterator[SentencePair]:
         for block in self.blocks():
             yield from block.pairs()
 
     def tagged(self) -> Iterator[SentencePair]:
-        """Return an iterator over the pairs; each source begins with the tags of `text`."""
-        tags = "".join(map(spell_tag, self.text.tags))
+        """Return an iterator over the pairs; each source begins with the tags of `files`."""
+        tags = "".join(map(spell_tag, self.files.tags))
         return (SentencePair(tags + source, target) for source, target in self)
 
     def blocks(self) -> Iterator[Block]:
@@ -100,17 +101,18 @@ class ParallelText:
             DataError: the text has no pair, its files differ in length, a file cannot be read or is
                 of an unknown kind, or a record lacks the fields.
         """
-        paths = [with_urls(Path(path)) for path in self.text.paths]
+        paths = [with_urls(Path(path)) for path in self.files.paths]
         source, target = paths[0], paths[-1]  # the same if one file has both sides
-        if self.text.file:
-            pairs = _read_records(self.text, self.text.languages_or(self.languages))
+        if self.files.file:
+            pairs = _read_records(self.files, self.files.languages_or(self.languages))
         else:
             pairs = _read_aligned(source, target)
         count = 0
-        while lines := _take_block(pairs):
-            yield Block(lines, source, target, range(count + 1, count + 1 + len(lines)))
+        while lines := _take_block(pairs):  # each call goes on where the last one stopped
+            numbers = range(count + 1, count + 1 + len(lines))
+            yield Block(lines, source, target, numbers)
             count += len(lines)
-        if count == 0 and self.text.file:
+        if count == 0 and self.files.file:
             raise DataError(f"{source} is empty; expected one sentence pair a record")
         if count == 0:
             raise DataError(f"{source} and {target} are empty; expected one sentence per line")
@@ -123,7 +125,8 @@ def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
         DataError: a file is unreadable or not UTF-8, both are empty, or their lengths differ
             (noticed only at the end of the shorter file).
     """
-    return iter(ParallelText(TextPair(source=str(source), target=str(target))))
+    files = TextPair(source=str(source), target=str(target))
+    return iter(ParallelText(files))
 
 
 def _take_block(pairs: Iterator[LinePair]) -> list[LinePair]:

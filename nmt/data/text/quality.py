@@ -86,16 +86,16 @@ def inspect(config: Config, log: Log) -> Quality:
     splits = resolve(config.data, log)
     store, tokenizer, languages = prepared.train, prepared.tokenizer, config.data.languages
     source_language, target_language = config.data.languages_of(splits.train)
-    held_out = {
-        name: [pair for text in texts for pair in ParallelText(text, languages)]
-        for name, texts in (("validation", splits.validation), ("test", splits.test))
-        if texts
-    }
+    held_out: dict[str, list[SentencePair]] = {}  # {name of a set that there is: its pairs}
+    for name, texts in (("validation", splits.validation), ("test", splits.test)):
+        if texts:
+            held_out[name] = [pair for text in texts for pair in ParallelText(text, languages)]
     log("looking for held-out sentences in the training text")
+    # generators: the training text is read block by block in `find_leaks`
     training_texts = (ParallelText(text, languages) for text in splits.train)
     blocks = (block for text in training_texts for block in text.blocks())
     training = (pair for block in blocks for pair in block.pairs("surrogateescape"))
-    pairs = [pair for split in held_out.values() for pair in split]
+    pairs = [pair for pairs_of_set in held_out.values() for pair in pairs_of_set]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     source_ids, target_ids = tokenizer.source.encode(sources), tokenizer.target.encode(targets)
     return Quality(
@@ -122,11 +122,12 @@ def describe_side(
     held_out_tokens = sum(len(ids) - 1 for ids in held_out_ids)
     unknown_tokens = sum(ids.count(UNK) for ids in held_out_ids)
     values = np.percentile(text_lengths, PERCENTILES, method="nearest")
+    histogram, _edges = np.histogram(text_lengths, [*BINS, np.inf])
     return LanguageStatistics(
         language=language,
         tokens=int(text_lengths.sum()),
         percentiles=dict(zip(PERCENTILES, map(int, values), strict=True)),
-        histogram=np.histogram(text_lengths, [*BINS, np.inf])[0].tolist(),
+        histogram=histogram.tolist(),
         tokens_per_word=held_out_tokens / max(held_out_words, 1),
         unknown_rate=unknown_tokens / max(held_out_tokens, 1),
     )
@@ -142,14 +143,15 @@ def find_leaks(
     """
     held_out_pairs = [pair for pairs in held_out.values() for pair in pairs]
     held_out_sources = {normalize(pair.source) for pair in held_out_pairs} - {""}
+    # the training pairs that may have leaked
     matches = {pair for pair in training if normalize(pair.source) in held_out_sources}
     sources = {pair.source for pair in matches}
-    normalized = {SentencePair(*map(normalize, pair)) for pair in matches}
+    normalized = {_normalized(pair) for pair in matches}
     normalized_sources = {pair.source for pair in normalized}
     leaks = []
     for split, pairs in held_out.items():
         leaked_sources = [pair.source for pair in pairs if pair.source in sources]
-        normalized_pairs = [SentencePair(*map(normalize, pair)) for pair in pairs]
+        normalized_pairs = [_normalized(pair) for pair in pairs]
         leaks.append(
             Leak(
                 split=split,
@@ -158,7 +160,12 @@ def find_leaks(
                 sources=len(leaked_sources),
                 pairs_normalized=sum(pair in normalized for pair in normalized_pairs),
                 sources_normalized=sum(p.source in normalized_sources for p in normalized_pairs),
-                examples=list(dict.fromkeys(leaked_sources))[:EXAMPLES],
+                examples=list(dict.fromkeys(leaked_sources))[:EXAMPLES],  # each once
             )
         )
     return leaks
+
+
+def _normalized(pair: SentencePair) -> SentencePair:
+    """Return a pair without differences of case, Unicode form, punctuation and spaces."""
+    return SentencePair(normalize(pair.source), normalize(pair.target))

@@ -58,7 +58,7 @@ def is_file(path: Path) -> bool:
 
 
 def before_upload(path: Path) -> Path:
-    """Return the place in the current folder where what goes to a URL is written first.
+    """Return where to write a file that `upload` then writes to a URL: in the current folder.
 
     A path that is no URL is returned as it is.
     """

@@ -48,11 +48,12 @@ def is_empty(pair: SentencePair) -> bool:
 
 def has_control_character(pair: SentencePair) -> bool:
     """Return whether a side has a control character (except tab) or U+FFFD."""
-    # `isprintable` is much cheaper than the search, and printable text has no other control
-    # characters than U+FFFD
-    return any(
-        ("\ufffd" in text or not text.isprintable()) and _CONTROL.search(text) for text in pair
-    )
+    for text in pair:
+        # `isprintable` is much cheaper than the search; printable text can only have U+FFFD
+        may_have_one = not text.isprintable() or "\ufffd" in text
+        if may_have_one and _CONTROL.search(text):
+            return True
+    return False
 
 
 def other_script(script: str, side: int) -> Rule:
@@ -84,8 +85,8 @@ def other_language(languages: tuple[str, str]) -> Rule:
     """Return a rule that leaves out pairs with a side in another language.
 
     `languages` are those of source and target. A side is in another language if py3langid finds
-    that language over 50 times as probable. On short sentences it is often unsure, and then the
-    pair stays.
+    that language over 50 times as probable as the expected one. On short sentences it is often
+    unsure, and then the pair stays.
 
     Raises:
         ConfigError: py3langid does not know a language.
@@ -132,7 +133,8 @@ def numbers_differ(pair: SentencePair) -> bool:
     if source == target:
         return False
     if not source or not target:
-        return len(source or target) > 1
+        digits = source + target  # one of them is empty
+        return len(digits) > 1
     ratio = difflib.SequenceMatcher(None, source, target, autojunk=False).ratio()
     return ratio < _ALIKE_NUMBERS
 

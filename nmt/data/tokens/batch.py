@@ -26,10 +26,12 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on `device`; a copy to a GPU is asynchronous."""
+        tensors = [self.source, self.target_input, self.target_output]
         is_gpu = device.type == "cuda"
+        if is_gpu:  # only a copy from pinned memory is asynchronous
+            tensors = [ids.pin_memory() for ids in tensors]
         source, target_input, target_output = (
-            (ids.pin_memory() if is_gpu else ids).to(device, non_blocking=is_gpu)
-            for ids in (self.source, self.target_input, self.target_output)
+            ids.to(device, non_blocking=is_gpu) for ids in tensors
         )
         return Batch(source, target_input, target_output, self.tokens)
 

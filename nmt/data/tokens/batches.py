@@ -98,7 +98,8 @@ class BatchPlan:
         """
         self._source, self._target = source_lengths, target_lengths
         self._budget, self._seed = batch_tokens, seed
-        self._weights = [] if all(text.weight == 1 for text in corpus_weights) else corpus_weights
+        is_plain = all(text.weight == 1 for text in corpus_weights)
+        self._weights = [] if is_plain else corpus_weights  # empty: each pair once in an epoch
         if self._weights and self._fewest_pairs() == 0:
             raise DataError(
                 "the weights of data.train leave epochs without a single pair; raise them"
@@ -289,7 +290,8 @@ def micro_batches(
     while start < len(order):
         sizes = np.arange(1, len(order) - start + 1)  # possible numbers of pairs
         tokens = sizes * np.maximum.accumulate(lengths[start:])  # with padding, for each size
-        size = max(int(np.searchsorted(tokens, micro_batch_tokens, "right")), 1)
+        fitting = int(np.searchsorted(tokens, micro_batch_tokens, "right"))
+        size = max(fitting, 1)  # a pair that is too long stands alone
         batches.append(indices[order[start : start + size]])
         start += size
     return batches

@@ -1,11 +1,4 @@
-"""Cleans and encodes a corpus block by block: on all cores, in bounded memory and in order.
-
-The ids are those of SentencePiece, but come faster. A BPE model whose pieces never contain an inner
-space segments every word on its own: a merge joins two pieces of one word, and the order of merges
-depends on scores alone. So SentencePiece encodes each distinct word once, and its ids are cached. A
-unigram model adds up scores along the whole sentence, and their rounding depends on all of it, so
-it encodes whole sentences.
-"""
+"""Cleans and encodes a corpus block by block: on all cores, in bounded memory and in order."""
 
 import contextlib
 import functools
@@ -23,21 +16,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import sentencepiece
 
 from nmt.data.text.cleaning import Cleaner, Counts, TextRules
 from nmt.data.text.duplicates import DuplicateFinder, Hashes, hash_pairs
 from nmt.data.text.parallel_text import Block
 from nmt.data.tokens.token_store import Indices, Sentences
-from nmt.data.tokens.tokenizer import EOS, SubwordModel, Tokenizer
+from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.data.tokens.word_encoder import bulk_encoder
 from nmt.errors import DataError
 from nmt.processor import available_cores
 
-_SPACE = "▁"  # SentencePiece writes it for a space
-_BPE, _NORMAL, _USER_DEFINED = 2, 1, 4  # values of enums in sentencepiece_model.proto
-_CACHED_WORDS = 1 << 17  # the most words in the cache
-_LONGEST_WORD = 20  # characters; longer words are rarely repeated and not cached
-_ID = np.dtype(np.uint32)
 # With fewer pairs for each process, starting it takes longer than it saves.
 _PAIRS_PER_PROCESS = 50_000
 
@@ -100,8 +88,11 @@ class BlockEncoder:
         reasons = map(self._cleaner.reason, pairs)
         indices = counts.count_and_drop(block, range(len(pairs)), reasons)
         kept = [pairs[index] for index in indices]
-        line_numbers = (block.numbers[index] for index in indices)
-        augmented = list(map(self._augmenter, kept, line_numbers))
+        # each kept pair as it is to be learnt, and the kind of its change or None
+        augmented = [
+            self._augmenter(pair, block.numbers[index])
+            for pair, index in zip(kept, indices, strict=True)
+        ]
         encoded = EncodedBlock(
             source=self._encode_source([self._tags + pair.source for pair, _ in augmented]),
             target=self._encode_target([pair.target for pair, _ in augmented]),
@@ -110,7 +101,8 @@ class BlockEncoder:
             changes=[kind for _, kind in augmented],
             counts=counts,
         )
-        source_lengths = (encoded.source.lengths - 1 - self._tag_count).tolist()  # without EOS
+        # without EOS, and without the tags, which are no part of the text
+        source_lengths = (encoded.source.lengths - 1 - self._tag_count).tolist()
         target_lengths = (encoded.target.lengths - 1).tolist()
         reasons = map(self._cleaner.reason_by_length, source_lengths, target_lengths)
         return encoded.select(counts.count_and_drop(block, indices, reasons))
@@ -127,10 +119,12 @@ def encode_blocks(
     Raises:
         DataError: a line is not UTF-8 and `cleaning.invalid_utf8` is false; or a process died.
     """
-    return map_blocks(blocks, functools.partial(_load_encoder, tokenizer_folder, rules), processes)
+    build_encoder = functools.partial(_load_encoder, tokenizer_folder, rules)
+    return map_blocks(blocks, build_encoder, processes)
 
 
 def _load_encoder(tokenizer_folder: Path, rules: TextRules, threads: int) -> BlockEncoder:
+    """Return an encoder with the tokenizer in a folder."""
     return BlockEncoder(Tokenizer.load(tokenizer_folder), rules, threads)
 
 
@@ -140,24 +134,25 @@ def processes_for(pairs: int) -> int:
 
 
 def map_blocks(
-    blocks: Iterable[Block], start: Callable[[int], Callable[[Block], Result]], processes: int
+    blocks: Iterable[Block], build: Callable[[int], Callable[[Block], Result]], processes: int
 ) -> Generator[tuple[Block, Result]]:
     """Yield each block with the result of a function, in the order of `blocks`.
 
-    `start` builds that function; its argument is the number of threads that it may use. If
-    `processes` is over 1, that many worker processes share the blocks, and each calls `start` once.
-    At most two blocks for each process are in memory.
+    `build` returns that function; its argument is the number of threads that the function may use.
+    If `processes` is over 1, that many worker processes share the blocks, and each calls `build`
+    once. At most two blocks for each process are in memory.
 
     Raises:
         DataError: a process died.
     """
     if processes <= 1:
-        function = start(available_cores())
-        yield from ((block, function(block)) for block in blocks)
+        function = build(available_cores())
+        for block in blocks:
+            yield block, function(block)
         return
     # Processes are spawned: a fork would lose the threads of the libraries that are loaded here.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, initializer=_start_worker, initargs=(start,))
+    pool = ProcessPoolExecutor(processes, context, initializer=_start_worker, initargs=(build,))
     pending: deque[tuple[Block, Future[Result]]] = deque()
     try:
         for block in blocks:
@@ -205,12 +200,12 @@ def _interrupts_delayed() -> Iterator[None]:
 _worker_function: Callable[[Block], Any]  # what a worker process applies to blocks
 
 
-def _start_worker(start: Callable[[int], Callable[[Block], Any]]) -> None:
+def _start_worker(build: Callable[[int], Callable[[Block], Any]]) -> None:
     """Prepare a new worker process: build its function, and end it when the main process ends."""
     global _worker_function
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker_function = start(1)  # one thread, as there is a process for each core
+    _worker_function = build(1)  # one thread, as there is a process for each core
 
 
 def _end_with_parent() -> None:
@@ -223,78 +218,3 @@ def _end_with_parent() -> None:
 
 def _call_in_worker(block: Block) -> Any:
     return _worker_function(block)
-
-
-def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sentences]:
-    """Return a function from texts to their ids, each with EOS: a `WordEncoder` if possible.
-
-    It is possible if `model` gives a word the same ids in every text (see the top of this file).
-    """
-    from sentencepiece import sentencepiece_model_pb2
-
-    proto = sentencepiece_model_pb2.ModelProto()
-    proto.ParseFromString(model.model)
-    trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
-    words_are_independent = (
-        trainer.model_type == _BPE
-        and not trainer.treat_whitespace_as_suffix
-        and normalizer.escape_whitespaces
-        # SentencePiece merges unknown neighbours, so the space must be known
-        and any(piece.piece == _SPACE and piece.type == _NORMAL for piece in proto.pieces)
-        and all(_SPACE not in piece.piece[1:] for piece in proto.pieces)
-        and all(piece.type != _USER_DEFINED for piece in proto.pieces)
-    )
-    if not words_are_independent:
-        return lambda texts: Sentences.of(model.encode(texts, threads))
-    # a second model without normalisation: it gets single words, which are normalised already
-    normalizer.precompiled_charsmap = b""
-    normalizer.add_dummy_prefix = False
-    normalizer.remove_extra_whitespaces = False
-    # some versions of SentencePiece check the examples in a model, which were normalised
-    proto.DiscardUnknownFields()
-    if "self_test_data" in proto.DESCRIPTOR.fields_by_name:
-        proto.ClearField("self_test_data")
-    return WordEncoder(model, proto.SerializeToString(), threads)
-
-
-class WordEncoder:
-    """Encodes texts word by word, with a cache of the ids of short words."""
-
-    def __init__(self, model: SubwordModel, without_normalization: bytes, threads: int) -> None:
-        """Take a model, and the same one without its normalisation as SentencePiece stores it."""
-        self._subwords = model
-        self._normalizer = sentencepiece.SentencePieceProcessor(model_proto=model.model)
-        self._model = sentencepiece.SentencePieceProcessor(model_proto=without_normalization)
-        self._threads = threads
-        self._ids: dict[str, bytes] = {}
-        """the ids of each cached word, as the bytes of an array"""
-
-    def __call__(self, texts: list[str]) -> Sentences:
-        """Return the ids of each text: its tags, its words, EOS."""
-        tags = [b""] * len(texts)  # the ids of the tags of each text, as bytes
-        if self._subwords.tags:
-            divided = [self._subwords.divide_tags(text) for text in texts]
-            tags = [np.array(ids, _ID).tobytes() for ids, _ in divided]
-            texts = [text for _, text in divided]
-        words_of_texts = [
-            text.replace(_SPACE, " " + _SPACE).split(" ")
-            for text in self._normalizer.normalize(texts)
-        ]
-        new_words = list(set().union(*words_of_texts).difference(self._ids))
-        ids_of_new_words = self._model.encode(new_words, num_threads=self._threads)
-        for word, ids in zip(new_words, ids_of_new_words, strict=True):
-            self._ids[word] = np.array(ids, _ID).tobytes()
-        eos = _ID.type(EOS).tobytes()
-        ids_of = self._ids.__getitem__
-        rows = [
-            tag + b"".join(map(ids_of, words)) + eos
-            for tag, words in zip(tags, words_of_texts, strict=True)
-        ]
-        # the cache is limited to few and short words; frequent ones are soon cached again
-        if len(self._ids) > _CACHED_WORDS:
-            self._ids.clear()
-        for word in new_words:
-            if len(word) > _LONGEST_WORD:
-                self._ids.pop(word, None)
-        offsets = np.cumsum([0, *map(len, rows)]) // _ID.itemsize
-        return Sentences(np.frombuffer(b"".join(rows), _ID), offsets)

@@ -65,11 +65,8 @@ def adopt_foreign(
     Raises:
         DataError: a SentencePiece model is damaged.
     """
-    protos = [
-        parse_model(side.segmentation, f"the SentencePiece model of the {name}")
-        for name, side in (("source", source), ("target", target))
-    ]
-    source_proto, target_proto = protos
+    source_proto = parse_model(source.segmentation, "the SentencePiece model of the source")
+    target_proto = parse_model(target.segmentation, "the SentencePiece model of the target")
     if source.rows == target.rows:
         all_pieces = [*source_proto.pieces, *target_proto.pieces]
         adopted_source = _adopt(source, source_proto, all_pieces)

@@ -50,7 +50,7 @@ class Lexicon:
             for pairs, group_starts in self._cooccurrences():
                 distinct, inverse = np.unique(pairs, return_inverse=True)
                 indices = np.searchsorted(self.pairs, distinct)
-                probabilities = self.probabilities[indices][inverse]
+                probabilities = self.probabilities[indices][inverse]  # of each co-occurrence
                 # how probably each target token comes from each token of its source
                 posteriors = _normalize_groups(probabilities, group_starts)
                 counts[indices] += np.bincount(inverse, posteriors)

@@ -62,12 +62,12 @@ class StagedPlan:
 
     def epochs(self, steps: int) -> float:
         """Return how many epochs the first `steps` steps are, over all stages."""
-        ends = [*self._starts[1:], steps]
-        return sum(
-            (min(end, steps) - start) / per_epoch
-            for start, end, per_epoch in zip(self._starts, ends, self.steps_per_epoch, strict=True)
-            if start < steps
-        )
+        ends = [*self._starts[1:], steps]  # a stage ends where the next one starts
+        epochs = 0.0
+        for start, end, per_epoch in zip(self._starts, ends, self.steps_per_epoch, strict=True):
+            if start < steps:  # later stages have not begun
+                epochs += (min(end, steps) - start) / per_epoch
+        return epochs
 
     def _lay_out(self, number: int) -> BatchPlan:
         """Return the plan of a stage, counted from 0."""

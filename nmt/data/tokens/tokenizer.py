@@ -92,14 +92,13 @@ class SubwordModel:
 
         Tags at the start of a text become their ids. `threads` None: as many as make it faster.
         """
-        threads = threads or min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
+        if threads is None:
+            threads = min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
         if not self.tags:
             return self._encode_plain(list(texts), threads)
         divided = [self.divide_tags(text) for text in texts]
         rows = self._encode_plain([text for _, text in divided], threads)
-        for row, (tags, _) in zip(rows, divided, strict=True):
-            row[:0] = tags
-        return rows
+        return [[*tags, *row] for (tags, _), row in zip(divided, rows, strict=True)]
 
     def _encode_plain(self, texts: list[str], threads: int) -> list[list[int]]:
         """Return the ids of texts without tags, each with EOS."""
@@ -209,14 +208,18 @@ class SubwordModel:
         Equal arguments give equal results within one process only: SentencePiece 0.2.3 adds random
         numbers of the process to the seed.
         """
-        plain = list(ids[:-1])
-        if UNK in plain:
-            return [*plain, EOS]
-        tags = [token for token in plain if token in self._tag_ids]  # `decode` leaves them out
+        without_eos = list(ids[:-1])
+        if UNK in without_eos:
+            return [*without_eos, EOS]
+        tags = [token for token in without_eos if token in self._tag_ids]
+        text = self._processor.decode(without_eos)  # it leaves the tags out
         sentencepiece.set_random_generator_seed(seed)
-        text = self._processor.decode(plain)
         sampled: list[int] = self._processor.encode(
-            text, enable_sampling=True, alpha=alpha, nbest_size=-1, add_eos=True
+            text,
+            enable_sampling=True,
+            alpha=alpha,
+            nbest_size=-1,  # draw from all segmentations, not from the n best ones
+            add_eos=True,
         )
         return [*tags, *sampled]
 
@@ -249,7 +252,8 @@ class Tokenizer:
             ) from error
         except OSError as error:
             raise DataError(f"{directory}: cannot be read: {error.strerror}") from error
-        return cls(*(SubwordModel(model, str(directory)) for model in models))
+        subwords = [SubwordModel(model, str(directory)) for model in models]
+        return cls(*subwords)  # one for both languages, or two
 
     def save(self, directory: Path) -> None:
         """Write tokenizer.model (shared), or source.model and target.model; remove older ones."""
@@ -285,6 +289,7 @@ class Tokenizer:
         sources, targets = [], []
         for index in indices:
             digest = hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest()
+            # SentencePiece takes seeds of four bytes
             source_seed, target_seed = int.from_bytes(digest[:4]), int.from_bytes(digest[4:])
             source, target = store.source.sentence(index), store.target.sentence(index)
             sources.append(self.source.resample(source.tolist(), alpha, source_seed))

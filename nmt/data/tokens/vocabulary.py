@@ -70,7 +70,9 @@ def adopt_vocabulary(config: TokenizerConfig) -> Tokenizer:
         DataError: a file is missing or is not a SentencePiece model.
         ConfigError: a model is of another kind than `tokenizer.kind`.
     """
-    return Tokenizer(*(_adopt(Path(path), config.kind) for path in config.models))
+    # one model for both languages, or those of source and target
+    models = [_adopt(Path(path), config.kind) for path in config.models]
+    return Tokenizer(*models)
 
 
 def kind_of(path: Path) -> str:
@@ -81,7 +83,8 @@ def kind_of(path: Path) -> str:
     """
     with read_errors(path, "tokenizer.model"):
         model = path.read_bytes()
-    kind = KINDS.get(parse_model(model, str(path)).trainer_spec.model_type)
+    proto = parse_model(model, str(path))
+    kind = KINDS.get(proto.trainer_spec.model_type)
     if kind is None:
         raise DataError(f"{path}: a SentencePiece model of an unknown kind")
     return kind
@@ -145,7 +148,11 @@ def split_with(model: bytes, texts: Sequence[str]) -> list[list[str]]:
 
 
 def parse_model(model: bytes, where: str) -> Any:
-    """Return a serialised SentencePiece model as a protobuf message, which has pieces."""
+    """Return a serialised SentencePiece model as a protobuf message, which has pieces.
+
+    Raises:
+        DataError: it is not a SentencePiece model; the message begins with `where`.
+    """
     from sentencepiece import sentencepiece_model_pb2
 
     proto: Any = sentencepiece_model_pb2.ModelProto()

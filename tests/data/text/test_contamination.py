@@ -22,7 +22,7 @@ SENTENCES = ["A man in a red shirt climbs the high wall.", "Two dogs!", "..."]
 )
 def test_sentences_are_found(text: str, whole: bool, by_words: bool) -> None:
     assert HeldOutText(SENTENCES).occurs_in(text) == whole
-    assert HeldOutText(SENTENCES, words=6).occurs_in(text) == by_words
+    assert HeldOutText(SENTENCES, run_length=6).occurs_in(text) == by_words
 
 
 def test_either_side_counts_and_only_as_that_side() -> None:
@@ -35,5 +35,5 @@ def test_either_side_counts_and_only_as_that_side() -> None:
 def test_the_digest_depends_on_the_sentences_alone() -> None:
     digest = HeldOutText(SENTENCES).digest
     assert HeldOutText(SENTENCES[::-1]).digest == digest
-    assert HeldOutText(SENTENCES, words=3).digest != digest
+    assert HeldOutText(SENTENCES, run_length=3).digest != digest
     assert HeldOutText(SENTENCES[:1]).digest != digest

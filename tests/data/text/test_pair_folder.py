@@ -46,7 +46,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pairs_come_back_in_order_with_their_origin(tmp_path: Path) -> None:
     with opened(tmp_path / "made") as writer:
         assert add_all(writer)
-        assert writer.finish(counts={"lines_held_out": 3}) == 60
+        assert writer.finish(more_facts={"lines_held_out": 3}) == 60
     found = contents(tmp_path / "made")
     assert set(found) == {"text.en", "text.de", "origin.tsv", "pairs.json"}
     assert found["text.en"].decode().split("\n")[:-1] == [pair.source for pair in PAIRS]
