@@ -71,8 +71,8 @@ def prepare(config: Config, log: Log) -> Prepared:
             if not Path(path).is_file():
                 raise DataError(f"{path}: no such file; check data.validation in the configuration")
     job = CleaningJob.of(config, splits)
-    for rules in job.rules:
-        Cleaner(rules)  # an error of the settings is raised here, not in a worker process
+    for rules in job.rules:  # an error of the settings is raised here, not in a worker process
+        Cleaner(rules)
     root = Path(config.data.directory) / "prepared"
     name = fingerprint(config, job.texts, root, job.held_out)
     directory = root / name
@@ -139,8 +139,7 @@ class CleaningJob:
     @property
     def tags(self) -> list[str]:
         """All tags of the texts, each once, spelled like `>>fr<<`."""
-        all_tags = [tag for text_rules in self.rules for tag in text_rules.tags]
-        return list(dict.fromkeys(all_tags))
+        return list(dict.fromkeys(tag for text_rules in self.rules for tag in text_rules.tags))
 
 
 def read_counts(folder: Path) -> dict[str, Any]:
@@ -159,9 +158,7 @@ def read_counts(folder: Path) -> dict[str, Any]:
 def describe_dropped(counts: dict[str, Any]) -> str:
     """Return how many pairs each rule left out, from `Prepared.counts`: "3 empty, 1 duplicate"."""
     dropped = counts["dropped"]  # {reason: number of pairs}
-    phrases = [
-        f"{dropped[reason]:,} {words}" for reason, words in RULES.items() if dropped.get(reason)
-    ]
+    phrases = [f"{dropped[name]:,} {words}" for name, words in RULES.items() if dropped.get(name)]
     return ", ".join(phrases) or "none left out"
 
 
