@@ -35,9 +35,11 @@ def hide(line: Line, spans: Sequence[Span]) -> Line:
     ends = {end for _, end in spans}
     edits, hidden = [], []
     for (start, end), number in zip(spans, numbers, strict=True):
-        # one space where the number would touch a letter, a digit, or another number
-        before = " " if start in ends or text[max(start - 1, 0) : start].isalnum() else ""
-        after = " " if end not in starts and text[end : end + 1].isalnum() else ""
+        # one space where the number would touch a letter, a digit, or another number; the space
+        # between two numbers is put before the second one
+        previous, following = text[max(start - 1, 0) : start], text[end : end + 1]  # characters
+        before = " " if start in ends or previous.isalnum() else ""
+        after = " " if end not in starts and following.isalnum() else ""
         word = before + number + after
         edits.append(Edit((start, end), word))
         hidden.append((word, text[start:end]))
@@ -50,7 +52,7 @@ def hidden_parts(line: Line) -> list[HiddenPart]:
     for word, part in line.hidden:
         number = word.strip()
         if number in found:
-            start, end = found[number][0]
+            start, end = found[number][0]  # `hide` has chosen a number that is there only once
             # the spaces that were added around the number are removed with it
             if word.startswith(" ") and line.text[:start].endswith(" "):
                 start -= 1

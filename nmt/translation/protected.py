@@ -51,11 +51,12 @@ class ProtectionStage:
         restored = list(translations)
         unclear: list[int] = []  # lines with a translation whose numbers do not tell the places
         for i, line in enumerate(lines):
-            if line.line.hidden:
-                if not all(t.alignment or _is_clear(line.line, t.text) for t in translations[i]):
-                    unclear.append(i)
-                    continue
+            if not line.line.hidden:
+                continue
+            if all(t.alignment or _is_clear(line.line, t.text) for t in translations[i]):
                 restored[i] = [_restored(line.line, t, t.alignment) for t in translations[i]]
+            else:
+                unclear.append(i)
         if unclear:
             from nmt.translation.aligner import align  # it imports PyTorch
 
@@ -83,7 +84,7 @@ def hide_protected(line: Line, patterns: ProtectedText, source: SubwordModel) ->
     ]
     if not spans:
         return line
-    hidden = hide(replace(line, protected=()), sorted(spans))
+    hidden = hide(replace(line, protected=()), sorted(spans))  # its text has no such spans now
     _, untagged = source.divide_tags(hidden.text)
     without_tags = replace(hidden, text=untagged)
     if has_other_words(without_tags):
