@@ -54,6 +54,7 @@ class PrepackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the linear map: (..., D) -> (..., F)."""
+        # [] and "" are parameters that other functions than ReLU need
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
             x, self.weight, self.bias, self.fused, [], ""
         )
@@ -144,6 +145,7 @@ def restrict_vocabulary(model: Transformer, ids: Tensor) -> Transformer:
         output: nn.Module = whole.restrict_vocabulary(ids)
     else:
         output = copy.copy(whole)
+        # only the rows `ids` of matrix and bias; `whole` keeps its own parameters
         output._parameters = {
             name: None if weight is None else nn.Parameter(weight[ids], requires_grad=False)
             for name, weight in whole._parameters.items()

@@ -139,7 +139,7 @@ class NativeSearch:
             row_size,
             *(_address(array) for array in (results.tokens, results.lengths, results.scores)),
         )
-        if failed:
+        if failed:  # the library fails only for want of memory
             raise MemoryError
         return results.hypotheses()
 
