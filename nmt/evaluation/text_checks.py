@@ -90,7 +90,8 @@ def check_text_forms(
                 f"{name} is tokenised ({form.evidence}) and what it is compared with is not "
                 f"({other.evidence}); detokenise it, for instance with sacremoses, {_OR_SKIP}"
             )
-        # a few escapes may be text: 2 % of the lines, or as many as the other text suggests
+        # lines with escapes may be text as it should be: one, 2 % of all, or four times as many as
+        # the other side has
         if form.escapes > max(1, len(references) // 50, 4 * other.escapes):
             raise DataError(
                 f"{name} has escapes of a tokeniser (&apos;, &quot;, @-@), and what it is "

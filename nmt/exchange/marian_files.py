@@ -111,7 +111,9 @@ def write_npz(options: bytes, weights: Mapping[str, Tensor]) -> bytes:
             prefix = _MAGIC + len(header).to_bytes(2, "little")
             info = zipfile.ZipInfo(f"{name}.npy", (1980, 0, 0, 0, 0, 0))
             archive.writestr(info, prefix + header.encode() + array.tobytes())
-            info.create_system = info.external_attr = 0  # Marian writes neither these nor dates
+            # Marian writes no date, system or file mode; the last two go into the list of the
+            # members, which is written at the end
+            info.create_system = info.external_attr = 0
     return buffer.getvalue()
 
 

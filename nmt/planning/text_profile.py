@@ -210,7 +210,8 @@ def choose_languages(
     # whether each side is, or may be, in the language of the other
     source_fits_target = source_detected in (None, target_code)
     target_fits_source = target_detected in (None, source_code)
-    if source_fits_target and target_fits_source and (source_detected or target_detected):
+    is_detected = source_detected is not None or target_detected is not None  # at least one
+    if source_fits_target and target_fits_source and is_detected:
         raise ConfigError(
             f"source and target seem to be swapped: the source was told to be {source}, and reads "
             f"as {source_detected or 'unknown'}; the target was told to be {target}, and reads as "

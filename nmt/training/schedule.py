@@ -60,7 +60,9 @@ def learning_rate(step: int, config: Config) -> float:
     """
     training = config.training
     warmup, max_steps = training.warmup_steps, training.max_steps
-    peak = training.peak_learning_rate or (config.model.d_model * warmup) ** -0.5  # Eq. 3
+    peak = training.peak_learning_rate
+    if peak is None:  # that of the paper (Eq. 3): d_model^-0.5 * warmup_steps^-0.5
+        peak = (config.model.d_model * warmup) ** -0.5
     match training.schedule:
         case "inverse_square_root":
             rate = inverse_square_root(step, peak, warmup)
