@@ -62,7 +62,8 @@ def paper_bleu(
     languages = language_codes(languages)
     name = "paper BLEU" if languages in (("en", "de"), ("en", "fr")) else "Moses BLEU"
     tokenize, tokenizer_name = moses_tokenizer(languages)
-    hypotheses, references = list(map(tokenize, hypotheses)), list(map(tokenize, references))
+    hypotheses = list(map(tokenize, hypotheses))
+    references = list(map(tokenize, references))
     score = multi_bleu_metric(name).score(hypotheses, references, confidence)
     signature = score.signature.replace("|tok:none|", f"|tok:{tokenizer_name}|")
     return replace(score, signature=signature)

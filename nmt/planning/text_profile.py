@@ -196,10 +196,10 @@ def choose_languages(
         ConfigError: the languages are unknown, or source and target seem to be swapped.
     """
     source_detected, target_detected = profile.source.language, profile.target.language
-    source, target = from_user or (
-        from_names[0] or source_detected,
-        from_names[1] or target_detected,
-    )
+    source = from_names[0] or source_detected
+    target = from_names[1] or target_detected
+    if from_user is not None:
+        source, target = from_user
     if source is None or target is None or source == target:
         raise ConfigError(
             f"the languages of the text are not known (source: {source or '?'}, target: "

@@ -172,4 +172,5 @@ class _Results:
 
 
 def _address(array: np.ndarray) -> ctypes.c_void_p:
+    """Return the address of the first number of an array, as a pointer for C."""
     return ctypes.c_void_p(array.ctypes.data)

@@ -55,6 +55,7 @@ def align(
 ) -> list[list[Translation]]:
     """Return the translations of each line with their alignments, empty for a copied line."""
     tokenizer = searcher.run.tokenizer
+    # at first all have an empty alignment, and those of copied lines keep it
     aligned = [[replace(t, alignment=Alignment()) for t in of_line] for of_line in translations]
     # k is the index of a translation of line i; copied lines have no ids
     searched = [(i, k) for i, line in enumerate(lines) if line.ids for k in range(len(aligned[i]))]
@@ -144,9 +145,10 @@ def spans_of_tokens(vocabulary: SubwordModel, tokens: Sequence[int], text: str) 
     """
     prefixes = vocabulary.decode([tokens[:t] for t in range(len(tokens) + 1)])
     decoded = one_line(prefixes[-1])
-    ends = [len(prefix) for prefix in prefixes]
+    ends = [len(prefix) for prefix in prefixes]  # ends[t]: where the first t tokens end
     for t in range(len(tokens) - 1, -1, -1):
-        # an incomplete character decodes to a symbol for each of its bytes, the complete one to one
+        # Bytes decode to a symbol each until their character is complete, which then takes one
+        # place only: no end may be behind the next one.
         ends[t] = min(ends[t], ends[t + 1])
     if decoded != text:
         same_start = len(os.path.commonprefix([decoded, text]))

@@ -214,8 +214,11 @@ def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[Enco
     unencoded = [line.text for line in lines if line.ids is None]
     new_ids = iter(tokenizer.source.encode(unencoded))
     rows = []
-    for line in lines:  # a line without ids takes the next of the new ones
-        rows.append(next(new_ids) if line.ids is None else list(line.ids))
+    for line in lines:
+        if line.ids is None:
+            rows.append(next(new_ids))  # in the order of `unencoded`
+        else:
+            rows.append(list(line.ids))
     rows = truncate(rows, MAX_SOURCE_TOKENS, report)
     encoded = []
     for line, ids in zip(lines, rows, strict=True):
