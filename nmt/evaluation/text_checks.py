@@ -52,7 +52,7 @@ def detect_text_form(lines: Sequence[str]) -> TextForm:
     apart = sum(space != "" for space in spaces)
     tokenized = None if len(spaces) < 2 else apart > len(spaces) / 2
     return TextForm(
-        subword_mark=next(marks, ""),
+        subword_mark=next(marks, ""),  # the first one that is frequent
         tokenized=tokenized,
         escapes=lines_with(_ESCAPE),
         evidence=f"{apart} of {len(spaces)} full stops and commas stand apart",

@@ -138,17 +138,20 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     Each line is PIECE: ROW; a piece may be quoted. YAML libraries refuse some pieces of published
     models, such as raw control characters (Tatoeba-Challenge issue 16), and would read `no` or `~`
     as no string. A long piece or one with escapes may stand on a line of its own, after `? `
-    (CTranslate2 issue 1134). The delete character has two bytes there that are no UTF-8
-    (marian-dev issue 239).
+    (CTranslate2 issue 1134).
 
     Raises:
         ExchangeError: a line has another form, or a piece or a row occurs twice.
     """
+    content = read_small_file(path)
+    # Marian writes the delete character as two bytes that are no UTF-8 (marian-dev issue 239)
+    content = content.replace(b"\xc1\xbf", b"\x7f")
     try:
-        text = read_small_file(path).replace(b"\xc1\xbf", b"\x7f").decode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ExchangeError(f"{path}: the vocabulary is not UTF-8: {error}") from error
     rows: dict[str, int] = {}
+    # "? PIECE", line feed, ": ROW" becomes "PIECE: ROW"
     one_line_each = re.sub(r"^\? ([^\n]*)\n: ", r"\1: ", text, flags=re.MULTILINE)
     for number, entry in enumerate(one_line_each.split("\n"), start=1):
         if not entry.strip():

@@ -185,7 +185,9 @@ def attention_map(
         stack = "encoder" if kind == "encoder" else "decoder"
         raise DataError(f"layer {number}: the {stack} of this model has layers 1 to {len(layers)}")
     source, target = sentence.source.with_end(), sentence.target.with_end()
-    rows, row_title = (source, "source piece") if kind == "encoder" else (target, "piece written")
+    rows, row_title = target, "piece written"
+    if kind == "encoder":
+        rows, row_title = source, "source piece"
     columns, column_title = {
         "cross": (source, "source piece"),
         "encoder": (source, "attends to"),

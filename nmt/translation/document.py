@@ -38,7 +38,7 @@ NUMBERS_PER_LINE = 1 << 32
 
 
 class TextSettings(Protocol):
-    """What a model, loaded or not, says about text."""
+    """The parts of a `LoadedModel` or a `StoredModel` that tell how its text is divided."""
 
     @property
     def config(self) -> Config:
