@@ -35,7 +35,7 @@ _HYPHENATED = re.compile(r"(\S)-(\S)")
 
 def has_paper_bleu(languages: tuple[str, str]) -> bool:
     """Return whether Moses can tokenise the target language: it needs spaces between words."""
-    _, target = language_codes(languages)
+    _source, target = language_codes(languages)
     # the spaces of Korean separate phrases, not words
     return target not in UNSPACED | {"ko"}
 

@@ -124,7 +124,7 @@ def parse_yaml(data: bytes, where: str) -> dict[str, Any]:
         ExchangeError: it is not YAML, or no mapping.
     """
     try:
-        value, _ = strict_yaml.parse(data.decode("utf-8"), where)
+        value, _line_numbers = strict_yaml.parse(data.decode("utf-8"), where)
     except (ConfigError, UnicodeDecodeError) as error:
         raise ExchangeError(f"{where}: cannot be read: {error}") from error
     if not isinstance(value, dict):

@@ -55,7 +55,8 @@ def fits_library(sizes: ModelConfig) -> bool:
     # a matrix product computes so many columns together, and a register holds so many numbers
     panel, lanes = library.nmt_panel(), library.nmt_lanes()
     head_width = sizes.d_model // sizes.heads
-    return not (sizes.d_model % panel or sizes.d_ff % panel or head_width % lanes)
+    fills_panels = sizes.d_model % panel == 0 and sizes.d_ff % panel == 0
+    return fills_panels and head_width % lanes == 0
 
 
 def _is_transformer_on_cpu(run: LoadedModel) -> bool:

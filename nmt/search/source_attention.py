@@ -111,7 +111,7 @@ def rank_by_coverage(
         pairs = [rows[index] for index in indices]
         batch = paired([sources[i] for i, _ in pairs], [h.tokens for _, h in pairs])
         batch = batch.to(next(model.parameters()).device)
-        _, weights = teacher_forced_attention(model, batch)
+        _logits, weights = teacher_forced_attention(model, batch)
         values = coverage(weights, batch.source, batch.target_output).tolist()
         for (i, h), value in zip(pairs, values, strict=True):
             ranked[i].append(replace(h, score=h.score + settings.coverage_penalty * value))

@@ -74,8 +74,10 @@ def learning_rate(step: int, config: Config) -> float:
             rate = cosine(step, peak, warmup, max_steps)
         case "one_cycle":
             rate = one_cycle(step, peak, warmup, max_steps)
-    default_cooldown = max_steps // 5 if training.schedule == "warmup_stable_decay" else 0
-    return rate * cooldown(step, training.cooldown_steps or default_cooldown, max_steps)
+    cooldown_steps = training.cooldown_steps
+    if training.schedule == "warmup_stable_decay" and cooldown_steps == 0:
+        cooldown_steps = max_steps // 5  # the default of this schedule
+    return rate * cooldown(step, cooldown_steps, max_steps)
 
 
 def _remaining(step: int, warmup_steps: int, max_steps: int) -> float:

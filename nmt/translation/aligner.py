@@ -213,7 +213,7 @@ def _with_copies(
     run = searcher.loaded
     batch = paired([line.ids] * len(unknown), [t.tokens for t in unknown.values()])
     batch = batch.to(searcher.torch.device)
-    _, weights = teacher_forced_attention(run.model, batch)
+    _logits, weights = teacher_forced_attention(run.model, batch)
     positions = most_attended(weights, batch.source, run.model.padding).tolist()
     pieces = [
         piece.replace("▁", " ").strip() for piece in run.tokenizer.source.split(line.line.text)

@@ -65,9 +65,11 @@ def hidden_parts(line: Line) -> list[HiddenPart]:
 def has_other_words(line: Line) -> bool:
     """Return whether a line has any letter or digit outside of its hidden parts."""
     numbers = {word.strip() for word, _ in line.hidden}
-    text = line.text
-    if numbers:
-        text = _NUMBER.sub(lambda found: "" if found[0] in numbers else found[0], text)
+
+    def without_hidden(found: re.Match[str]) -> str:
+        return "" if found[0] in numbers else found[0]
+
+    text = _NUMBER.sub(without_hidden, line.text) if numbers else line.text
     return has_words(text)
 
 
