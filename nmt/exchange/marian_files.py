@@ -55,8 +55,9 @@ def read_npz(path: Path) -> tuple[bytes, dict[str, Tensor]]:
     with _open_zip(path) as archive:
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
-            array = _parse_array(archive.read(info), f"{path}: {name}", name == OPTIONS)
-            if name == OPTIONS:
+            is_options = name == OPTIONS
+            array = _parse_array(archive.read(info), f"{path}: {name}", is_text=is_options)
+            if is_options:
                 options = array.tobytes()
             else:
                 weights[name] = torch.from_numpy(array)

@@ -109,7 +109,7 @@ def prepare_for_inference(model: Transformer, precision: str, graphs: bool = Tru
             f"precision: int8 was asked for, which works on x86 CPUs alone, and this is "
             f"{weight.device.type} with PyTorch {torch.__version__}; use bf16 or fp32"
         )
-    if kind is Int8Linear and not all(weight.isfinite().all() for weight in ready.parameters()):
+    if kind is Int8Linear and not all(p.isfinite().all() for p in ready.parameters()):
         raise NonFiniteScoresError()
     if supported:
         _prepack(ready, kind)

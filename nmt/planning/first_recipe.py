@@ -67,7 +67,7 @@ def choose_recipe(
     least `_MIN_STEPS` steps, even if they take longer than `minutes`.
     """
     on_cpu = pick_device("auto").type == "cpu"
-    if not minutes:  # the user has asked for no time
+    if not minutes:  # the user has not said how long
         minutes = _CPU_MINUTES if on_cpu else _GPU_MINUTES
     values: dict[str, Any] = {  # variables of first_recipe.yaml.jinja
         "data": data,

@@ -90,7 +90,7 @@ class NativeSearch:
         arrays, int8 = arrays_of_run(run), precision == "int8"
         try:
             return cls(library, NativeWeights(run.config.model, arrays, library, int8))
-        except UnexpectedWeightsError:  # loading the model for PyTorch explains it
+        except UnexpectedWeightsError:  # PyTorch will load the model, and say what is wrong
             return None
 
     def restrict_vocabulary(self, ids: Array) -> Self:

@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 def windows(
     lines: Iterable[Item], count: int, characters: Callable[[Item], int]
 ) -> Iterator[list[Item]]:
-    """Yield lists of `count` lines, or of fewer if they have `WINDOW_CHARACTERS` characters before.
+    """Yield lists of `count` lines; a list ends earlier once it has `WINDOW_CHARACTERS` characters.
 
     `characters` returns the number of characters of a line.
     """

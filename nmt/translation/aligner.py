@@ -57,8 +57,10 @@ def align(
     tokenizer = searcher.run.tokenizer
     # at first all have an empty alignment, and those of copied lines keep it
     aligned = [[replace(t, alignment=Alignment()) for t in of_line] for of_line in translations]
-    # k is the index of a translation of line i; copied lines have no ids
-    searched = [(i, k) for i, line in enumerate(lines) if line.ids for k in range(len(aligned[i]))]
+    searched: list[tuple[int, int]] = []  # (index of a line, index of a translation of it)
+    for i, line in enumerate(lines):
+        if line.ids:  # copied lines have none
+            searched += [(i, k) for k in range(len(translations[i]))]
     sources = [lines[i].ids for i, _ in searched]
     targets = [[*translations[i][k].tokens, EOS] for i, k in searched]
     batch_tokens = searcher.settings.batch_tokens

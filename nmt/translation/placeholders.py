@@ -30,7 +30,8 @@ def hide(line: Line, spans: Sequence[Span]) -> Line:
     `spans` are in order and do not overlap.
     """
     text = line.text
-    numbers = islice((str(n) for n in count(1) if str(n) not in text), len(spans))
+    unused = (str(n) for n in count(1) if str(n) not in text)  # numbers without end
+    numbers = islice(unused, len(spans))
     starts = {start for start, _ in spans}
     ends = {end for _, end in spans}
     edits, hidden = [], []

@@ -84,7 +84,8 @@ def hide_protected(line: Line, patterns: ProtectedText, source: SubwordModel) ->
     ]
     if not spans:
         return line
-    hidden = hide(replace(line, protected=()), sorted(spans))  # its text has no such spans now
+    # `protected` is emptied, because its spans count characters of the old text
+    hidden = hide(replace(line, protected=()), sorted(spans))
     _tags, untagged = source.divide_tags(hidden.text)
     without_tags = replace(hidden, text=untagged)
     if has_other_words(without_tags):

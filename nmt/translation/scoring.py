@@ -187,7 +187,7 @@ class Scorer:
         for rows, (window, indices, _) in zip(results, for_results, strict=True):
             window.add_batch(indices, rows)
             progress(len(indices))
-            if len(window.scores) == len(window.targets):
+            if len(window.scores) == len(window.targets):  # all its batches are computed
                 yield [score for _, score in sorted(window.scores.items())]  # in the pairs' order
 
     def score_batch(self, batch: Batch) -> list[list[float]]:

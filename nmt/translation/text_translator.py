@@ -177,7 +177,8 @@ def load_translator(
             f"load: 'precision': expected one of {', '.join(PRECISIONS)}, got {precision!r}"
         )
     changed = {name: value for name, value in changes.items() if value is not None}
-    candidates = _check_candidates(changed.pop("shortlist", None))  # no setting of the search
+    # the only change that is no field of `DecodingConfig`
+    candidates = _check_candidates(changed.pop("shortlist", None))
     run: LoadedModel | StoredModel | None = None
     needs_pytorch = len(models) > 1 or adapter or sampling or precision == "bf16"
     if not needs_pytorch and is_cpu(device):
