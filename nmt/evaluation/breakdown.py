@@ -174,8 +174,8 @@ def training_words(config: DataConfig) -> TrainingWords:
         NmtError: The text cannot be read.
     """
     texts = [ParallelText(text, config.languages) for text in resolve(config).train]
-    blocks = chain.from_iterable(text.blocks() for text in texts)
-    # "replace": a damaged line must not end the count
+    blocks = chain.from_iterable(text.blocks() for text in texts)  # parts of the files, in order
+    # "replace": bytes that are no UTF-8 become a symbol, so a damaged line does not end the count
     pairs = (pair for block in blocks for pair in block.pairs("replace"))
     tokenize = bleu_tokenizer(config.target_language, config.tokenized)
     counts: Counter[str] = Counter()

@@ -36,7 +36,7 @@ _HYPHENATED = re.compile(r"(\S)-(\S)")
 
 def has_paper_bleu(languages: tuple[str, str]) -> bool:
     """Return whether Moses can tokenise the target: one language with spaces between words."""
-    _, target = language_codes(languages)
+    _source, target = language_codes(languages)
     # the spaces of Korean separate phrases, not words
     return target not in UNSPACED | {"ko", SEVERAL_LANGUAGES}
 
@@ -63,7 +63,8 @@ def paper_bleu(
     languages = language_codes(languages)
     name = "paper BLEU" if languages in (("en", "de"), ("en", "fr")) else "Moses BLEU"
     tokenize, tokenizer_name = moses_tokenizer(languages)
-    hypotheses, references = list(map(tokenize, hypotheses)), list(map(tokenize, references))
+    hypotheses = list(map(tokenize, hypotheses))
+    references = list(map(tokenize, references))
     score = multi_bleu_metric(name).score(hypotheses, references, confidence)
     signature = score.signature.replace("|tok:none|", f"|tok:{tokenizer_name}|")
     return replace(score, signature=signature)

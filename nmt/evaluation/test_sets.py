@@ -157,7 +157,8 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
             "--reference"
         ) from error
     known_size = PAPER_SIZES.get(official_name) if pair in PAPER_PAIRS else None
-    expected_size = known_size or max(1, len(sources))
+    # of another set, any size from 1 on is right if both sides have it
+    expected_size = max(1, len(sources)) if known_size is None else known_size
     if not len(sources) == len(references) == expected_size:
         expected = f"{known_size} of each" if known_size else "as many and at least one"
         raise DataError(
@@ -205,7 +206,7 @@ def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Eva
     """
     splits = resolve(config, log)
     texts = {"validation": splits.validation, "test": splits.test}.get(name)
-    if texts is None:
+    if texts is None:  # `name` is that of a single text: the first one that has it
         texts = [text for text in (*splits.test, *splits.validation) if text.name == name][:1]
     if not texts:
         raise ConfigError(

@@ -52,7 +52,7 @@ def detect_text_form(lines: Sequence[str]) -> TextForm:
     apart = sum(space != "" for space in spaces)
     tokenized = None if len(spaces) < 2 else apart > len(spaces) / 2
     return TextForm(
-        subword_mark=next(marks, ""),
+        subword_mark=next(marks, ""),  # the first one that is frequent
         tokenized=tokenized,
         escapes=lines_with(_ESCAPE),
         evidence=f"{apart} of {len(spaces)} full stops and commas stand apart",
@@ -90,7 +90,8 @@ def check_text_forms(
                 f"{name} is tokenised ({form.evidence}) and what it is compared with is not "
                 f"({other.evidence}); detokenise it, for instance with sacremoses, {_OR_SKIP}"
             )
-        # a few escapes may be text: 2 % of the lines, or as many as the other text suggests
+        # lines with escapes may be text as it should be: one, 2 % of all, or four times as many as
+        # the other side has
         if form.escapes > max(1, len(references) // 50, 4 * other.escapes):
             raise DataError(
                 f"{name} has escapes of a tokeniser (&apos;, &quot;, @-@), and what it is "

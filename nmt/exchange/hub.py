@@ -28,7 +28,7 @@ def download_model(name: str, revision: str | None, files: Sequence[str]) -> tup
 
     with _as_exchange_error(name, "cannot be downloaded"):
         wanted = list(files)
-        if not constants.HF_HUB_OFFLINE:
+        if not constants.HF_HUB_OFFLINE:  # else the list of files cannot be read
             files_on_hub = huggingface_hub.HfApi().list_repo_files(name, revision=revision)
             if "model.safetensors" in files_on_hub:
                 wanted = [file for file in wanted if not file.endswith(".bin")]

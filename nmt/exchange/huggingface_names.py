@@ -78,7 +78,7 @@ def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
     ours: dict[str, Any] = {name: settings[name] for name in _DROPOUTS if name in settings}
     for size, their_names in _SIZES.items():
         values = [settings.get(name) for name in their_names]
-        if len(set(map(str, values))) > 1:
+        if len(set(map(str, values))) > 1:  # as text: a damaged file may have lists here
             raise ExchangeError(
                 f"{where}: {' and '.join(their_names)} are {abbreviate(values)}, "
                 "expected equal ones"
@@ -91,9 +91,12 @@ def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
             f"{where}: tie_word_embeddings is False although encoder and decoder share their "
             "embeddings; nmt does not have this combination"
         )
+    if is_shared:
+        ours["embeddings"] = "shared"
+    else:
+        ours["embeddings"] = "target" if is_tied else "separate"
     ours |= {
         "activation": _ACTIVATIONS[activation],
-        "embeddings": "shared" if is_shared else "target" if is_tied else "separate",
         "output_bias": True,
         "positions": "sines_first",
         "layer_norm_epsilon": 1e-5,  # that of nn.LayerNorm

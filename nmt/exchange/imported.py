@@ -151,7 +151,7 @@ def read_small_file(path: Path) -> bytes:
 
 
 def file_digests(paths: Sequence[Path]) -> dict[str, str]:
-    """Return {name: sha256 in hex} of files, which were read before."""
+    """Return {name: sha256 in hex} of these files, which exist."""
     digests = {}
     for path in paths:
         with path.open("rb") as file:

@@ -149,7 +149,9 @@ def export_marian(run: LoadedModel, folder: Path) -> None:
         OSError: a file cannot be written.
     """
     check_marian_computes(run.config.model)
-    layout = _original_layout(run) or _own_layout(run)
+    layout = _original_layout(run)
+    if layout is None:  # not from Marian, or with another vocabulary since
+        layout = _own_layout(run)
     weights = reorder_rows(weights_to_export(run), layout.order)
     options_text = layout.options
     options = _parse_options(options_text, DESCRIPTION)

@@ -55,8 +55,9 @@ def read_npz(path: Path) -> tuple[bytes, dict[str, Tensor]]:
     with _open_zip(path) as archive:
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
-            array = _parse_array(archive.read(info), f"{path}: {name}", name == OPTIONS)
-            if name == OPTIONS:
+            is_options = name == OPTIONS
+            array = _parse_array(archive.read(info), f"{path}: {name}", is_text=is_options)
+            if is_options:
                 options = array.tobytes()
             else:
                 weights[name] = torch.from_numpy(array)
@@ -111,7 +112,9 @@ def write_npz(options: bytes, weights: Mapping[str, Tensor]) -> bytes:
             prefix = _MAGIC + len(header).to_bytes(2, "little")
             info = zipfile.ZipInfo(f"{name}.npy", (1980, 0, 0, 0, 0, 0))
             archive.writestr(info, prefix + header.encode() + array.tobytes())
-            info.create_system = info.external_attr = 0  # Marian writes neither these nor dates
+            # Marian writes no date, system or file mode; the last two go into the list of the
+            # members, which is written at the end
+            info.create_system = info.external_attr = 0
     return buffer.getvalue()
 
 
@@ -122,7 +125,7 @@ def parse_yaml(data: bytes, where: str) -> dict[str, Any]:
         ExchangeError: it is not YAML, or no mapping.
     """
     try:
-        value, _ = strict_yaml.parse(data.decode("utf-8"), where)
+        value, _line_numbers = strict_yaml.parse(data.decode("utf-8"), where)
     except (ConfigError, UnicodeDecodeError) as error:
         raise ExchangeError(f"{where}: cannot be read: {error}") from error
     if not isinstance(value, dict):
@@ -136,17 +139,20 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     Each line is PIECE: ROW; a piece may be quoted. YAML libraries refuse some pieces of published
     models, such as raw control characters (Tatoeba-Challenge issue 16), and would read `no` or `~`
     as no string. A long piece or one with escapes may stand on a line of its own, after `? `
-    (CTranslate2 issue 1134). The delete character has two bytes there that are no UTF-8
-    (marian-dev issue 239).
+    (CTranslate2 issue 1134).
 
     Raises:
         ExchangeError: a line has another form, or a piece or a row occurs twice.
     """
+    content = read_small_file(path)
+    # Marian writes the delete character as two bytes that are no UTF-8 (marian-dev issue 239)
+    content = content.replace(b"\xc1\xbf", b"\x7f")
     try:
-        text = read_small_file(path).replace(b"\xc1\xbf", b"\x7f").decode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ExchangeError(f"{path}: the vocabulary is not UTF-8: {error}") from error
     rows: dict[str, int] = {}
+    # "? PIECE", line feed, ": ROW" becomes "PIECE: ROW"
     one_line_each = re.sub(r"^\? ([^\n]*)\n: ", r"\1: ", text, flags=re.MULTILINE)
     for number, entry in enumerate(one_line_each.split("\n"), start=1):
         if not entry.strip():

@@ -165,7 +165,8 @@ def to_ours(
             f"{where}: the options speak of {depth:,} layers, but there are {len(weights)} weights"
         )
     names = weight_names(options, config)
-    if wrong := sorted(weights.keys() ^ {*names.values()}):  # names on one side only
+    wrong = sorted(weights.keys() ^ {*names.values()})  # names on one side only
+    if wrong:
         problem = "is none that nmt knows" if wrong[0] in weights else "is missing"
         raise ExchangeError(
             f"{where}: the weight {wrong[0]} {problem}: the model is of another kind"

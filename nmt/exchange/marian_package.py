@@ -92,7 +92,8 @@ def open_package(source: Path) -> Iterator[MarianPackage]:
         ExchangeError: a file is missing, or cannot be read.
     """
     if source.suffix != ".zip":
-        yield _read_package(_find_decoder(source), source if source.suffix == ".npz" else None)
+        model = source if source.suffix == ".npz" else None  # None: all that decoder.yml names
+        yield _read_package(_find_decoder(source), model)
         return
     with tempfile.TemporaryDirectory(prefix="nmt-import-") as folder:
         unpack(source, Path(folder))

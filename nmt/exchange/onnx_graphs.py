@@ -111,9 +111,11 @@ class DecoderGraph(nn.Module):
         key and value of the target positions, because those of the source do not change.
         """
         if memory is not None and use_past is not None:
-            with_past = use_past.long()[0]  # 1 or 0
+            # a factor of 1 or 0, because a traced graph has no `if`
+            with_past = use_past.long()[0]
             past = [tensor[:, :, : tensor.shape[2] * with_past] for tensor in past]
             memory = memory[:, : memory.shape[1] * (1 - with_past)]
+        # each layer has four tensors in `past`
         views = [
             GrowingKeyValues(layer, memory, past[4 * i : 4 * i + 4])
             for i, layer in enumerate(self.model.decoder.layers)

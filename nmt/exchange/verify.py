@@ -97,7 +97,8 @@ def choose_sentences(run: LoadedModel, lines: Iterable[str]) -> list[str]:
         (ids,) = run.tokenizer.source.encode([line])
         return len(ids) <= MAX_VERIFIED_SOURCE
 
-    chosen = list(islice(filter(is_suitable, lines), SENTENCES))
+    suitable = filter(is_suitable, lines)
+    chosen = list(islice(suitable, SENTENCES))  # no more lines are read than needed
     if not chosen:
         raise DataError(
             f"no sentences to verify the export with: expected lines of 1 to {MAX_VERIFIED_SOURCE} "

@@ -84,6 +84,7 @@ class StaticBuffer:
         if self._memory is None or len(self._memory) < size:
             self._on_reallocate()
             with torch.inference_mode(False):  # so it can be written outside inference mode, too
+                # up to 1/2 larger than needed, so that it seldom has to grow
                 self._memory = like.new_zeros(round_up_to_bucket(size, 2))
         return self._memory[:size].view(rows, *like.shape[1:])
 
@@ -173,6 +174,7 @@ class CudaGraphDecoder(Decoder):
         """Return an empty cache for memory (B, S, D); the mask (B, 1, 1, S) is False at padding."""
         cache = DecoderCache([], source_mask, LENGTH_MULTIPLE, STEPS_PER_COMPACTION)
         with self._owner_lock:
+            # no graph can be recorded here, or another cache uses the buffers
             if self._recorder is None or self._owner() is not None:
                 return super().start(memory, source_mask)
             self._owner = ref(cache)

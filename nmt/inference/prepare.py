@@ -54,6 +54,7 @@ class PrepackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the linear map: (..., D) -> (..., F)."""
+        # [] and "" are parameters that other functions than ReLU need
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
             x, self.weight, self.bias, self.fused, [], ""
         )
@@ -108,7 +109,7 @@ def prepare_for_inference(model: Transformer, precision: str, graphs: bool = Tru
             f"precision: int8 was asked for, which works on x86 CPUs alone, and this is "
             f"{weight.device.type} with PyTorch {torch.__version__}; use bf16 or fp32"
         )
-    if kind is Int8Linear and not all(weight.isfinite().all() for weight in ready.parameters()):
+    if kind is Int8Linear and not all(p.isfinite().all() for p in ready.parameters()):
         raise NonFiniteScoresError()
     if supported:
         _prepack(ready, kind)
@@ -144,6 +145,7 @@ def restrict_vocabulary(model: Transformer, ids: Tensor) -> Transformer:
         output: nn.Module = whole.restrict_vocabulary(ids)
     else:
         output = copy.copy(whole)
+        # only the rows `ids` of matrix and bias; `whole` keeps its own parameters
         output._parameters = {
             name: None if weight is None else nn.Parameter(weight[ids], requires_grad=False)
             for name, weight in whole._parameters.items()

@@ -113,7 +113,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Return the output (B, T, D) for queries (B, H, T, K), keys and values (B, H, S, K)."""
         if context.record is not None:
-            context.record.append(attention_weights(query.to(key.dtype), key, context.mask))
+            query_like_key = query.to(key.dtype)  # a cache may hold keys of lower precision
+            context.record.append(attention_weights(query_like_key, key, context.mask))
         heads = self._attention(query, key, value, context.mask)
         return self.output(context.query_layout.join_heads(heads))  # (B, T, D)
 

@@ -21,7 +21,7 @@ class Sublayer(nn.Module):
         self.pre = config.norm == "pre"
 
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
-        """Apply f, a sub-layer, and residual sum, dropout and norm: (B, T, D) -> (B, T, D)."""
+        """Apply the sub-layer f, dropout, the residual sum and the norm: (B, T, D) -> (B, T, D)."""
         if self.pre:
             return self.dropout.add(x, f(self.norm(x)))
         return self.norm(self.dropout.add(x, f(x)))

@@ -67,7 +67,8 @@ def choose_recipe(
     least `_MIN_STEPS` steps, even if they take longer than `minutes`.
     """
     on_cpu = pick_device("auto").type == "cpu"
-    minutes = minutes or (_CPU_MINUTES if on_cpu else _GPU_MINUTES)
+    if not minutes:  # the user has not said how long
+        minutes = _CPU_MINUTES if on_cpu else _GPU_MINUTES
     values: dict[str, Any] = {  # variables of first_recipe.yaml.jinja
         "data": data,
         "pairs": profile.pairs,

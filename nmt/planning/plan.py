@@ -167,20 +167,26 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
     pairs = workload.validation_pairs or _VALIDATION_PAIRS
     batches = pairs * workload.target_length / BATCH_TOKENS  # of a validation, or the test set
     # seconds for one batch: the loss, and translations, which all metrics but the loss need
-    forward, greedy = speed.forward_seconds, speed.greedy_seconds
-    beam_search = greedy * config.decoding.beam_size
-    if training.validation_metric == "loss":
-        validation_batch = ending_batch = forward
-    else:
-        validation_batch, ending_batch = forward + greedy, forward + beam_search
+    beam_seconds = speed.greedy_seconds * config.decoding.beam_size
+    validation_seconds = candidate_seconds = speed.forward_seconds
+    if training.validation_metric != "loss":
+        validation_seconds += speed.greedy_seconds
+        candidate_seconds += beam_seconds
+    has_test_set = training.score_test_set and (config.data.test or config.data.corpus)
+    test_seconds = beam_seconds if has_test_set else 0.0
     validation_count = math.ceil(training.max_steps / training.validate_every)
     candidates = 3 if training.moving_average else 2  # weights to choose from at the end
-    has_test_set = training.score_test_set and (config.data.test or config.data.corpus)
-    test_batch = beam_search if has_test_set else 0.0
-    steps = training.max_steps * speed.step_seconds
-    validations = validation_count * batches * validation_batch
-    ending = batches * (candidates * ending_batch + test_batch)
-    return RunTime(steps, validations, ending, pairs, total=steps + validations + ending)
+    # seconds of the whole run
+    in_training = training.max_steps * speed.step_seconds
+    in_validations = validation_count * batches * validation_seconds
+    in_ending = batches * (candidates * candidate_seconds + test_seconds)
+    return RunTime(
+        training=in_training,
+        validations=in_validations,
+        ending=in_ending,
+        validation_pairs=pairs,
+        total=in_training + in_validations + in_ending,
+    )
 
 
 def _estimate_gpus(

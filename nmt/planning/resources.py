@@ -111,17 +111,19 @@ def disk_usage(config: Config, model: Transformer) -> DiskUsage:
     """Return the disk space of a run at its largest, when no checkpoint is both best and last."""
     training = config.training
     weights = FP32 * trained_count(model)  # bytes
-    checkpoint = weights + optimizer_bytes(config, model)
+    checkpoint_bytes = weights + optimizer_bytes(config, model)
     # the last checkpoints are kept to be averaged, unless the recipe averages the best ones
     averaged = 0 if training.average == "best" else training.average_checkpoints
-    best, last = ranking_size(training), max(averaged, training.keep_last)  # how many are kept
+    kept_last = max(averaged, training.keep_last)  # numbers of checkpoints
+    kept_best = ranking_size(training)
     # a run saves a checkpoint at every multiple of these two numbers; common multiples count once
     steps, every = training.max_steps, training.checkpoint_every
     validate_every = training.validate_every
     saved = steps // every + steps // validate_every - steps // math.lcm(every, validate_every)
-    checkpoints = min(best + last, max(1, saved)) + 1  # one more is being written
-    finished = weights * (2 if training.moving_average else 1)
-    return DiskUsage(checkpoint, checkpoints, finished, checkpoint * checkpoints + finished)
+    count = min(kept_best + kept_last, max(1, saved)) + 1  # one more is being written
+    finished_bytes = weights * (2 if training.moving_average else 1)
+    total = checkpoint_bytes * count + finished_bytes
+    return DiskUsage(checkpoint_bytes, count, finished_bytes, total)
 
 
 @dataclass(frozen=True)

@@ -196,10 +196,10 @@ def choose_languages(
         ConfigError: the languages are unknown, or source and target seem to be swapped.
     """
     source_detected, target_detected = profile.source.language, profile.target.language
-    source, target = from_user or (
-        from_names[0] or source_detected,
-        from_names[1] or target_detected,
-    )
+    source = from_names[0] or source_detected
+    target = from_names[1] or target_detected
+    if from_user is not None:
+        source, target = from_user
     if source is None or target is None or source == target:
         raise ConfigError(
             f"the languages of the text are not known (source: {source or '?'}, target: "
@@ -210,7 +210,8 @@ def choose_languages(
     # whether each side is, or may be, in the language of the other
     source_fits_target = source_detected in (None, target_code)
     target_fits_source = target_detected in (None, source_code)
-    if source_fits_target and target_fits_source and (source_detected or target_detected):
+    is_detected = source_detected is not None or target_detected is not None  # at least one
+    if source_fits_target and target_fits_source and is_detected:
         raise ConfigError(
             f"source and target seem to be swapped: the source was told to be {source}, and reads "
             f"as {source_detected or 'unknown'}; the target was told to be {target}, and reads as "

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
 from typing import Literal, get_args
 
 import numpy as np
@@ -99,10 +97,11 @@ def readable_pieces(pieces: Sequence[str]) -> Pieces:
 
 def join_words(pieces: Pieces) -> Pieces:
     """Return one piece for each word; its label joins the word's labels without `CONTINUATION`."""
+    labels_of_words: dict[int, list[str]] = {}
+    for word_index, label in zip(pieces.words, pieces.labels, strict=True):
+        labels_of_words.setdefault(word_index, []).append(label)
     joined = []
-    words = groupby(zip(pieces.words, pieces.labels, strict=True), key=itemgetter(0))
-    for _word_index, pairs in words:
-        first, *rest = (label for _word_index, label in pairs)
+    for first, *rest in labels_of_words.values():
         if first == "␣" and rest:  # the word boundary as a piece of its own: no text
             first = ""
         joined.append(first + "".join(label.removeprefix(CONTINUATION) for label in rest))
@@ -186,7 +185,9 @@ def attention_map(
         stack = "encoder" if kind == "encoder" else "decoder"
         raise DataError(f"layer {number}: the {stack} of this model has layers 1 to {len(layers)}")
     source, target = sentence.source.with_end(), sentence.target.with_end()
-    rows, row_title = (source, "source piece") if kind == "encoder" else (target, "piece written")
+    rows, row_title = target, "piece written"
+    if kind == "encoder":
+        rows, row_title = source, "source piece"
     columns, column_title = {
         "cross": (source, "source piece"),
         "encoder": (source, "attends to"),

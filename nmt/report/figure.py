@@ -89,7 +89,9 @@ def font_families(text: str) -> list[str]:
 
     families, box_fonts = list(STYLE["font.family"]), []
     lacking = set(text) - characters_of(font_manager.findfont(families[0]))
-    for font in font_manager.fontManager.ttflist if lacking else ():
+    if not lacking:
+        return families
+    for font in font_manager.fontManager.ttflist:
         # the font "Last Resort" (also ".LastResort") has a box for every character
         if font.name.lower().replace(" ", "").lstrip(".").startswith("lastresort"):
             box_fonts.append(font.name)

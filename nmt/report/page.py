@@ -105,7 +105,7 @@ def translation_versions(
             for step, sentences in sorted(examples.items())
             if index < len(sentences)
         ]
-        versions = []
+        versions = []  # consecutive steps with the same translation are one version
         for text, same_translation in groupby(history, key=itemgetter(1)):
             steps = [step for step, _text in same_translation]
             first, last = steps[0], steps[-1]

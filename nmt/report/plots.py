@@ -153,6 +153,7 @@ def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
             panel.locator_params(axis="x", nbins=4, integer=True)
             panel.spines[:].set_visible(True)
         panels[0].set_ylabel("position")
+        # one colour bar for both: all images have the same scale of colours
         figure.colorbar(image, ax=panels, label="PE(position, i)", ticks=[-1, -0.5, 0, 0.5, 1])
         return save_figure(figure, output)
 
@@ -196,6 +197,7 @@ def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
         title = figure.suptitle(attention.title, fontsize=8.0 if is_single else 9.0)
         title_width = title.get_window_extent().width / figure.dpi + 2 * TITLE_MARGIN
         figure.set_figwidth(max(figure.get_figwidth(), title_width))
+        # one colour bar, made from the last image: all have the same scale of colours
         side = "bottom" if is_single else "right"
         colorbar = figure.colorbar(image, ax=panels, location=side, shrink=0.6, aspect=25)
         colorbar.set_label("attention weight")

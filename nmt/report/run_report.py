@@ -114,8 +114,8 @@ def build_report(
         about_model |= {"scored": run_or_reason, "attention": run_or_reason}
     else:
         run = run_or_reason
-        weights, root = run.path.resolve(), directory.path.resolve()
-        shown_path = weights.relative_to(root) if weights.is_relative_to(root) else run.path
+        path, root = run.path.resolve(), directory.path.resolve()
+        shown_path = path.relative_to(root) if path.is_relative_to(root) else run.path
         about_model = {
             "parameters": parameter_count(run.model),
             "weights": str(shown_path),

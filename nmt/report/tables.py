@@ -58,7 +58,8 @@ def template_environment() -> Environment:
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the rows of a table as lines: the first column aligned left, the others right."""
-    label_width, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    cells_of_columns = zip(*rows, strict=True)
+    label_width, *widths = [max(map(len, cells)) for cells in cells_of_columns]
     for label, *cells in rows:
         line = f"  {label:{label_width}}"
         for cell, width in zip(cells, widths, strict=True):
@@ -87,8 +88,9 @@ def labelled(text: str, name: str) -> str:
             return character
         return " " if character.isspace() else "\ufffd"
 
+    shown = "".join(map(printable, text)).strip()
     return textwrap.fill(
-        "".join(map(printable, text)).strip() or "(nothing)",
+        shown or "(nothing)",
         WIDTH,
         initial_indent=f"  {name:11}",
         subsequent_indent=" " * 13,

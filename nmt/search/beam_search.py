@@ -73,16 +73,18 @@ def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if x.device.type != "cpu" or blocks < BLOCKS_PER_RESULT * k:
         values, indices = x.topk(k)
         return values, indices
-    blocked = x[:, : blocks * BLOCK].unflatten(1, (BLOCK, blocks))
+    blocked = x[:, : blocks * BLOCK].unflatten(1, (BLOCK, blocks))  # (R, 16, V / 16)
     best = blocked.amax(1).topk(k).indices  # (R, k) indices of blocks
-    candidates = blocked.gather(2, best[:, None].expand(-1, BLOCK, -1)).flatten(1)  # (R, 16 k)
+    in_best = blocked.gather(2, best[:, None].expand(-1, BLOCK, -1)).flatten(1)  # (R, 16 k) values
+    # number i of block b is in column i * blocks + b
     offsets = torch.arange(BLOCK, device=x.device)[:, None] * blocks  # (16, 1)
-    columns_of = (offsets + best[:, None]).flatten(1)  # (R, 16 k)
-    rest = torch.arange(blocks * BLOCK, columns, device=x.device)  # columns in no block
-    candidates = torch.cat((candidates, x[:, blocks * BLOCK :]), dim=1)
-    columns_of = torch.cat((columns_of, rest.expand(rows, -1)), dim=1)
+    columns_in_best = (offsets + best[:, None]).flatten(1)  # (R, 16 k)
+    # fewer than 16 columns at the end are in no block: all of them are candidates
+    rest = torch.arange(blocks * BLOCK, columns, device=x.device)
+    candidates = torch.cat((in_best, x[:, blocks * BLOCK :]), dim=1)
+    candidate_columns = torch.cat((columns_in_best, rest.expand(rows, -1)), dim=1)
     values, positions = candidates.topk(k)
-    return values, columns_of.gather(1, positions)
+    return values, candidate_columns.gather(1, positions)
 
 
 @dataclass

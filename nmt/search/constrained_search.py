@@ -74,14 +74,19 @@ def constrained_search(
             indices = torch.tensor(remaining, device=source.device)
             source = source[indices]
             decoding.cache.keep_sentences(indices)
-        # A sentence with less than k hypotheses repeats them; the repetitions are ignored.
-        live = [(sentence.live * width)[:width] for sentence in unfinished]
+        live = [_repeated(sentence.live, width) for sentence in unfinished]
         rows_each = latest.shape[1]  # rows of each sentence in this step: 1 in the first, then k
+        # `row` counts over the whole batch, the cache among the hypotheses of a sentence
         parents = [[h.row % rows_each for h in of_sentence] for of_sentence in live]
         decoding.cache.continue_hypotheses(torch.tensor(parents, device=source.device))
         tokens = [[h.tokens[-1] for h in of_sentence] for of_sentence in live]
         latest = torch.tensor(tokens, device=source.device)
     return [[hypothesis for _, hypothesis in search.ended] for search in searches]
+
+
+def _repeated(hypotheses: list[Partial], width: int) -> list[Partial]:
+    """Return `width` hypotheses: these, and then their repetitions, whose results are ignored."""
+    return (hypotheses * width)[:width]
 
 
 class _NextTokens:

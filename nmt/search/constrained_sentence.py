@@ -97,10 +97,10 @@ class ConstrainedSentence:
         rest = self.spelled.prefix_text[len(progress.text) :]  # what is missing of its last word
         if not rest:
             return None
-        spelled, can_spell = self.spelling.bytes, self.spelling.can_spell
-        beginnings = self.spelling.beginnings(rest)
+        text_of, can_spell = self.spelling.bytes, self.spelling.can_spell
+        candidates = self.spelling.beginnings(rest)  # tokens that spell the beginning of `rest`
         # other tokens must be able to spell what is missing after the token
-        return [token for token in beginnings if can_spell(rest[len(spelled[token]) :])]
+        return [token for token in candidates if can_spell(rest[len(text_of[token]) :])]
 
     def ends_in_forbidden(self, progress: ConstraintProgress) -> bool:
         """Whether the text ends in a forbidden word; then the next token must lengthen the word."""
@@ -130,7 +130,7 @@ class ConstrainedSentence:
         ids = self.spelled.prefix_ids  # of the prefix without its last word
         last_word = self.spelled.prefix_text[len(self.spelling.text_of(ids)) :].decode("utf-8")
         # the prefix as it is in `text`, which does not start with the space of `last_word`
-        prefix = decode([ids])[0] + last_word if ids else last_word.removeprefix(" ")
+        prefix = (decode([ids])[0] + last_word) if ids else last_word.removeprefix(" ")
         progress = ConstraintProgress()
         for token in (*tokens, EOS):
             progress = self._progress_after(progress, token)

@@ -277,7 +277,8 @@ def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) ->
     """
     if not words:
         return False
-    # Invalid bytes separate words; the first bytes of an incomplete character do not.
+    # Invalid bytes separate words. If the last word may grow, the decoding is not `final`: then it
+    # leaves out the first bytes of an incomplete character at the end.
     written = unicodedata.normalize("NFC", _DECODER("replace").decode(text, final=not may_grow))
     if may_grow:
         written += "x"  # makes the last word another word, so that it is not found

@@ -55,7 +55,8 @@ def fits_library(sizes: ModelConfig) -> bool:
     # a matrix product computes so many columns together, and a register holds so many numbers
     panel, lanes = library.nmt_panel(), library.nmt_lanes()
     head_width = sizes.d_model // sizes.heads
-    return not (sizes.d_model % panel or sizes.d_ff % panel or head_width % lanes)
+    fills_panels = sizes.d_model % panel == 0 and sizes.d_ff % panel == 0
+    return fills_panels and head_width % lanes == 0
 
 
 def _is_transformer_on_cpu(run: LoadedModel) -> bool:
@@ -89,7 +90,7 @@ class NativeSearch:
         arrays, int8 = arrays_of_run(run), precision == "int8"
         try:
             return cls(library, NativeWeights(run.config.model, arrays, library, int8))
-        except UnexpectedWeightsError:  # loading the model for PyTorch explains it
+        except UnexpectedWeightsError:  # PyTorch will load the model, and say what is wrong
             return None
 
     def restrict_vocabulary(self, ids: Array) -> Self:
@@ -139,7 +140,7 @@ class NativeSearch:
             row_size,
             *(_address(array) for array in (results.tokens, results.lengths, results.scores)),
         )
-        if failed:
+        if failed:  # the library fails only for want of memory
             raise MemoryError
         return results.hypotheses()
 
@@ -172,4 +173,5 @@ class _Results:
 
 
 def _address(array: np.ndarray) -> ctypes.c_void_p:
+    """Return the address of the first number of an array, as a pointer for C."""
     return ctypes.c_void_p(array.ctypes.data)

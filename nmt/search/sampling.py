@@ -79,11 +79,11 @@ def draw(
         NonFiniteScoresError: the model's scores are NaN or infinite.
     """
     encoded = EncodedSource.of(model, source, settings)  # once for all samples
-    samples = []
+    samples = []  # for each sample, a hypothesis of each sentence
     for sample in range(count):
         choose = Draws(sampling, [(number, sample) for number in numbers])
         samples.append(single_hypotheses(model, encoded, settings, choose))
-    return [list(drawn) for drawn in zip(*samples, strict=True)]
+    return [list(of_sentence) for of_sentence in zip(*samples, strict=True)]
 
 
 @torch.inference_mode()

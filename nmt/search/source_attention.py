@@ -54,9 +54,12 @@ def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
 
     `cross` lists the weights (N, H, k, S) of all layers of the first model, then of the second, ….
     """
-    weights = iter(cross)  # each model takes as many of them as it has layers
-    of_models = [[next(weights) for _ in member.decoder.layers] for member in members(model)]
-    return torch.stack([alignment_layer(layers).float().mean(1) for layers in of_models]).mean(0)
+    of_models, first = [], 0  # `first`: the index of the first layer of the next model
+    for member in members(model):
+        end = first + len(member.decoder.layers)
+        of_models.append(alignment_layer(cross[first:end]).float().mean(1))  # (N, k, S)
+        first = end
+    return torch.stack(of_models).mean(0)
 
 
 def paired(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
@@ -108,7 +111,7 @@ def rank_by_coverage(
         pairs = [rows[index] for index in indices]
         batch = paired([sources[i] for i, _ in pairs], [h.tokens for _, h in pairs])
         batch = batch.to(next(model.parameters()).device)
-        _, weights = teacher_forced_attention(model, batch)
+        _logits, weights = teacher_forced_attention(model, batch)
         values = coverage(weights, batch.source, batch.target_output).tolist()
         for (i, h), value in zip(pairs, values, strict=True):
             ranked[i].append(replace(h, score=h.score + settings.coverage_penalty * value))

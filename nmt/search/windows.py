@@ -20,7 +20,10 @@ Item = TypeVar("Item")
 def windows(
     lines: Iterable[Item], count: int, characters: Callable[[Item], int]
 ) -> Iterator[list[Item]]:
-    """Yield lists of `count` lines, or fewer if their `characters` reach `WINDOW_CHARACTERS`."""
+    """Yield lists of `count` lines; a list ends earlier once it has `WINDOW_CHARACTERS` characters.
+
+    `characters` returns the number of characters of a line.
+    """
     window: list[Item] = []
     size = 0
     for line in lines:
@@ -47,10 +50,12 @@ def cut_into_batches(
     count = len(_batch_ends(longest_first, batch_tokens))
     if count > 1:
         count += count % 2  # an even number
-    # the least tokens per batch with which `count` batches suffice, by bisection: False < True
-    least_tokens = bisect_left(
-        range(batch_tokens), True, key=lambda n: len(_batch_ends(longest_first, n)) <= count
-    )
+
+    def suffices(tokens: int) -> bool:  # tokens per batch, for `count` batches
+        return len(_batch_ends(longest_first, tokens)) <= count
+
+    # the least number that suffices, by bisection: False < True
+    least_tokens = bisect_left(range(batch_tokens), True, key=suffices)
     for start, end in pairwise([0, *_batch_ends(longest_first, least_tokens)]):
         yield order[start:end]
 

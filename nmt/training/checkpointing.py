@@ -131,7 +131,7 @@ class Checkpointer:
             CheckpointError: `wait` is True, and writing has failed.
             DivergedError: a weight is NaN or infinite, so nothing is written.
         """
-        self.wait()
+        self.wait()  # for the checkpoint before, whose copy lies in the same memory
         if not torch.nn.utils.get_total_norm(self._model.parameters()).isfinite():
             raise DivergedError(f"step {self._state.step:,}: some weights are NaN or infinite")
         with self._monitor.paused():

@@ -124,10 +124,10 @@ class ProcessGroup:
 def rendezvous(store: Store, rank: int, size: int, timeout: timedelta) -> str:
     """Return a new random name, the same in all processes that were started together.
 
-    It is to be a prefix for keys in `store`, which is that of torchrun. After a restart the store
-    still holds addresses of dead processes (seen in PyTorch 2.13), and a process that reads one
-    waits forever. So each process writes a random id into it, and the main process answers each id
-    with the name.
+    The name is a prefix for the keys that this start writes into `store`, the key-value store of
+    torchrun. Without it a process would wait forever: after a restart the store still holds
+    addresses of dead processes (seen in PyTorch 2.13). To agree on the name, each process writes a
+    random id of its own into the store, and the main process answers each id with the name.
 
     Raises:
         TimeoutError: in the main process: some processes have not announced themselves.

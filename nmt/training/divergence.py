@@ -95,7 +95,8 @@ class DivergenceDetector:
         # before the first step the mean is NaN, and no loss exceeds it
         is_divergent = ~is_finite | (per_token > mean + self._largest_spike)
         self._rejected = torch.maximum(self._rejected, is_divergent.float())  # stays 1 until reset
-        new_mean = torch.where(mean.isnan(), per_token, mean + _SMOOTHING * (per_token - mean))
-        self._running_loss = new_mean.where(~is_divergent, mean)
+        smoothed = mean + _SMOOTHING * (per_token - mean)
+        new_mean = torch.where(mean.isnan(), per_token, smoothed)  # the first step begins the mean
+        self._running_loss = torch.where(is_divergent, mean, new_mean)
         figures = [self._rejected.to(loss.dtype), loss, per_token, mean, norm.to(loss.dtype)]
         return PendingCheck(self._rejected, torch.stack(figures))

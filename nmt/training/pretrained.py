@@ -47,7 +47,8 @@ def load_pretrained(
             copied, composed = _transfer_rows(saved, old_pieces, parameter, new_pieces)
             if copied < len(parameter):
                 incomplete[name] = f"{copied:,} of {len(parameter):,} pieces there"
-                incomplete[name] += f", {composed:,} from their parts" if composed else ""
+                if composed:
+                    incomplete[name] += f", {composed:,} from their parts"
         elif saved.shape == parameter.shape:
             with torch.no_grad():
                 parameter.copy_(saved)

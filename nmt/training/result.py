@@ -58,8 +58,8 @@ def choose_best_weights(trainer: Trainer) -> None:
     to_average = checkpoints_to_average(directory, trainer.config.training, ranked)
     averaged = intact_checkpoints(to_average, log)
     save_checkpoint(directory.averaged, average_weights(averaged), metadata=metadata)
-    best_checkpoint = [directory.checkpoint(step) for step in ranked[:1]]
-    candidates = [directory.averaged, *intact_checkpoints(best_checkpoint, log)]
+    best_checkpoints = [directory.checkpoint(step) for step in ranked[:1]]  # one, or none
+    candidates = [directory.averaged, *intact_checkpoints(best_checkpoints, log)]
     if state.moving_average:
         weights = {name: weight.cpu() for name, weight in state.moving_average.weights.items()}
         save_checkpoint(directory.moving_average, weights, metadata=metadata)
@@ -96,9 +96,11 @@ def read_test_set(config: Config) -> list[SentencePair]:
         DataError: the test set cannot be read.
     """
     texts = resolve(config.data).test if config.training.score_test_set else []
+    pairs: list[SentencePair] = []
     try:
-        pairs = (ParallelText(text, config.data.languages).tagged() for text in texts)
-        return [pair for each in pairs for pair in each]
+        for text in texts:
+            pairs += ParallelText(text, config.data.languages).tagged()
+        return pairs
     except DataError as error:
         raise DataError(
             f"the test set, which is scored when training ends: {error} "
@@ -223,7 +225,7 @@ def configuration_digest(config: Config) -> str:
 def portable_command(argv: Sequence[str]) -> str:
     """Return the command line `argv` as text, without folders of this machine."""
     portable = ["nmt"]
-    words = iter(argv[1:])
+    words = iter(argv[1:])  # the loop takes options from it, and values that follow an option
     for word in words:
         option, separator, value = word.partition("=")
         if option not in ("--run-dir", "--set", "--config"):

@@ -183,6 +183,7 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
             "There is no checkpoint yet to go back to; lower training.peak_learning_rate, or raise "
             "training.warmup_steps"
         )
+    # the run could not go back
     raise DivergedError(f"{error}. {advice}") from error
 
 

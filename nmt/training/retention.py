@@ -80,7 +80,9 @@ def checkpoints_to_average(
             return existing
     saved = directory.saved_checkpoints()
     regular = [path for path in saved if directory.step_of(path) % training.checkpoint_every == 0]
-    return regular[-training.average_checkpoints :] or saved[-1:]
+    if not regular:
+        return saved[-1:]
+    return regular[-training.average_checkpoints :]
 
 
 def update_after_checkpoint(

@@ -60,7 +60,9 @@ def learning_rate(step: int, config: Config) -> float:
     """
     training = config.training
     warmup, max_steps = training.warmup_steps, training.max_steps
-    peak = training.peak_learning_rate or (config.model.d_model * warmup) ** -0.5  # Eq. 3
+    peak = training.peak_learning_rate
+    if peak is None:  # that of the paper (Eq. 3): d_model^-0.5 * warmup_steps^-0.5
+        peak = (config.model.d_model * warmup) ** -0.5
     match training.schedule:
         case "inverse_square_root":
             rate = inverse_square_root(step, peak, warmup)
@@ -72,8 +74,10 @@ def learning_rate(step: int, config: Config) -> float:
             rate = cosine(step, peak, warmup, max_steps)
         case "one_cycle":
             rate = one_cycle(step, peak, warmup, max_steps)
-    default_cooldown = max_steps // 5 if training.schedule == "warmup_stable_decay" else 0
-    return rate * cooldown(step, training.cooldown_steps or default_cooldown, max_steps)
+    cooldown_steps = training.cooldown_steps
+    if training.schedule == "warmup_stable_decay" and cooldown_steps == 0:
+        cooldown_steps = max_steps // 5  # the default of this schedule
+    return rate * cooldown(step, cooldown_steps, max_steps)
 
 
 def _remaining(step: int, warmup_steps: int, max_steps: int) -> float:

@@ -131,7 +131,8 @@ def micro_batch_tokens(
     if configured != "auto":
         return configured
     tokens = LARGEST_MICRO_BATCH[hardware.device]
-    usable = _USABLE[hardware.device] * (hardware.memory or math.inf)
+    memory = math.inf if hardware.memory is None else hardware.memory
+    usable = _USABLE[hardware.device] * memory
     while tokens > _SMALLEST_MICRO_BATCH and (
         training_memory(config, model, hardware, length, tokens).total > usable
     ):

@@ -48,7 +48,8 @@ class Validation:
     @property
     def score(self) -> float:
         """The number by which weights are chosen, higher is better: quality, or else -loss."""
-        return next(iter(self.quality.values()), -self.loss)
+        only_score = next(iter(self.quality.values()), None)  # None: `quality` is empty
+        return -self.loss if only_score is None else only_score
 
     def figures(self) -> dict[str, float]:
         """Return loss and quality by name, for records and files."""

@@ -27,8 +27,9 @@ from nmt.translation.line import Alignment, EncodedLine, Translation, one_line
 from nmt.translation.scoring import pair_batches, target_log_probabilities
 from nmt.translation.spans import Link, Span
 
-# Attention grows with the square of the length: a sentence over this length counts as more tokens.
-EVEN_LENGTH = 64
+# A pair up to this length counts as its number of tokens. A longer one counts as length^2 / 64,
+# because its attention weights are length * length numbers.
+LINEAR_COST_LENGTH = 64
 # space, line feed and carriage return as single bytes; the text of a translation has spaces instead
 _BLANK_BYTES = ("<0x20>", "<0x0A>", "<0x0D>")
 _BOUNDARIES = frozenset("▁ \n\r")
@@ -42,7 +43,9 @@ def attend(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
     0, without the last column (EOS or padding). log P is (B, T), in nats, and 0 at padding.
     """
     member_logits, weights = teacher_forced_attention(model, batch)  # (B, T, V) each, (B, T, S)
-    logits = log_mean_probability(member_logits) if len(member_logits) > 1 else member_logits[0]
+    logits = member_logits[0]
+    if len(member_logits) > 1:  # an ensemble: its models' probabilities are averaged
+        logits = log_mean_probability(member_logits)
     positions = most_attended(weights[:, :-1], batch.source, model.padding)
     return positions, target_log_probabilities(logits, batch.target_output, model.padding)
 
@@ -52,15 +55,18 @@ def align(
 ) -> list[list[Translation]]:
     """Return the translations of each line with their alignments, empty for a copied line."""
     tokenizer = searcher.run.tokenizer
+    # at first all have an empty alignment, and those of copied lines keep it
     aligned = [[replace(t, alignment=Alignment()) for t in of_line] for of_line in translations]
-    # k is the index of a translation of line i; copied lines have no ids
-    searched = [(i, k) for i, line in enumerate(lines) if line.ids for k in range(len(aligned[i]))]
+    searched: list[tuple[int, int]] = []  # (index of a line, index of a translation of it)
+    for i, line in enumerate(lines):
+        if line.ids:  # copied lines have none
+            searched += [(i, k) for k in range(len(translations[i]))]
     sources = [lines[i].ids for i, _ in searched]
     targets = [[*translations[i][k].tokens, EOS] for i, k in searched]
     batch_tokens = searcher.settings.batch_tokens
 
-    def cost(length: int) -> int:  # attention weights take length * length numbers
-        return max(length, length * length // EVEN_LENGTH)
+    def cost(length: int) -> int:  # in tokens
+        return max(length, length * length // LINEAR_COST_LENGTH)
 
     device = searcher.torch.device
     for indices, batch in pair_batches(sources, targets, batch_tokens, cost):
@@ -104,7 +110,7 @@ def align_words(
     each word of source piece `attended[t]`. Words are separated by spaces in the normalised text;
     SentencePiece writes a space as "▁" in front of the piece that follows it.
     """
-    source_words, target_words = word_spans(source), word_spans(target)
+    source_words, target_words = words_of_pieces(source), words_of_pieces(target)
     pairs = {
         (i, j)
         for position, words in zip(attended, target_words, strict=True)
@@ -119,31 +125,38 @@ def link(
 ) -> tuple[Link, ...]:
     """Return a link from target piece t to source piece `attended[t]`, as characters.
 
-    A source piece without characters, such as the first bytes of one, stands for the next that has
-    some. Target pieces without characters have no link.
+    A source piece without characters stands for the next that has some: where several bytes spell
+    a character, only the last of them has it. Target pieces without characters have no link.
     """
     filled = list(source)
-    for i in range(len(filled) - 2, -1, -1):
-        if filled[i][0] == filled[i][1]:
+    for i in range(len(filled) - 2, -1, -1):  # from the end: filled[i + 1] has characters by then
+        start, end = filled[i]
+        if start == end:
             filled[i] = filled[i + 1]
-    links = (Link(filled[i], span) for i, span in zip(attended, target, strict=True))
-    return tuple(each for each in links if each.target[0] < each.target[1])
+    links = []
+    for position, (start, end) in zip(attended, target, strict=True):
+        if start < end:
+            links.append(Link(filled[position], (start, end)))
+    return tuple(links)
 
 
 def spans_of_tokens(vocabulary: SubwordModel, tokens: Sequence[int], text: str) -> list[Span]:
     """Return the characters of a translation's text that each of its tokens has written.
 
-    `text` is what the tokens decode to, or a stage has replaced a part of it since.
+    `text` is what the tokens decode to, or that with one part replaced by a later stage.
     """
     prefixes = vocabulary.decode([tokens[:t] for t in range(len(tokens) + 1)])
     decoded = one_line(prefixes[-1])
-    ends = [len(prefix) for prefix in prefixes]
+    ends = [len(prefix) for prefix in prefixes]  # ends[t]: where the first t tokens end
     for t in range(len(tokens) - 1, -1, -1):
-        # an incomplete character decodes to a symbol for each of its bytes, the complete one to one
+        # Bytes decode to a symbol each until their character is complete, which then takes one
+        # place only: no end may be behind the next one.
         ends[t] = min(ends[t], ends[t + 1])
     if decoded != text:
         same_start = len(os.path.commonprefix([decoded, text]))
-        same_end = len(os.path.commonprefix([decoded[:same_start:-1], text[:same_start:-1]]))
+        # what follows the first character that differs, reversed to compare it from the end
+        reversed_rests = [decoded[same_start + 1 :][::-1], text[same_start + 1 :][::-1]]
+        same_end = len(os.path.commonprefix(reversed_rests))
         growth = len(text) - len(decoded)
         replaced_until = len(decoded) - same_end  # the characters after this have only moved
         for t, end in enumerate(ends):
@@ -154,8 +167,8 @@ def spans_of_tokens(vocabulary: SubwordModel, tokens: Sequence[int], text: str) 
     return list(pairwise(ends))
 
 
-def word_spans(pieces: Sequence[str]) -> list[range]:
-    """Return for each piece of a text the range of words (from 0) that it spells or is part of.
+def words_of_pieces(pieces: Sequence[str]) -> list[range]:
+    """Return for each piece of a text the words, counted from 0, that it spells or is a part of.
 
     A piece of spaces alone gets the next word, or an empty range at the end of the text.
     """
@@ -202,7 +215,7 @@ def _with_copies(
     run = searcher.loaded
     batch = paired([line.ids] * len(unknown), [t.tokens for t in unknown.values()])
     batch = batch.to(searcher.torch.device)
-    _, weights = teacher_forced_attention(run.model, batch)
+    _logits, weights = teacher_forced_attention(run.model, batch)
     positions = most_attended(weights, batch.source, run.model.padding).tolist()
     pieces = [
         piece.replace("▁", " ").strip() for piece in run.tokenizer.source.split(line.line.text)

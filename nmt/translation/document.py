@@ -38,7 +38,7 @@ NUMBERS_PER_LINE = 1 << 32
 
 
 class TextSettings(Protocol):
-    """What a model, loaded or not, says about text."""
+    """The parts of a `LoadedModel` or a `StoredModel` that tell how its text is divided."""
 
     @property
     def config(self) -> Config:
@@ -134,8 +134,9 @@ def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translatio
         gap = " " if joined and sentence.text and not ENDS_WITHOUT_SPACE.search(joined) else ""
         joined += gap
         start = len(joined)
-        for source, target in sentence.alignment.links if sentence.alignment else ():
-            links.append(Link(shifted(source, line.start), shifted(target, start)))
+        if sentence.alignment:  # its links count from the starts of the sentence
+            for source, target in sentence.alignment.links:
+                links.append(Link(shifted(source, line.start), shifted(target, start)))
         joined += sentence.text
     alignment = None
     if sentences and all(sentence.alignment for _, sentence in sentences):

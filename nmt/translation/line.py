@@ -46,15 +46,18 @@ class Terminology:
             DataError: a term is blank, or a term or the prefix is not text or not one line.
         """
         terms, forbidden = list(terms), list(forbidden)
-        prefixes = [prefix] if prefix.strip() else []
-        named = {"the terms": terms, "the forbidden words": forbidden, "the beginning": prefixes}
-        for name, texts in named.items():
-            for text in texts:
-                check_term(text, name)
+        if not prefix.strip():
+            prefix = ""
+        for term in terms:
+            check_term(term, "the terms")
+        for word in forbidden:
+            check_term(word, "the forbidden words")
+        if prefix:
+            check_term(prefix, "the beginning")
         stripped_terms = tuple(term.strip() for term in terms)
-        distinct = tuple(dict.fromkeys(word.strip() for word in forbidden))
+        distinct_forbidden = tuple(dict.fromkeys(word.strip() for word in forbidden))
         checked = glossary if isinstance(glossary, Glossary) else Glossary(glossary)
-        return cls(checked, stripped_terms, distinct, prefix if prefixes else "")
+        return cls(checked, stripped_terms, distinct_forbidden, prefix)
 
     def __bool__(self) -> bool:
         return bool(self.glossary.terms or self.terms or self.forbidden or self.prefix)

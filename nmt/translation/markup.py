@@ -34,31 +34,33 @@ def translate_html(html: str, translate: TranslateTexts) -> str:
     check_text(html, "the page")
     tokens = read_tokens(html)
     elements = Elements(tokens)
-    blocks: dict[range, BlockText] = {}  # keys: their tokens
+    blocks: dict[range, BlockText] = {}  # by the range of their tokens
     for block in find_blocks(tokens, elements):
         text = read_block(tokens, elements.partners, block)
         without_kept = edited(text.text, [Edit(span, "") for span in text.kept])
         if has_words(without_kept):
             blocks[range(block[0].first, block[-1].end)] = text
     attributes = _attributes(tokens, elements)
-    with_tags = [text for text in blocks.values() if text.tags or text.kept]
-    plain = [text.text for text in blocks.values() if not (text.tags or text.kept)]
-    plain = list(dict.fromkeys([*plain, *(value for _, _, value in attributes)]))
-    plain_lines = [Line(i, text) for i, text in enumerate(plain, start=1)]
+    with_tags = {place: text for place, text in blocks.items() if text.tags or text.kept}
+    plain_texts = [text.text for place, text in blocks.items() if place not in with_tags]
+    plain_texts += [value for _, _, value in attributes]
+    distinct_texts = dict.fromkeys(plain_texts)
+    plain_lines = [Line(i, text) for i, text in enumerate(distinct_texts, start=1)]
     translated = translate(plain_lines, False) if plain_lines else []
     texts = {line.text: t.text for line, t in zip(plain_lines, translated, strict=True)}
     lines_with_tags = [
         Line(i, text.text, protected=tuple(text.kept))
-        for i, text in enumerate(with_tags, start=len(plain) + 1)
+        for i, text in enumerate(with_tags.values(), start=len(plain_lines) + 1)
     ]
-    aligned = iter(translate(lines_with_tags, True) if lines_with_tags else [])
-    for token, name, value in attributes:
+    aligned = translate(lines_with_tags, True) if lines_with_tags else []
+    aligned_at = dict(zip(with_tags, aligned, strict=True))
+    for token, name, value in attributes:  # changes `tokens`, which are written below
         replace_attribute(token, name, texts[value])
     parts, at = [], 0  # of the new page; the tokens before `at` are in `parts`
     for place, text in blocks.items():
         parts.append(source_of(tokens[at : place.start]))
-        if text.tags or text.kept:
-            parts.append(_with_tags(text, next(aligned)))
+        if place in with_tags:
+            parts.append(_with_tags(text, aligned_at[place]))
         else:
             inside = text.escape(texts[text.text])
             parts.append(source_of(text.before) + inside + source_of(text.after))

@@ -31,9 +31,12 @@ def most_useful(
     for candidate in sorted(candidates, key=lambda candidate: -candidate.score):
         distinct.setdefault(candidate.text, candidate)
     counts = Counter(candidate.text for candidate in candidates)
-    rated = []
+    rated: list[tuple[float, Translation]] = []  # utility and candidate
     for translation, row in zip(distinct.values(), utilities(list(distinct)), strict=True):
         others = counts - Counter([translation.text])  # without the candidate itself
+        # each value of `row` is the utility if this text is the reference
         total = math.fsum(value * others[text] for text, value in zip(distinct, row, strict=True))
-        rated.append(replace(translation, utility=total / (len(candidates) - 1)))
-    return sorted(rated, key=lambda t: (-(t.utility or 0.0), -t.score))[:n_best]
+        utility = total / (len(candidates) - 1)
+        rated.append((utility, replace(translation, utility=utility)))
+    rated.sort(key=lambda entry: (-entry[0], -entry[1].score))  # by utility, then by score
+    return [translation for _, translation in rated[:n_best]]

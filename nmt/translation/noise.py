@@ -6,8 +6,8 @@ so that a model trained on it also learns from sources that are not perfect.
 
 import random
 
-DROPPED, BLANKED = 0.1, 0.1
-LONGEST_MOVE = 3
+DROP_PROBABILITY, FILLER_PROBABILITY = 0.1, 0.1
+LONGEST_MOVE = 3  # places
 FILLER = "_"
 
 
@@ -17,10 +17,13 @@ def add_noise(text: str, seed: str) -> str:
     A word is left out with probability 0.1, or replaced by a filler with probability 0.1; then the
     words are shuffled, none of them further than three places. A text keeps at least one word.
     """
-    draw = random.Random(seed)
+    generator = random.Random(seed)
     words = text.split()
-    kept = [word for word in words if draw.random() >= DROPPED] or words[:1]
-    blanked = [FILLER if draw.random() < BLANKED else word for word in kept]
-    places = [i + draw.uniform(0, LONGEST_MOVE) for i in range(len(blanked))]
-    order = sorted(range(len(blanked)), key=places.__getitem__)
-    return " ".join(blanked[i] for i in order)
+    kept = [word for word in words if generator.random() >= DROP_PROBABILITY]
+    if not kept:
+        kept = words[:1]
+    filled = [FILLER if generator.random() < FILLER_PROBABILITY else word for word in kept]
+    # word i gets a random place from i to i + 3, and the words are sorted by their places
+    places = [i + generator.uniform(0, LONGEST_MOVE) for i in range(len(filled))]
+    order = sorted(range(len(filled)), key=places.__getitem__)
+    return " ".join(filled[i] for i in order)

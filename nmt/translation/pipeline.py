@@ -101,7 +101,7 @@ class Pipeline:
         Up to `window_lines` lines are read at once. `warn` gets a message for each line that is too
         long, `progress` the number of lines done since its last call.
         """
-        groups = windows(lines, window_lines, lambda line: len(line.text))
+        groups = windows(lines, window_lines, characters=lambda line: len(line.text))
         for translations in self.translate_windows(groups, warn, progress):
             yield from translations
 
@@ -183,7 +183,9 @@ class Pipeline:
         """Yield batches of the lines to search, as indices."""
         groups: Iterable[Sequence[int]] = [range(len(encoded))]
         if self.document:  # the sentences may be many more than the lines
-            groups = windows(range(len(encoded)), WINDOW_LINES, lambda i: len(encoded[i].line.text))
+            groups = windows(
+                range(len(encoded)), WINDOW_LINES, characters=lambda i: len(encoded[i].line.text)
+            )
         lengths = [len(line.ids) for line in encoded]
         constraints = [line.constraints for line in encoded]
         for group in groups:
@@ -211,7 +213,12 @@ def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[Enco
 
     unencoded = [line.text for line in lines if line.ids is None]
     new_ids = iter(tokenizer.source.encode(unencoded))
-    rows = [next(new_ids) if line.ids is None else list(line.ids) for line in lines]
+    rows = []
+    for line in lines:
+        if line.ids is None:
+            rows.append(next(new_ids))  # in the order of `unencoded`
+        else:
+            rows.append(list(line.ids))
     rows = truncate(rows, MAX_SOURCE_TOKENS, report)
     encoded = []
     for line, ids in zip(lines, rows, strict=True):

@@ -30,14 +30,17 @@ def hide(line: Line, spans: Sequence[Span]) -> Line:
     `spans` are in order and do not overlap.
     """
     text = line.text
-    numbers = islice((str(n) for n in count(1) if str(n) not in text), len(spans))
+    unused = (str(n) for n in count(1) if str(n) not in text)  # numbers without end
+    numbers = islice(unused, len(spans))
     starts = {start for start, _ in spans}
     ends = {end for _, end in spans}
     edits, hidden = [], []
     for (start, end), number in zip(spans, numbers, strict=True):
-        # one space where the number would touch a letter, a digit, or another number
-        before = " " if start in ends or text[max(start - 1, 0) : start].isalnum() else ""
-        after = " " if end not in starts and text[end : end + 1].isalnum() else ""
+        # one space where the number would touch a letter, a digit, or another number; the space
+        # between two numbers is put before the second one
+        previous, following = text[max(start - 1, 0) : start], text[end : end + 1]  # characters
+        before = " " if start in ends or previous.isalnum() else ""
+        after = " " if end not in starts and following.isalnum() else ""
         word = before + number + after
         edits.append(Edit((start, end), word))
         hidden.append((word, text[start:end]))
@@ -50,7 +53,7 @@ def hidden_parts(line: Line) -> list[HiddenPart]:
     for word, part in line.hidden:
         number = word.strip()
         if number in found:
-            start, end = found[number][0]
+            start, end = found[number][0]  # `hide` has chosen a number that is there only once
             # the spaces that were added around the number are removed with it
             if word.startswith(" ") and line.text[:start].endswith(" "):
                 start -= 1
@@ -63,9 +66,11 @@ def hidden_parts(line: Line) -> list[HiddenPart]:
 def has_other_words(line: Line) -> bool:
     """Return whether a line has any letter or digit outside of its hidden parts."""
     numbers = {word.strip() for word, _ in line.hidden}
-    text = line.text
-    if numbers:
-        text = _NUMBER.sub(lambda found: "" if found[0] in numbers else found[0], text)
+
+    def without_hidden(found: re.Match[str]) -> str:
+        return "" if found[0] in numbers else found[0]
+
+    text = _NUMBER.sub(without_hidden, line.text) if numbers else line.text
     return has_words(text)
 
 

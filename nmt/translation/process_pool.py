@@ -80,11 +80,12 @@ class ProcessPool(Generic[Task, Result]):
             return
         errors: list[Exception] = []
         remaining = until_error(tasks, errors)  # puts an error of `tasks` into `errors`
-        first_tasks = list(islice(remaining, self._processes))  # no more processes than tasks
+        # at most one task for each process; they are taken out of the iterator `remaining`
+        first_tasks = list(islice(remaining, self._processes))
         if len(first_tasks) == 1 and not self._executor:
             yield self._compute(first_tasks[0])
         elif first_tasks:
-            executor = self._start(len(first_tasks))
+            executor = self._start(len(first_tasks))  # no more processes than tasks
             yield from self._results(executor, chain(first_tasks, remaining))
         if errors:  # after the results of the tasks before the error
             raise errors[0]
@@ -141,7 +142,8 @@ def in_order(
     """Submit the tasks, and yield their results in the same order.
 
     At most `limit` tasks are submitted before their results are yielded. `submit` returns a handle
-    of a task; `wait_for` waits for its result and returns it.
+    of a task, such as a future; `is_done` says whether the task has a result, and `wait_for` waits
+    for the result and returns it.
     """
     handles: deque[Handle] = deque()
     for task in tasks:
@@ -153,10 +155,13 @@ def in_order(
 
 
 def until_error(tasks: Iterable[Task], errors: list[Exception]) -> Iterator[Task]:
-    """Yield the tasks; an error that they raise ends them and is appended to `errors`."""
+    """Yield the tasks; if `tasks` raises an error, append it to `errors` and end.
+
+    A stop signal is raised at once: then no results of earlier tasks are wanted.
+    """
     try:
         yield from tasks
-    except StoppedBySignal:
+    except StoppedBySignal:  # it is a NmtError, too
         raise
     except (NmtError, OSError) as error:
         errors.append(error)

@@ -51,11 +51,12 @@ class ProtectionStage:
         restored = list(translations)
         unclear: list[int] = []  # lines with a translation whose numbers do not tell the places
         for i, line in enumerate(lines):
-            if line.line.hidden:
-                if not all(t.alignment or _is_clear(line.line, t.text) for t in translations[i]):
-                    unclear.append(i)
-                    continue
+            if not line.line.hidden:
+                continue
+            if all(t.alignment or _is_clear(line.line, t.text) for t in translations[i]):
                 restored[i] = [_restored(line.line, t, t.alignment) for t in translations[i]]
+            else:
+                unclear.append(i)
         if unclear:
             from nmt.translation.aligner import align  # it imports PyTorch
 
@@ -83,8 +84,9 @@ def hide_protected(line: Line, patterns: ProtectedText, source: SubwordModel) ->
     ]
     if not spans:
         return line
+    # `protected` is emptied, because its spans count characters of the old text
     hidden = hide(replace(line, protected=()), sorted(spans))
-    _, untagged = source.divide_tags(hidden.text)
+    _tags, untagged = source.divide_tags(hidden.text)
     without_tags = replace(hidden, text=untagged)
     if has_other_words(without_tags):
         return hidden
@@ -152,6 +154,7 @@ class _Placing:
                 placed[i] = Edit(copies[0], part.edit.text)
             for start, end in copies[1:]:
                 start -= self._text[:start].endswith(" ")
+                self._taken.append((start, end))  # with the space, so that no part is put into it
                 deleted.append(Edit((start, end), ""))
         for place in (self._by_links, self._behind_the_word_before):
             for i in range(len(self._parts)):

@@ -147,7 +147,12 @@ class Scorer:
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
-        groups = windows(pairs, window_lines, lambda pair: sum(map(len, pair)))
+
+        def characters(pair: tuple[str, str]) -> int:
+            source, target = pair
+            return len(source) + len(target)
+
+        groups = windows(pairs, window_lines, characters)
         for scores in self.score_windows(groups, warn, progress):
             yield from scores
 
@@ -174,14 +179,15 @@ class Scorer:
                     yield window, indices, batch
                 number += len(pairs)
 
-        # the same batches twice: the pool may read some ahead, and each result meets its own
+        # Two iterators over the same batches: the pool may read ahead of its results, and the loop
+        # below pairs each result with the batch that it is of.
         for_pool, for_results = tee(read_batches())
         tasks = (batch for _, _, batch in for_pool)
         results = pool.map(tasks) if pool else map(self.score_batch, tasks)
         for rows, (window, indices, _) in zip(results, for_results, strict=True):
             window.add_batch(indices, rows)
             progress(len(indices))
-            if len(window.scores) == len(window.targets):
+            if len(window.scores) == len(window.targets):  # all its batches are computed
                 yield [score for _, score in sorted(window.scores.items())]  # in the pairs' order
 
     def score_batch(self, batch: Batch) -> list[list[float]]:

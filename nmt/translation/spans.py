@@ -26,7 +26,7 @@ class Edit(NamedTuple):
 
     @property
     def growth(self) -> int:
-        """How many characters the text gets more."""
+        """How many characters longer the text becomes; negative if it becomes shorter."""
         return len(self.text) - (self.span[1] - self.span[0])
 
 
@@ -42,10 +42,10 @@ def edited(text: str, edits: Sequence[Edit]) -> str:
 def moved(span: Span, edits: Sequence[Edit]) -> Span:
     """Return where a span is after some edits, which may be inside it or outside it."""
     start, end = span
-    before = sum(edit.growth for edit in edits if edit.span[1] <= start)
-    up_to_end = sum(edit.growth for edit in edits if edit.span[0] < end)
-    # an insertion at the place of an empty span moves it, but is not before its end
-    return start + before, end + max(before, up_to_end)
+    before_start = sum(edit.growth for edit in edits if edit.span[1] <= start)
+    before_end = sum(edit.growth for edit in edits if edit.span[0] < end)
+    # an insertion at an empty span moves its start; the end must not stay before the start
+    return start + before_start, end + max(before_start, before_end)
 
 
 def shifted(span: Span, distance: int) -> Span:

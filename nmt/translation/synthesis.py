@@ -91,8 +91,10 @@ def synthesize(
     done = folder.inputs
     progress(done)
     rest = islice(lines, done, None)
-    # the same windows twice: the pipeline may read some ahead, and each result meets its own
-    for_pipeline, for_pairs = tee(windows(rest, WINDOW_LINES, lambda line: len(line.text)))
+    read_windows = windows(rest, WINDOW_LINES, characters=lambda line: len(line.text))
+    # Two iterators over the same windows: the pipeline may read ahead of its results, and the loop
+    # below pairs each result with the window that it is of.
+    for_pipeline, for_pairs = tee(read_windows)
 
     def windows_of_lines() -> Iterator[list[Line]]:
         number = done + 1  # seeds sampling, so it must not depend on interruptions
@@ -126,7 +128,7 @@ class DualScores:
         """Return the translations of each line with their `disagreement`; a finishing stage."""
         rows = list(zip(lines, translations, strict=True))
         pairs = [(line.line.text, each.text) for line, row in rows for each in row]
-        scores = iter(self.scores(pairs))
+        scores = iter(self.scores(pairs))  # in the order of `pairs`: row by row
         return [[replace(each, disagreement=next(scores)) for each in row] for row in translations]
 
     def weights_digests(self) -> list[str]:

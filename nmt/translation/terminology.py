@@ -65,7 +65,9 @@ class TerminologyStage:
 
     def _constrained(self, line: EncodedLine) -> EncodedLine:
         general, special = self.terminology, line.line.terminology
-        terminology = general | special if general and special else general or special
+        terminology = general or special
+        if general and special:
+            terminology = general | special
         text = line.line.text
         if not terminology or not (constraints := terminology.constraints(text)):
             return line

@@ -113,7 +113,8 @@ class TextTranslator:
             raise DataError(f"forbidden is one string, {forbidden!r}; give a list of words")
         terminology = Terminology.of(glossary, forbidden=forbidden, prefix=target_prefix)
         pipeline = self.translator.pipeline(TranslationRequest(document=document))
-        checked: Iterable[str] = _read_texts([texts] if isinstance(texts, str) else texts, "texts")
+        several = [texts] if isinstance(texts, str) else texts
+        checked: Iterable[str] = _read_texts(several, "texts")
         if isinstance(texts, list):
             checked = list(checked)  # checks all texts before the first one is translated
         lines = (Line(number, text, terminology) for number, text in enumerate(checked, start=1))
@@ -176,6 +177,7 @@ def load_translator(
             f"load: 'precision': expected one of {', '.join(PRECISIONS)}, got {precision!r}"
         )
     changed = {name: value for name, value in changes.items() if value is not None}
+    # the only change that is no field of `DecodingConfig`
     candidates = _check_candidates(changed.pop("shortlist", None))
     run: LoadedModel | StoredModel | None = None
     needs_pytorch = len(models) > 1 or adapter or sampling or precision == "bf16"
@@ -189,7 +191,8 @@ def load_translator(
     settings = replace_settings(run.config.decoding, changed, "load")
     shortlist = None  # the whole vocabulary is searched
     if candidates is not None:
-        shortlist = Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(candidates)
+        learnt = Shortlist.load(find_run(run.path).shortlist, run.tokenizer)
+        shortlist = learnt.first(candidates)
     precision = _pick_precision(precision, device, run, sampling)
     return Translator(run, settings, precision, sampling, shortlist)
 

@@ -104,9 +104,8 @@ class Translator:
 
             stages.append(partial(copy_unknown_words, searcher=searcher))
         if request.utilities:
-            choose = partial(most_useful, utilities=request.utilities, n_best=request.n_best)
-            stages.append(lambda lines, candidates: [choose(row) for row in candidates])
-            result_count = request.candidates  # `choose` leaves `n_best` of them
+            stages.append(_risk_stage(request.utilities, request.n_best))
+            result_count = request.candidates  # the stage leaves `n_best` of them
         if request.alignments:
             from nmt.translation.aligner import align
 
@@ -170,6 +169,15 @@ class BatchTranslation:
     def __call__(self, lines: Sequence[EncodedLine]) -> Rows:
         """Search all lines in one batch, and apply the finishing stages."""
         return self._pipeline.translate_batch(lines)
+
+
+def _risk_stage(utilities: Utilities, n_best: int) -> FinishingStage:
+    """Return a stage that chooses the `n_best` candidates of each line by minimum Bayes risk."""
+
+    def choose(lines: Sequence[EncodedLine], candidates: Rows) -> Rows:
+        return [most_useful(row, utilities, n_best) for row in candidates]
+
+    return choose
 
 
 def _check_request(request: TranslationRequest, searcher: Searcher) -> None:

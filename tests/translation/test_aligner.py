@@ -25,7 +25,7 @@ from nmt.run_directory import LoadedModel
 from nmt.search.ensemble import Ensemble
 from nmt.search.hypothesis import length_penalty
 from nmt.search.source_attention import alignment_layer
-from nmt.translation.aligner import align_words, attend, word_spans
+from nmt.translation.aligner import align_words, attend, words_of_pieces
 from nmt.translation.line import Alignment, Terminology, Translation, numbered
 from nmt.translation.scoring import token_log_probabilities
 from nmt.translation.translator import TranslationRequest, Translator
@@ -200,7 +200,7 @@ def test_unknown_words_keep_their_places_and_are_copied_with_copy_unknown(
     ],
 )
 def test_each_piece_is_a_part_of_words(pieces: list[str], words: list[list[int]]) -> None:
-    assert [list(span) for span in word_spans(pieces)] == words
+    assert [list(span) for span in words_of_pieces(pieces)] == words
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nmt.config import DecodingConfig
@@ -119,6 +119,7 @@ SPANS = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda pair: (min(
 
 
 @settings(max_examples=300, deadline=None)
+@example(tokens=["1.", "der ", "1"], links=[Link((0, 0), (0, 6))])  # a part before a deleted copy
 @given(
     tokens=st.lists(TOKENS, max_size=8),
     links=st.lists(st.builds(Link, SPANS, SPANS), max_size=8),

@@ -18,14 +18,14 @@ _ATTRIBUTE = re.compile(
 
 def spoken_attributes(token: Token) -> list[str]:
     """Return the names of the attributes of a start tag that are to be translated."""
-    names = [name for name in SPOKEN if token.attribute(name)]
+    names = list(SPOKEN)
     if token.name == "input" and (token.attribute("type") or "").lower() in BUTTONS:
         names.append("value")
     if token.name == "meta":
         described = token.attribute("name") or token.attribute("property") or ""
         if described.lower() in DESCRIPTIONS:
             names.append("content")
-    return [name for name in names if token.attribute(name)]
+    return [name for name in names if token.attribute(name)]  # without missing and empty ones
 
 
 def replace_attribute(token: Token, name: str, value: str) -> None:

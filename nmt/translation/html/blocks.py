@@ -85,7 +85,7 @@ class Elements:
         """how many tokens before each one are text"""
 
     def separates(self, start: int) -> bool:
-        """Return whether the element of a start tag is one that separates blocks, or has one."""
+        """Return whether the element of a start tag separates blocks, or contains one that does."""
         end = self.ends.get(start, start + 1)  # a tag without content is looked at alone
         return self._separating_before[end] > self._separating_before[start]
 

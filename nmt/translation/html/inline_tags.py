@@ -27,12 +27,16 @@ def place_tags(
         pending += tag.children
     words = AlignedWords(text, cuts, list(kept))
     # what is kept but has no copy in the translation is placed like a tag between two words
-    lost = [InlineTag((span[0], span[0]), kept[span]) for span in kept.keys() - words.kept.values()]
+    lost = []
+    for span in kept.keys() - words.kept.values():
+        start, _ = span
+        lost.append(InlineTag((start, start), kept[span]))
     tags = sorted([*tags, *lost], key=lambda tag: tag.span)
     writer = _Writer(text.target, words, kept, escape)
     places = TagPlaces(words)
-    # the whole text is treated as an element without a tag; each open one has its tags to come
+    # the whole text is treated as an element without a tag
     whole = PlacedTag(InlineTag((0, len(text.source)), []), 0, len(words.target))
+    # each open element, outermost first, with the tags inside it that are not written yet
     open_elements = [(whole, iter(places.inside(whole, tags)))]
     while open_elements:
         element, children = open_elements[-1]

@@ -40,14 +40,17 @@ def read_tokens(html: str) -> list[Token]:
     """Return the tokens of a page or of a part of one; their sources together are the page."""
     # A comment that never ends goes on to the end, and a tag that never ends is no tag. The parser
     # would search for each of many such ends through the whole page.
-    # So it reads the page up to the last end of a tag, and what follows is divided here.
-    endless_comment = html.find("<!--", html.rfind("-->") + 1)  # -1: there is none
+    # So it reads the page up to the last end of a tag, and what follows is divided here: a text,
+    # and then an endless tag or comment.
+    comments_end = html.rfind("-->") + 1  # 0 if there is none
+    endless_comment = html.find("<!--", comments_end)  # -1: there is none
     end = len(html) if endless_comment < 0 else endless_comment
     last_tag_end = html.rfind(">", 0, end) + 1
     endless_tag = _BROKEN_TAG.search(html, last_tag_end, end)
     text_end = endless_tag.start() if endless_tag else end
-    rest = [Token("text", html[last_tag_end:text_end]), Token("other", html[text_end:])]
-    return [token for token in [*_TokenReader().read(html[:last_tag_end]), *rest] if token.source]
+    tokens = _TokenReader().read(html[:last_tag_end])
+    tokens += [Token("text", html[last_tag_end:text_end]), Token("other", html[text_end:])]
+    return [token for token in tokens if token.source]
 
 
 def source_of(tokens: Iterable[Token]) -> str:

@@ -70,6 +70,7 @@ class TagPlaces:
         """
         size = parent.end - parent.first
         points = sum(not tag.is_element for tag in tags)  # each is compared with all words
+        # for the elements, each word of the translation and of the source is looked at once
         self._comparisons += size + len(self._words.source_words(parent.tag.span))
         self._comparisons += points * size // WORDS_AT_ONCE
         too_many = self._comparisons > MOST_COMPARISONS

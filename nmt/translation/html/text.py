@@ -57,16 +57,18 @@ class BlockText:
 
 def read_block(tokens: Sequence[Token], partners: dict[int, int], block: Block) -> BlockText:
     """Read the text of a block; `partners` are those of `Elements`."""
-    parts = list(_join_empty_elements(list(_parts(tokens, partners, block))))
-    first, end = _inside(parts)
+    all_parts = list(_parts(tokens, partners, block))
+    parts = list(_join_empty_elements(all_parts))
+    first, end = _inside(parts)  # what is before and behind is kept as it is
     reader = _BlockReader()
     for part in parts[first:end]:
         reader.read(part)
     before = [token for part in parts[:first] for token in part.tokens]
     after = [token for part in parts[end:] for token in part.tokens]
-    entities = dict(
-        entity for part in parts if part.kind == "word" for entity in _entities(part.tokens[0])
-    )
+    entities: dict[str, str] = {}  # {character: entity}
+    for part in parts:
+        if part.kind == "word":
+            entities.update(_entities(part.tokens[0]))
     return BlockText(before, "".join(reader.text), reader.tags, reader.kept, after, entities)
 
 
@@ -122,6 +124,7 @@ def _inside(parts: Sequence[_Part]) -> Span:
 
 
 def _entities(token: Token) -> Iterator[tuple[str, str]]:
+    """Yield (character, entity) for each entity in a text that stands for one character."""
     for entity in _ENTITY.findall(token.source):
         character = unescape(entity)
         if len(character) == 1 and character != _SOFT_HYPHEN:
