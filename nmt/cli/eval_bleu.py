@@ -106,13 +106,13 @@ def eval_bleu(
         raise ConfigError("--hypothesis is translated already; leave out --output")
     if hypothesis and text.source and not scores.comet:
         raise ConfigError("--hypothesis is translated already, and only --comet looks at --source")
-    text.check(model[0] if model else None)
+    text.check(run=model[0] if model else None)  # an ensemble has the text of its first run
     if hypothesis:
         test_set = load_test_set(text, None)
         translated = _Translated(test_set, read_translations(hypothesis, test_set, text))
     else:
-        models = model or []  # there is one, as there is no --hypothesis
-        translated = _translate(text, models, output, compute, search)
+        assert model  # checked above: there is no --hypothesis
+        translated = _translate(text, model, output, compute, search)
     _print_scores(translated, scores, compute.device)
 
 

@@ -81,12 +81,14 @@ def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
         ExchangeError: nmt cannot compute such a model; the message names the option.
     """
     for name, readable in READABLE.items():
-        value = options.get(name, readable[0])
+        default = readable[0]
+        value = options.get(name, default)
         if value not in readable:
             _raise_unreadable(where, name, value, readable)
     for name, expected in _OPERATIONS.items():
-        value = options.get(name, expected)
-        if str(value).replace("d", "") != expected.replace("d", ""):  # dropout is for training
+        value = options.get(name, expected)  # such as "dan"
+        # without "d", dropout, which only training has
+        if str(value).replace("d", "") != expected.replace("d", ""):
             _raise_unreadable(where, name, value, [expected])
     d_ff = options.get("transformer-dim-ffn")
     decoder_d_ff = options.get("transformer-decoder-dim-ffn", 0)
@@ -96,6 +98,7 @@ def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
         **{ours: options.get(theirs) for ours, theirs in _SIZES.items()},
         "activation": options.get("transformer-ffn-activation", "swish"),
         "embeddings": _embeddings(options, where),
+        # what Marian computes always, without an option
         "layer_norm_epsilon": 1e-6,
         "output_bias": True,
         "positions": "tensor2tensor",

@@ -25,7 +25,7 @@ _GAMMA_SHAPE, _RATIO_NOISE = 8.0, 0.15
 """random sentence lengths: shape of their gamma distribution, noise of the target's length"""
 _FIRST_WORD = 4  # smaller ids are special symbols
 _RANDOM_STEPS = 128
-"""number of steps that random pairs last"""
+"""steps of training that a sample of random pairs suffices for"""
 _LARGEST_SAMPLE = 200_000
 """pairs of prepared data that a sample holds at most"""
 
@@ -152,12 +152,16 @@ def _validation_pairs(config: Config) -> int | None:
 
 
 def sample_sentences(config: Config, workload: Workload, prepared: Prepared | None) -> TokenStore:
-    """Return pairs of token ids: prepared ones, or random ones of `workload`'s mean lengths."""
+    """Return pairs of token ids, to time steps with them and to see how much padding they need.
+
+    They are a sample of `prepared`, or random ones of the mean lengths of `workload`.
+    """
     if prepared:
         return _sample(prepared.train)
     random = np.random.default_rng(config.seed)
     longer_length = max(workload.source_length, workload.target_length)
-    pairs = int(_RANDOM_STEPS * config.training.batch_tokens / longer_length) + 1
+    tokens = _RANDOM_STEPS * config.training.batch_tokens
+    pairs = int(tokens / longer_length) + 1
     scale = workload.source_length / _GAMMA_SHAPE  # the mean of a gamma is shape * scale
     shortest = 2  # a word and EOS
     source_lengths = np.maximum(shortest, random.gamma(_GAMMA_SHAPE, scale, pairs))

@@ -64,9 +64,13 @@ def beam_search(
 def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k largest values of each row of `x` (R, V), and their columns: both (R, k).
 
-    It does what `torch.topk` does, which is slow for wide rows on a CPU. The k largest are in the k
-    blocks with the largest maxima, so only these are searched. Block b has the 16 columns b,
-    b + V / 16, b + 2 V / 16, …; so the maxima of all blocks are a maximum of 16 slices of the row.
+    It does what `torch.topk` does, which is slow for wide rows on a CPU. The columns are divided
+    into blocks of 16, and only the k blocks with the largest maxima are searched: a value in
+    another block is not larger than any of these k maxima.
+
+    Block b has the columns b, b + n, b + 2 n, … for n = V / 16 blocks: with V = 48, block 0 has 0,
+    3, 6, …, 45. So the maxima of all blocks are one maximum over 16 contiguous slices of the row,
+    which is faster than blocks of neighbours.
     """
     rows, columns = x.shape
     blocks = columns // BLOCK
@@ -75,14 +79,14 @@ def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
         return values, indices
     blocked = x[:, : blocks * BLOCK].unflatten(1, (BLOCK, blocks))  # (R, 16, V / 16)
     best = blocked.amax(1).topk(k).indices  # (R, k) indices of blocks
-    in_best = blocked.gather(2, best[:, None].expand(-1, BLOCK, -1)).flatten(1)  # (R, 16 k) values
-    # number i of block b is in column i * blocks + b
+    in_best = blocked.gather(2, best[:, None].expand(-1, BLOCK, -1))  # (R, 16, k) values
+    # value i of block b is in column i * blocks + b
     offsets = torch.arange(BLOCK, device=x.device)[:, None] * blocks  # (16, 1)
-    columns_in_best = (offsets + best[:, None]).flatten(1)  # (R, 16 k)
+    columns_in_best = offsets + best[:, None]  # (R, 16, k)
     # fewer than 16 columns at the end are in no block: all of them are candidates
     rest = torch.arange(blocks * BLOCK, columns, device=x.device)
-    candidates = torch.cat((in_best, x[:, blocks * BLOCK :]), dim=1)
-    candidate_columns = torch.cat((columns_in_best, rest.expand(rows, -1)), dim=1)
+    candidates = torch.cat((in_best.flatten(1), x[:, blocks * BLOCK :]), dim=1)
+    candidate_columns = torch.cat((columns_in_best.flatten(1), rest.expand(rows, -1)), dim=1)
     values, positions = candidates.topk(k)
     return values, candidate_columns.gather(1, positions)
 

@@ -282,11 +282,11 @@ class SentenceSearch:
         for partial in chosen:
             if partial.tokens[-1] == EOS or length == self.limit:
                 hypothesis = Hypothesis.from_row(list(partial.tokens), partial.score / penalty)
-                self.ended.append((partial.adjusted_score / penalty, hypothesis))
+                rank_by = partial.adjusted_score / penalty  # a handicap is not part of the score
+                self.ended.append((rank_by, hypothesis))
             else:
                 self.live.append(partial)
-        best_first = sorted(self.ended, key=lambda ended: -ended[0])
-        self.ended = best_first[: self.n_best]
+        self.ended = sorted(self.ended, key=lambda entry: -entry[0])[: self.n_best]
 
     def is_done(self) -> bool:
         """Whether no live hypothesis can still become one of the `n_best` that have ended."""

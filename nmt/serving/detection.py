@@ -15,14 +15,15 @@ def detect(text: str, served: Sequence[str]) -> list[dict[str, object]]:
     """Return the languages of a text in LibreTranslate's shape, the likeliest first.
 
     `served` are the codes to choose from, each perhaps with a script or a country, as zh_Hans. If
-    py3langid knows none of them, the result is the last one, with confidence 0.
+    py3langid knows none of these codes, the answer is the first of them, with confidence 0, because
+    a client expects one.
     """
-    # {code without script and country: served code}; of several, the first that is served
-    served_codes = {look_up_language(code).base: code for code in reversed(served)}
+    served_codes: dict[str, str] = {}  # {code without script and country: served code}
+    for code in served:
+        served_codes.setdefault(look_up_language(code).base, code)
     ranked = rank_languages(text[:MOST_CHARACTERS], served_codes)
     if not ranked:
-        last = look_up_language(served[-1]).base
-        ranked = [(last, 0.0)]
+        ranked = [(next(iter(served_codes)), 0.0)]
     likeliest, _ = ranked[0]
     return [
         {"confidence": round(100 * probability, 1), "language": served_codes[code]}

@@ -78,7 +78,7 @@ class TranslationBody(BaseModel):
         """
         sides = [side for term in self.terms for side in (term.source, term.target)]
         for text in (*self.forbidden, self.prefix, *sides):
-            check_characters(text, "a term")
+            check_characters(text, "a term, a forbidden word or the prefix")
         usual = USUAL_PATTERNS if self.protect is True else ()
         own = self.protect if isinstance(self.protect, list) else ()
         try:
@@ -86,14 +86,15 @@ class TranslationBody(BaseModel):
         except ConfigError as error:
             raise RequestError(400, f"Invalid request: {error}") from error
         glossary = {term.source: term.target for term in self.terms}
-        terminology = Terminology.of(glossary, (), self.forbidden, self.prefix)
+        terminology = Terminology.of(glossary, forbidden=self.forbidden, prefix=self.prefix)
+        has_constraints = bool(terminology)
         return Asked(
             self.source,
             self.target,
             self.format == "html",
             self.n_best,
             self.alignments,
-            terminology or None,  # None: it has no constraint
+            terminology if has_constraints else None,
             protected,
         )
 

@@ -32,7 +32,7 @@ Entry = dict[str, str | int]
 
 
 def test_data(name: str) -> Path | None:
-    """Return the folder `name` in the one that the variable NMT_TEST_DATA names; None: no such."""
+    """Return the folder $NMT_TEST_DATA/`name`, which holds copies of a corpus; None if absent."""
     root = os.environ.get("NMT_TEST_DATA")
     folder = Path(root) / name if root else None
     return folder if folder and folder.is_dir() else None
