@@ -5,9 +5,9 @@ for a pause of an exponential distribution, so that requests come as a Poisson p
 them. `of_translate` is the server's throughput over that of `nmt translate` on the same lines (the
 time of all lines less that of one line, so that starting does not count); `of_latency` is the
 median answer of a client that is alone over the median of `nmt.load(RUN).translate` of the same
-sentences. The other server has the same weights in the same number format, exported by us, the same
-beam, and as many workers of one thread as there are cores; it translates each request by itself, as
-a route of FastAPI does.
+sentences after the same pauses. The other server has the same weights in the same number format,
+exported by us, the same beam, and as many workers of one thread as there are cores; it translates
+each request by itself, as a route of FastAPI does.
 
 The engines take turns, `--rounds` times. No sentence is sent twice to a server, so that no cache
 can answer it.
@@ -37,7 +37,6 @@ from measuring import apart, report
 from nmt.processor import available_cores
 
 Server = contextlib.AbstractContextManager[int]
-CLIENTS = (1, 8, 64)
 LONGEST_START_S = 120.0
 
 
@@ -176,14 +175,16 @@ def _ask(connection: http.client.HTTPConnection, body: dict[str, str]) -> None:
         raise RuntimeError(f"status {response.status}: {answer.decode()}")
 
 
-def alone(run: str, precision: str, lines: Sequence[str]) -> dict[str, float]:
+def alone(run: str, precision: str, lines: Sequence[str], pause_s: float) -> dict[str, float]:
     """Measure `nmt.load(RUN).translate` of one sentence at a time: the median in milliseconds."""
     import nmt
 
     translator = nmt.load(run, precision=precision)
     translator.translate(lines[:1])
     waits = []
+    pauses = random.Random(0)
     for line in lines:
+        time.sleep(pauses.expovariate(1 / pause_s))
         start = time.perf_counter()
         translator.translate([line])
         waits.append(1000 * (time.perf_counter() - start))
@@ -218,6 +219,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--source", type=Path, required=True, help="different sentences, a line each"
     )
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--lines", type=int, default=500, help="for each number of clients")
     parser.add_argument("--precision", choices=["int8", "fp32"], default="int8")
     parser.add_argument("--pause-ms", type=float, default=5.0, help="mean pause of a client")
@@ -230,25 +232,24 @@ def main() -> None:
     parser = make_parser()
     arguments = parser.parse_args()
     run, precision = arguments.model, arguments.precision
-    lines = list(dict.fromkeys(arguments.source.read_text("utf-8").split("\n")))
-    parts = [
-        [line for line in lines if line.strip()][i * arguments.lines :][: arguments.lines]
-        for i in range(len(CLIENTS))
-    ]
+    texts = arguments.source.read_text("utf-8").split("\n")
+    lines = list(dict.fromkeys(text for text in texts if text.strip()))
+    count = arguments.lines
+    parts = [lines[i * count :][:count] for i in range(len(arguments.clients))]
     if len(parts[-1]) < arguments.lines:
-        parser.error(f"--source needs {len(CLIENTS) * arguments.lines} different lines")
+        parser.error(f"--source needs {len(arguments.clients) * arguments.lines} different lines")
     languages = languages_of(run)
     for number in range(arguments.rounds):
         common = {"model": run, "precision": precision, "round": number}
         file = translated_file(run, precision, parts[-1])
         report("serve", engine="nmt translate", **common, **file)
-        latency = apart(alone, run, precision, parts[0][:100])
+        latency = apart(alone, run, precision, parts[0], arguments.pause_ms / 1000)
         report("serve", engine="nmt.load", **common, p50_ms=latency["p50_ms"])
         for engine in (nmt, ctranslate2):
             start: Server = engine(run, precision)
             with start as port:
                 under_load(port, languages, lines[-20:], 4, 0.001)  # to warm up
-                for clients, part in zip(CLIENTS, parts, strict=True):
+                for clients, part in zip(arguments.clients, parts, strict=True):
                     measured = under_load(port, languages, part, clients, arguments.pause_ms / 1000)
                     ratios = {
                         "of_translate": measured["sentences_per_second"]
