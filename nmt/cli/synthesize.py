@@ -112,8 +112,7 @@ def synthesize(
     lines = MonolingualText(options.text)
     inputs = lines.facts()  # first, so that a missing file is an error before a model is loaded
     translator = make_translator(model, compute, search, sampling.sampling())
-    held_out = _held_out_sentences(translator, options.held_out or [])
-    lines.held_out = HeldOutText(held_out)
+    lines.held_out = HeldOutText(_held_out_sentences(translator, options.held_out or []))
     tag = target_tag(options.to, translator.run.tokenizer)
     languages = options.languages(*translator.run.config.data.languages)
     facts = {
