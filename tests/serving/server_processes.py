@@ -4,18 +4,39 @@ import contextlib
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 LONGEST_START = 60.0
+
+
+def ask(
+    url: str,
+    body: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> tuple[int, Any]:
+    """Send JSON, or a GET without a body; return the status and the JSON of the answer, or text."""
+    data = None if body is None else json.dumps(body).encode()
+    sent = {"Content-Type": "application/json", **(headers or {})}
+    request = urllib.request.Request(url, data, sent)
+    try:
+        answer = urllib.request.urlopen(request, timeout=60, context=tls)
+    except urllib.error.HTTPError as error:
+        answer = error
+    with answer:
+        text = answer.read().decode()
+        is_json = answer.headers.get("Content-Type") == "application/json"
+        return answer.status, json.loads(text) if is_json else text
 
 
 @dataclass
@@ -28,15 +49,7 @@ class ServerProcess:
 
     def post(self, path: str, **body: Any) -> tuple[int, Any]:
         """Return the status and the JSON of an answer."""
-        data = json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as response:
-                return response.status, json.load(response)
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.load(error)
+        return ask(f"http://127.0.0.1:{self.port}{path}", body)
 
     def translate(self, text: str) -> str:
         """Return a translation that must succeed."""

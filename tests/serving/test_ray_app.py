@@ -1,13 +1,10 @@
 """The application on Ray Serve answers as `nmt serve` does, also when replicas die or are ended."""
 
-import json
 import os
 import signal
 import socket
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -19,6 +16,7 @@ from starlette.testclient import TestClient
 
 from nmt.errors import ConfigError
 from nmt.serving.access import add_key
+from tests.serving.server_processes import ask
 
 if not (find_spec("ray") and find_spec("ray.serve") and find_spec("grpc")):
     pytest.skip("needs the extra nmt[ray]", allow_module_level=True)
@@ -47,17 +45,7 @@ class RayServe:
 
     def ask(self, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Return the status and the JSON of an answer, or the text of one that Ray wrote."""
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json", **headers}
-        request = urllib.request.Request(f"http://127.0.0.1:{self._port}{path}", data, headers)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as response:
-                return response.status, json.load(response)
-        except urllib.error.HTTPError as error:
-            with error:
-                text = error.read().decode()
-                is_json = error.headers.get("Content-Type") == "application/json"
-                return error.code, json.loads(text) if is_json else text
+        return ask(f"http://127.0.0.1:{self._port}{path}", body, headers)
 
     def replicas(self) -> list[int]:
         """Return the numbers of the processes that are replicas."""
