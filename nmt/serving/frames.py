@@ -28,10 +28,13 @@ def receive(connection: socket.socket) -> Any:
     return pickle.loads(_read(connection, length))
 
 
-def _read(connection: socket.socket, size: int) -> bytes:
-    data = connection.recv(size, socket.MSG_WAITALL)
-    if len(data) < size:
-        raise EOFError
+def _read(connection: socket.socket, size: int) -> bytearray:
+    data = bytearray()
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            raise EOFError
+        data += part
     return data
 
 

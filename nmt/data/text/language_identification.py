@@ -20,6 +20,7 @@ def check_is_installed(feature: str, extra: str) -> None:
         raise MissingExtraError(feature, extra) from error
 
 
+@functools.cache
 def known_languages() -> frozenset[str]:
     """Return the codes of the languages that py3langid knows; its model is loaded in a second."""
     return frozenset(_identifier().labels)
