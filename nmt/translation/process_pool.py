@@ -127,6 +127,9 @@ class ProcessPool(Generic[Task, Result]):
                 # Python warns of forking with threads; the new processes use none of them.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 executor.submit(int)  # the first task starts all processes
+            # Only they write results. While this process could write, too, it would wait for ever
+            # for the rest of a result whose process ended in the middle of it.
+            executor._result_queue._writer.close()  # type: ignore[attr-defined]
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return executor

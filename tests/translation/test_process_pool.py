@@ -52,6 +52,21 @@ def test_processes_of_one_thread_are_started_for_several_tasks(tasks: int, proce
     assert {threads for _, threads in found} == {1}
 
 
+def large_result(number: int) -> bytes:
+    return bytes(3_000_000)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.003, 0.01])
+def test_processes_end_while_they_send_results(seconds: float) -> None:
+    pool = ProcessPool(large_result, 2)
+    next(pool.map(range(100)))
+    time.sleep(seconds)
+    closing_pool = threading.Thread(target=pool.close, daemon=True)
+    closing_pool.start()
+    closing_pool.join(60)
+    assert not closing_pool.is_alive()
+
+
 def test_tasks_are_read_ahead_within_bounds() -> None:
     read: list[int] = []
 
