@@ -56,12 +56,12 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
         path.parent.mkdir(parents=True, exist_ok=True)
     with open_output(path) as sink, tqdm(unit=" lines", disable=None, leave=False) as bar:
 
-        def progress(translated: int, total: int) -> None:
+        def progress(newly_translated: int, total: int) -> None:
             bar.total = total
-            bar.update(translated)
+            bar.update(newly_translated)
 
         log = partial(tqdm.write, file=sys.stderr)  # above the progress bar
         text = build_report(Path(model), report_options, pick_device(weights.device), log, progress)
         sink.write(text.encode("utf-8"))
-    if str(path) not in STDOUT:  # stdout has the page itself then
+    if str(path) not in STDOUT:  # if the page itself went to stdout, nothing else may stand there
         typer.echo(path)

@@ -98,8 +98,9 @@ class ConstrainedSentence:
         if not rest:
             return None
         text_of, can_spell = self.spelling.bytes, self.spelling.can_spell
-        candidates = self.spelling.beginnings(rest)  # tokens that spell the beginning of `rest`
-        # other tokens must be able to spell what is missing after the token
+        # tokens that spell the beginning of `rest`, or all of it and more
+        candidates = self.spelling.beginnings(rest)
+        # What is missing after a token (nothing after a longer one) must be spellable, too.
         return [token for token in candidates if can_spell(rest[len(text_of[token]) :])]
 
     def ends_in_forbidden(self, progress: ConstraintProgress) -> bool:

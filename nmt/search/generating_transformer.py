@@ -196,7 +196,7 @@ def transformer_base(
     """Build the paper's `base` (table 3): 63.1 M parameters with one vocabulary of 37,000.
 
     Raises:
-        ConfigError: an impossible size or id, or an unknown keyword.
+        ConfigError: an impossible size, or an unknown keyword.
     """
     return GeneratingTransformer(source_vocabulary_size, target_vocabulary_size, **sizes)
 
@@ -209,7 +209,7 @@ def transformer_big(
     `dropout` is 0.3; the paper's English-French model has 0.1 (section 6.1).
 
     Raises:
-        ConfigError: an impossible size or id, or an unknown keyword.
+        ConfigError: an impossible size, or an unknown keyword.
     """
     big: Sizes = {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3}
     big.update(sizes)  # what the caller gives replaces the paper's sizes

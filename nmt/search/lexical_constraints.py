@@ -256,7 +256,8 @@ class SpelledConstraints:
     def are_met_by(self, text: str) -> bool:
         """Whether a text has every term, each in a place of its own, and no forbidden word.
 
-        Terms are whole words. False if a prefix or a term that has no ids is asked for.
+        Terms are whole words. Always False if there is a prefix, or a term with UNK among its ids:
+        this method does not check those two, and only the constrained search produces them.
         """
         if self.text.prefix or self.has_unknown:
             return False

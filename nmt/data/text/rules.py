@@ -49,7 +49,8 @@ def is_empty(pair: SentencePair) -> bool:
 def has_control_character(pair: SentencePair) -> bool:
     """Return whether a side has a control character (except tab) or U+FFFD."""
     for text in pair:
-        # `isprintable` is much cheaper than the search; printable text can only have U+FFFD
+        # `isprintable` is much cheaper than the search. Of the characters that the search looks
+        # for, U+FFFD alone is printable.
         may_have_one = not text.isprintable() or "\ufffd" in text
         if may_have_one and _CONTROL.search(text):
             return True

@@ -39,7 +39,9 @@ def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sen
     normalizer.precompiled_charsmap = b""
     normalizer.add_dummy_prefix = False
     normalizer.remove_extra_whitespaces = False
-    # some versions of SentencePiece check the examples in a model, which were normalised
+    # Remove the examples that a model may hold (text and ids): some versions of SentencePiece check
+    # them when they load a model, which would fail without normalisation. Where protobuf's schema
+    # has no field for the examples, they are among the unknown fields.
     proto.DiscardUnknownFields()
     if "self_test_data" in proto.DESCRIPTOR.fields_by_name:
         proto.ClearField("self_test_data")
