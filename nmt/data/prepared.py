@@ -56,7 +56,7 @@ class Prepared:
 
 
 def prepare(config: Config, log: Log) -> Prepared:
-    """Return the prepared data of a configuration; prepare them first if they are missing.
+    """Return the prepared data of a configuration; `_prepare_folder` makes them if missing.
 
     Downloads the corpus if it is missing. If several processes need the same data, one prepares
     them and the others wait.
@@ -202,7 +202,8 @@ def _open(directory: Path, config: Config, texts: Sequence[TextPair]) -> Prepare
 def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log) -> None:
     """Write the folder of prepared data, which then appears at once (see `new_folder`).
 
-    Reads the texts up to three times: to count the pairs, to learn the vocabulary, and to encode.
+    Reads the texts up to three times: to count the pairs, to learn the vocabulary, and to encode
+    (`_write_ids`).
 
     Raises:
         ConfigError: an adopted vocabulary is of another kind, or lacks a tag.
@@ -266,9 +267,9 @@ def _write_ids(
     directory: Path,
     processes: int,
 ) -> dict[str, Any]:
-    """Write the token store of the pairs that the rules keep, and return `Prepared.counts`.
+    """Clean and encode all blocks, leave out duplicates, and write the ids to the token store.
 
-    `directory` already holds the tokenizer, which each of `processes` loads.
+    Returns `Prepared.counts`. Each of `processes` loads the tokenizer that is in `directory`.
     """
     counts, kept_of_each_text, augmented = Counts(), list[int](), Counter[str]()
     finder = DuplicateFinder(rules[0].cleaning)

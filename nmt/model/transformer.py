@@ -91,7 +91,7 @@ class Transformer(nn.Module):
     def encode(
         self, source: Tensor, attention: AttentionRecord | None = None, layout: Layout = PADDED
     ) -> Tensor:
-        """Return the memory, the output of the encoder (B, S, D), for source ids (B, S)."""
+        """Embed source ids (B, S); return the memory, the output of the encoder (B, S, D)."""
         x = self._embed(self.source_embedding, source, layout=layout)
         mask = padding_mask(source, self.padding)
         record = attention.encoder if attention else None

@@ -98,8 +98,7 @@ class ConstrainedSentence:
         if not rest:
             return None
         text_of, can_spell = self.spelling.bytes, self.spelling.can_spell
-        # tokens that spell the beginning of `rest`, or all of it and more
-        candidates = self.spelling.beginnings(rest)
+        candidates = self.spelling.beginnings(rest)  # each spells a part of `rest`, or more
         # What is missing after a token (nothing after a longer one) must be spellable, too.
         return [token for token in candidates if can_spell(rest[len(text_of[token]) :])]
 

@@ -39,7 +39,7 @@ class Objective(nn.Module):
         self.model, self.smoothing, self.precision = model, smoothing, precision
 
     def forward(self, batch: Batch) -> Loss:
-        """Return the loss of the batch, summed over its real target tokens."""
+        """Run the model, on a CPU without padding; return the loss, summed over target tokens."""
         device = batch.source.device
         # On a GPU the padding is computed too: to remove it, Python would have to wait until the
         # GPU tells where the real tokens are.

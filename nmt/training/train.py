@@ -49,8 +49,9 @@ _MEMORY_ADVICE = (  # continues: the memory does not suffice
 def train(config: Config, path: Path, log: Log) -> RunDirectory:
     """Train and score a model in the run directory `path`; if it holds a run, resume that.
 
-    A finished run is not trained again. Under `torchrun` every process calls this; only the main
-    process writes files and calls `log`.
+    `_build_trainer` prepares the data, and `Trainer.train` trains. A finished run is not trained
+    again. Under `torchrun` every process calls this; only the main process writes files and calls
+    `log`.
 
     Raises:
         NmtError: training cannot start or continue; the message says why.
@@ -78,9 +79,9 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
 def _build_trainer(
     config: Config, directory: RunDirectory, group: ProcessGroup, log: Log
 ) -> tuple[Trainer, dict[str, str]]:
-    """Check everything, prepare the data; return a trainer at step 0 and its text's fingerprints.
+    """Check everything, `prepare` the data, and return a trainer at step 0 for its token store.
 
-    Quick checks come first. The fingerprints have the names in `resume.FINGERPRINTS`.
+    Quick checks come first. Also returns fingerprints; their names are `resume.FINGERPRINTS`.
     """
     recipe = config
     config = inherit(recipe, directory)

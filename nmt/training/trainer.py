@@ -87,7 +87,7 @@ class Trainer:
         return not state.validation_due and (stops_early or at_last_step)
 
     def _advance(self) -> None:
-        """Take one step; then record, validate and save if that is due."""
+        """Take one step (`Stepper.take`); then record, validate and save if that is due."""
         state, training = self.state, self.config.training
         # True only if the last session was stopped in the validation of a step that it had taken
         resumes_validation = state.validation_due

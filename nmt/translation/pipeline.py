@@ -113,8 +113,9 @@ class Pipeline:
     ) -> Iterator[Rows]:
         """Yield for each window the translations of its lines, best first (`document`: one joined).
 
-        With one process, a window is yielded before the next one is read; with several, some
-        windows are read ahead. `warn` and `progress` are called as in `translate`.
+        `_encode_window` cuts a window into batches, which `translate_batch` searches. With one
+        process, a window is yielded before the next one is read; with several, some windows are
+        read ahead. `warn` and `progress` are called as in `translate`.
 
         Raises:
             NmtError: the memory does not suffice, or a process died.

@@ -86,7 +86,8 @@ class Translator:
     ) -> Pipeline:
         """Build the pipeline for a request; None: one that returns each line's best translation.
 
-        With a `cluster` its machines translate instead of `processes`.
+        With a `cluster` its machines translate instead of `processes`. The finishing stages that
+        the request asks for run in the order in which they are listed here.
 
         Raises:
             ConfigError: the request contradicts itself, or the beam is too small or too wide.

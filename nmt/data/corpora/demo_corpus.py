@@ -43,9 +43,7 @@ def person(rng: Random, who: Phrase | None = None) -> Phrase:
     """Return a pronoun (35 %), a name (25 %) or a noun for a person, but not for `who`."""
     draw = rng.random()
     if draw < 0.35:
-        # `Phrase.person` is 0 for I, 1 you, 2 he or she, 3 we, 4 they. Pronouns with the same
-        # number modulo 3 are left out because "I see us" is wrong. "You see them" would be right,
-        # but it is not needed.
+        # modulo 3, I (0) equals we (3), as "I see us" is wrong; you (1) equals they (4) as well
         others = [p for p in words.PRONOUNS if not who or p.person % 3 != who.person % 3]
         return rng.choice(others)
     if draw < 0.6:

@@ -78,7 +78,7 @@ class BlockEncoder:
         self._tags, self._tag_count = "".join(rules.tags), len(rules.tags)
 
     def __call__(self, block: Block) -> EncodedBlock:
-        """Decode, clean, augment and encode the pairs of a block; duplicates stay.
+        """Decode the pairs, clean by text, augment, encode, clean by length; duplicates stay.
 
         Raises:
             DataError: a line is not UTF-8, and `cleaning.invalid_utf8` is false.
@@ -111,7 +111,7 @@ class BlockEncoder:
 def encode_blocks(
     blocks: Iterable[Block], tokenizer_folder: Path, rules: TextRules, processes: int
 ) -> Generator[tuple[Block, EncodedBlock]]:
-    """Yield each block with its encoded pairs, in the order of `blocks`.
+    """Yield each block with its pairs as a `BlockEncoder` encodes them, in the order of `blocks`.
 
     With `processes` over 1, that many encode, and each loads the tokenizer in `tokenizer_folder`. A
     caller that stops early must close the generator before it removes `tokenizer_folder`.
