@@ -50,8 +50,9 @@ def _count_devices(kind: str) -> int:
 
 
 def device_name(device: torch.device) -> str:
-    """Return the product name of a CUDA GPU, or the kind of another device, such as "cpu"."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    """Return the product name of a GPU, or the kind of a device without one, such as "cpu"."""
+    name_of = getattr(torch.get_device_module(device), "get_device_name", None)
+    return str(name_of(device)) if name_of else device.type
 
 
 def hardware_kind(device: torch.device) -> Literal["cpu", "cuda"]:
@@ -147,6 +148,30 @@ def memory_of(device: torch.device) -> float | None:
         return float(torch.mps.recommended_max_memory())
     properties = getattr(torch.get_device_module(device), "get_device_properties", None)
     return float(properties(device).total_memory) if properties else None
+
+
+def free_memory_of(device: torch.device) -> int | None:
+    """Return the free bytes in a device's own memory; None if it has none, or does not say."""
+    free_and_all = getattr(torch.get_device_module(device), "mem_get_info", None)
+    return int(free_and_all(device)[0]) if free_and_all else None
+
+
+def reset_peak_memory(device: torch.device) -> None:
+    """Let `peak_memory` count from now on."""
+    if reset := getattr(torch.get_device_module(device), "reset_peak_memory_stats", None):
+        reset(device)
+
+
+def peak_memory(device: torch.device) -> int:
+    """Return the most bytes of a device that tensors have taken; 0 if it does not count them."""
+    most = getattr(torch.get_device_module(device), "max_memory_allocated", None)
+    return int(most(device)) if most else 0
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until a device has computed all that it was given; a CPU always has."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
 
 
 def step_seed(seed: int, step: int, rank: int = 0) -> int:

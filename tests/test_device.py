@@ -7,8 +7,10 @@ from nmt import device, memory
 from nmt.device import (
     autocast,
     device_name,
+    free_memory_of,
     hardware_kind,
     memory_of,
+    peak_memory,
     pick_device,
     pick_precision,
     step_seed,
@@ -58,11 +60,22 @@ def test_another_accelerator_has_the_sizes_of_cuda_and_no_precision_of_its_own(n
     accelerator = torch.device(name)
     kinds = [hardware_kind(device) for device in (CPU, CUDA, accelerator)]
     assert kinds == ["cpu", "cuda", "cuda"]
-    assert device_name(accelerator) == accelerator.type
     assert pick_precision("auto", accelerator) == "fp32"
     assert pick_precision("bf16", accelerator) == "bf16"
     assert widest_float(CPU) == widest_float(CUDA) == torch.float64
     assert widest_float(torch.device("mps")) == torch.float32
+
+
+def test_a_gpu_says_its_name_and_memory_and_other_devices_say_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.xpu, "get_device_name", lambda device: "Arc")
+    monkeypatch.setattr(torch.xpu, "mem_get_info", lambda device: (3, 8))
+    monkeypatch.setattr(torch.xpu, "max_memory_allocated", lambda device: 5)
+    mps, xpu = torch.device("mps"), torch.device("xpu")
+    assert [device_name(device) for device in (CPU, mps, xpu)] == ["cpu", "mps", "Arc"]
+    assert [free_memory_of(device) for device in (CPU, mps, xpu)] == [None, None, 3]
+    assert [peak_memory(device) for device in (CPU, mps, xpu)] == [0, 0, 5]
 
 
 @pytest.mark.parametrize(

@@ -135,21 +135,25 @@ def _check_device() -> Iterator[Check]:
     try:
         import torch
 
-        from nmt.device import pick_device, pick_precision
+        from nmt.device import device_name, memory_of, pick_device, pick_precision
     except (ImportError, OSError):
         return
     device = pick_device("auto")
-    if device.type == "cuda":
-        memory = torch.cuda.get_device_properties(0).total_memory
-        count = torch.cuda.device_count()
+    other = torch.accelerator.current_accelerator(check_available=True)  # such as mps
+    if device.type != "cpu":
+        count, memory = torch.accelerator.device_count(), memory_of(device)
         times = f"{count} x " if count > 1 else ""
-        yield Check("device", "ok", f"{times}{torch.cuda.get_device_name()}, {gigabytes(memory)}")
-    elif device.type == "cpu" and (shutil.which("nvidia-smi") or _NVIDIA_DRIVER.exists()):
+        size = f", {gigabytes(memory)}" if memory else ""
+        yield Check("device", "ok", f"{times}{device_name(device)}{size}")
+    elif other and other.type != "cuda":  # `auto` chooses no other kind of GPU
+        found = f"cpu; training.device: {other.type} and --device {other.type} use the GPU"
+        yield Check("device", "ok", found)
+    elif shutil.which("nvidia-smi") or _NVIDIA_DRIVER.exists():
         found = f"an NVIDIA driver is here, but PyTorch {torch.__version__} finds no GPU"
         remedy = "install a PyTorch for CUDA (https://pytorch.org), or set training.device: cpu"
         yield Check("device", "warning", found, remedy)
     else:
-        yield Check("device", "ok", "cpu; no GPU is here" if device.type == "cpu" else str(device))
+        yield Check("device", "ok", "cpu; no GPU is here")
     if pick_precision("auto", device) == "bf16":
         yield Check("precision", "ok", "bf16 in hardware")
     else:
@@ -234,11 +238,10 @@ def _cached_file_bytes() -> int:
 
 def free_memory(device: "torch.device") -> int | None:
     """Return the free bytes in the memory of a device, or None if unknown."""
-    if device.type != "cuda":
-        return available_memory()
-    import torch
+    from nmt.device import free_memory_of
 
-    return torch.cuda.mem_get_info(device)[0]  # (free bytes, all bytes)
+    own = free_memory_of(device)
+    return available_memory() if own is None else own  # mps has the memory of the machine
 
 
 def _existing_parent(folder: Path) -> Path:

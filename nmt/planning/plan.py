@@ -59,6 +59,7 @@ class Plan:
     """the model of the paper that has the same sizes"""
     workload: Workload
     device: str
+    """the kind of device that trains: cpu, cuda, mps or xpu"""
     precision: str
     memory: Memory
     gpu_memory: Memory
@@ -121,7 +122,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         parameters=resources.count_parameters(model),
         counterpart=resources.find_paper_model(config.model),
         workload=workload,
-        device=hardware.device,
+        device=device.type,
         precision=hardware.precision,
         memory=memory,
         gpu_memory=training_memory(config, model, Hardware("cuda", "bf16"), longer_length),

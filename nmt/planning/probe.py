@@ -15,7 +15,15 @@ import torch
 from nmt.config import Config
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, PAD
-from nmt.device import device_name, pick_device, pick_precision, use_threads
+from nmt.device import (
+    device_name,
+    peak_memory,
+    pick_device,
+    pick_precision,
+    reset_peak_memory,
+    synchronize,
+    use_threads,
+)
 from nmt.inference.prepare import prepare_for_inference
 from nmt.memory import tune_memory
 from nmt.model.transformer import Transformer
@@ -62,7 +70,7 @@ class Speed:
     forward_seconds: float
     """seconds to compute the loss of one batch of a validation"""
     peak_bytes: int
-    """largest memory use on a GPU; 0 on a CPU"""
+    """largest memory use on a GPU; 0 on a CPU, or if the device does not say"""
 
     @property
     def busy(self) -> bool:
@@ -86,9 +94,7 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
     torch.manual_seed(config.seed)
     model = Transformer(config.model, *vocabularies, PAD).to(device)
     prepare_layers(model, config.training)
-    on_gpu = device.type == "cuda"
-    if on_gpu:
-        torch.cuda.reset_peak_memory_stats()
+    reset_peak_memory(device)
     step_tokens = _affordable_tokens(config, model, store, precision)
     steps = _take_steps(_build_trainer(config, model, store, precision, step_tokens))
     batch_tokens = config.training.batch_tokens
@@ -111,7 +117,7 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
         greedy_seconds=_greedy_seconds(model, max(target_length, 2), precision),
         # forward and backward take three times as long as forward alone
         forward_seconds=gradient_seconds / 3 * BATCH_TOKENS / batch_tokens,
-        peak_bytes=torch.cuda.max_memory_allocated() if on_gpu else 0,
+        peak_bytes=peak_memory(device),
     )
 
 
@@ -203,8 +209,7 @@ class _Clock:
 
         The waiting time is that of the thread that waited longest, or 0 if it is unknown.
         """
-        if self._device.type == "cuda":
-            torch.cuda.synchronize()
+        synchronize(self._device)
         now, waits = time.perf_counter(), _read_waits()
         elapsed = now - self._time
         new_waits = [wait - self._waits.get(thread, 0) for thread, wait in waits.items()]  # ns

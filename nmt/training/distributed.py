@@ -29,6 +29,7 @@ from torch.distributed.rendezvous import rendezvous as torch_rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.tokens.token_store import Indices, TokenStore
+from nmt.device import pick_device
 from nmt.errors import ConfigError, NmtError
 
 _T = TypeVar("_T")
@@ -173,15 +174,17 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
             "own; set training.device: cuda"
         )
     backend = "gloo"
-    if device != "cpu" and torch.cuda.is_available():
-        processes, gpus = int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
+    kind = pick_device(device).type
+    if kind != "cpu":
+        processes, gpus = int(os.environ["LOCAL_WORLD_SIZE"]), torch.accelerator.device_count()
         if processes > gpus:
             raise ConfigError(
                 f"torchrun started {processes} processes on a machine with {gpus} GPUs; start as "
                 "many as there are GPUs, or set training.device: cpu"
             )
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        backend = "cpu:gloo,cuda:nccl"
+        torch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))
+        # such as cpu:gloo,cuda:nccl
+        backend = f"cpu:gloo,{kind}:{torch.distributed.get_default_backend_for_device(kind)}"
     try:
         # from the environment variables that torchrun has set; the iterator yields once
         store, rank, size = next(torch_rendezvous("env://", timeout=_RENDEZVOUS_TIMEOUT))

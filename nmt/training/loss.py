@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from nmt.data.tokens.batch import Batch
 from nmt.data.tokens.tokenizer import PAD
-from nmt.device import autocast
+from nmt.device import autocast, hardware_kind
 from nmt.model.layout import PADDED, Layout, UnpaddedLayout
 from nmt.model.transformer import Transformer
 
@@ -100,7 +100,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         smoothing: float,
     ) -> tuple[Tensor, Tensor]:
         matrix = embedding.to(x.dtype)  # E
-        rows = PROJECTION_ROWS.get(x.device.type, len(x))
+        rows = PROJECTION_ROWS[hardware_kind(x.device)]
         buffer = x.new_empty(min(rows, len(x)), len(matrix))
         x_gradient = torch.empty_like(x)
         _, embedding_is_trained, bias_is_trained = ctx.needs_input_grad[:3]
@@ -152,7 +152,7 @@ def _replace_by_gradient(
     float32, `SOFTMAX_ROWS` positions at a time.
     """
     q_target, q_other = 1.0 - smoothing, smoothing / (logits.shape[1] - 1)
-    rows = SOFTMAX_ROWS.get(logits.device.type, len(logits))
+    rows = SOFTMAX_ROWS[hardware_kind(logits.device)]
     buffer = logits.new_empty((min(rows, len(logits)), logits.shape[1]), dtype=torch.float32)
     total = buffer.new_zeros(())
     cross_entropy = buffer.new_zeros(())

@@ -1,5 +1,6 @@
-"""Training and searching ask for no kind of device by name, and a step never waits for one."""
+"""Training and translating ask for no kind of device by name, and a step never waits for one."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,14 +8,36 @@ from pathlib import Path
 import pytest
 from torch.utils import backend_registration
 
-SCRIPT = Path(__file__).with_name("on_pretend_device.py")
+import nmt
+from nmt.config_file import dump_config
+from nmt.run_directory import RunDirectory
+from tests.training.runs import Recipe, Trained, assert_same_run, losses
+
+SENTENCES = ["the old dog sees two", "the man eats", "two"]
 
 
 @pytest.mark.skipif(
     not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
     reason="this PyTorch cannot pretend to have another device",
 )
-def test_a_step_runs_on_a_device_that_nobody_knows(project: Path) -> None:
-    command = [sys.executable, str(SCRIPT)]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_a_device_that_nobody_knows_trains_and_translates_as_a_cpu_does(
+    optimizer: str, recipe: Recipe, trained: Trained, project: Path, tmp_path: Path
+) -> None:
+    settings = [
+        *("model.dropout=0", f"training.optimizer={optimizer}", "training.moving_average=0.5"),
+        *("training.max_steps=6", "training.validate_every=3", "training.checkpoint_every=2"),
+    ]
+    path = tmp_path / "recipe.yaml"
+    path.write_text(dump_config(recipe(*settings, "training.device=pretend")), "utf-8")
+    script = ["-m", "tests.training.on_pretend_device", str(path), str(tmp_path), *SENTENCES]
+    done = subprocess.run([sys.executable, *script], cwd=project, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout)
+    on_cpu, whole = trained(*settings), RunDirectory(tmp_path / "whole")
+    expected, found = losses(on_cpu), losses(whole)
+    assert found == {step: pytest.approx(figures, rel=1e-4) for step, figures in expected.items()}
+    assert told["translations"] == nmt.load(on_cpu.path).translate(SENTENCES)
+    assert_same_run(tmp_path / "resumed", whole)
+    assert told["waits"] == [0] * 6
+    assert "measured on pretend, fp32" in told["plan"]

@@ -27,11 +27,12 @@ class Batch:
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on `device`; a copy to a GPU is asynchronous."""
         tensors = [self.source, self.target_input, self.target_output]
-        is_gpu = device.type == "cuda"
-        if is_gpu:  # only a copy from pinned memory is asynchronous
+        # Only a copy from pinned memory is asynchronous. A GPU of Apple has no memory of its own.
+        is_copied = device.type not in ("cpu", "mps")
+        if is_copied:
             tensors = [ids.pin_memory() for ids in tensors]
         source, target_input, target_output = (
-            ids.to(device, non_blocking=is_gpu) for ids in tensors
+            ids.to(device, non_blocking=is_copied) for ids in tensors
         )
         return Batch(source, target_input, target_output, self.tokens)
 
