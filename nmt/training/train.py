@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Mapping
-from itertools import chain
 from pathlib import Path
 
 import torch
@@ -10,7 +9,7 @@ import torch
 from nmt.config import Config
 from nmt.data.corpora.registry import resolve
 from nmt.data.prepared import describe_dropped, prepare
-from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.data.text.parallel_text import ParallelText
 from nmt.device import memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import DivergedError
 from nmt.files import read_json_or_empty
@@ -36,7 +35,7 @@ from nmt.training.resume import check_recipe_unchanged, check_text_unchanged, re
 from nmt.training.retention import update_after_checkpoint
 from nmt.training.step_memory import parameter_count
 from nmt.training.trainer import Trainer
-from nmt.training.validation import Validator
+from nmt.training.validation import ValidationText, Validator
 
 Log = Callable[[str], None]
 _MEMORY_ADVICE = (  # continues: the memory does not suffice
@@ -96,13 +95,14 @@ def _build_trainer(
     pretrained = None
     if training.initialize_from and (training.lora or not directory.saved_checkpoints()):
         pretrained = weights_folder(Path(training.initialize_from))
-    pairs, sizes = _read_validation_set(config, log)
+    validation_texts = _read_validation_texts(config, log)
     read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log)
     config = keep_vocabulary(config, recipe, directory)
+    validation_pairs = [pair for text in validation_texts for pair in text.pairs]
     fingerprints = {
         "data_fingerprint": prepared.fingerprint,
-        "validation_fingerprint": text_fingerprint(pairs)[:16],
+        "validation_fingerprint": text_fingerprint(validation_pairs)[:16],
     }
     check_text_unchanged(directory, fingerprints, prepared.tokenizer)
     torch.manual_seed(config.seed)
@@ -120,17 +120,22 @@ def _build_trainer(
     elif pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)
     prepare_layers(model, training)
-    validator = Validator(pairs, run, precision, sizes)
+    validator = Validator(validation_texts, run, precision)
     trainer = Trainer(run, prepared.train, validator, precision, prepared.stages, group, log)
     return trainer, fingerprints
 
 
-def _read_validation_set(config: Config, log: Log) -> tuple[list[SentencePair], dict[str, int]]:
-    """Return the pairs of all validation texts, tagged, and how many each has, by its label."""
-    texts = resolve(config.data, log).validation
-    pairs = [list(ParallelText(text, config.data.languages).tagged()) for text in texts]
-    sizes = {text.label: len(each) for text, each in zip(texts, pairs, strict=True)}
-    return list(chain.from_iterable(pairs)), sizes
+def _read_validation_texts(config: Config, log: Log) -> list[ValidationText]:
+    """Return the texts of data.validation, or the validation set of a known corpus."""
+    languages = config.data.languages
+    return [
+        ValidationText(
+            text.label,
+            list(ParallelText(text, languages).tagged()),
+            target_language=text.languages_or(languages)[1],
+        )
+        for text in resolve(config.data, log).validation
+    ]
 
 
 def _train_and_score(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:

@@ -6,14 +6,14 @@ directory, such as `step-00000250.txt`.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
-from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from nmt.config import SEVERAL_LANGUAGES
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import micro_batches
@@ -73,19 +73,24 @@ class ExampleTranslation:
     translation: str
 
 
-class Validator:
-    """Validates the model of a run on `pairs`, which are encoded once in batches."""
+@dataclass(frozen=True)
+class ValidationText:
+    """One of the texts of data.validation."""
 
-    def __init__(
-        self,
-        pairs: Sequence[SentencePair],
-        run: LoadedModel,
-        precision: str,
-        sizes: Mapping[str, int] | None = None,
-    ) -> None:
-        """Take the pairs of all validation texts; `sizes` has the number of each, by its label."""
-        self.pairs = pairs
-        self._sizes = sizes or {}
+    label: str
+    pairs: Sequence[SentencePair]
+    """with tags, if the model has several languages"""
+    target_language: str
+    """its code, by which BLEU finds words"""
+
+
+class Validator:
+    """Validates the model of a run on all pairs of some texts, which are encoded once."""
+
+    def __init__(self, texts: Sequence[ValidationText], run: LoadedModel, precision: str) -> None:
+        self.pairs = pairs = [pair for text in texts for pair in text.pairs]
+        self._texts = texts
+        self._languages = [text.target_language for text in texts for _ in text.pairs]
         self.run = run
         self.precision = precision
         encoded = TokenStore.of(
@@ -139,11 +144,10 @@ class Validator:
     def _parts(self) -> dict[str, Sequence[int]]:
         """Return the indices of the sentences of each text, if several, and of those with tags."""
         parts: dict[str, Sequence[int]] = {}
-        if len(self._sizes) > 1:
-            for (label, size), end in zip(
-                self._sizes.items(), accumulate(self._sizes.values()), strict=True
-            ):
-                parts[label] = range(end - size, end)
+        if len(self._texts) > 1:
+            start = 0
+            for text in self._texts:
+                parts[text.label] = range(start, start := start + len(text.pairs))
         by_tags: dict[str, list[int]] = {}
         for i, pair in enumerate(self.pairs):
             _, text = self.run.tokenizer.source.divide_tags(pair.source)
@@ -159,8 +163,10 @@ class Validator:
         translations = [translations[i] for i in indices]
         if metric == "chrf":
             return chrf_metric().score(translations, references, confidence=False).value
-        data = self.run.config.data
-        tokenize = bleu_tokenizer(data.target_language, data.tokenized)
+        is_tokenized = self.run.config.data.tokenized
+        tokenizers = {bleu_tokenizer(self._languages[i], is_tokenized) for i in indices}
+        # sentences of several languages are divided into words as those of European languages are
+        tokenize = tokenizers.pop() if len(tokenizers) == 1 else bleu_tokenizer(SEVERAL_LANGUAGES)
         return bleu(translations, references, tokenize, confidence=False).value
 
 

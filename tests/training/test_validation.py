@@ -17,6 +17,7 @@ from nmt.training import validation
 from nmt.training.validation import (
     ExampleTranslation,
     Validation,
+    ValidationText,
     Validator,
     delete_examples_after,
     read_examples,
@@ -31,6 +32,11 @@ MakeRun = Callable[..., LoadedModel]
 @pytest.fixture
 def pairs(corpus: Path) -> list[SentencePair]:
     return list(read_pairs(corpus / "validation.en", corpus / "validation.de"))
+
+
+def texts(**pairs: list[SentencePair]) -> list[ValidationText]:
+    """Validation texts by their labels, all into German."""
+    return [ValidationText(label, of_text, "de") for label, of_text in pairs.items()]
 
 
 @pytest.fixture
@@ -64,7 +70,7 @@ def test_loss_is_the_unsmoothed_mean_per_token_without_dropout(
 ) -> None:
     monkeypatch.setattr(validation, "BATCH_TOKENS", batch_tokens)
     run = make_run("training.validation_metric=loss")
-    result = Validator(pairs, run, "fp32").validate()
+    result = Validator(texts(all=pairs), run, "fp32").validate()
     assert result.loss == pytest.approx(loss_one_by_one(run, pairs), rel=1e-5)
     assert (result.quality, result.translations) == ({}, [])
 
@@ -74,14 +80,15 @@ def test_the_score_is_that_of_the_translations(
     make_run: MakeRun, pairs: list[SentencePair], metric: str, name: str
 ) -> None:
     run = make_run(f"training.validation_metric={metric}")
-    result = Validator(pairs, run, "fp32").validate(beam_size=3)
+    result = Validator(texts(all=pairs), run, "fp32").validate(beam_size=3)
     settings = run.config.decoding.model_copy(update={"beam_size": 3})
     run.model.eval()
-    texts = [t.text for t in Translator(run, settings).translate(pair.source for pair in pairs)]
-    assert result.translations == texts
+    sources = (pair.source for pair in pairs)
+    translations = [t.text for t in Translator(run, settings).translate(sources)]
+    assert result.translations == translations
     references = [pair.target for pair in pairs]
     score = chrf_metric().score if metric == "chrf" else bleu
-    expected = score(texts, references, confidence=False).value
+    expected = score(translations, references, confidence=False).value
     assert result.quality == {metric: expected} and result.score == expected
     assert f"nats/token, {name} {expected:.2f}" in str(result)
 
@@ -90,20 +97,36 @@ def test_each_of_several_texts_has_the_score_of_its_own_sentences(
     make_run: MakeRun, pairs: list[SentencePair]
 ) -> None:
     run = make_run("training.validation_metric=chrf")
-    joined = Validator(pairs, run, "fp32", {"all": len(pairs)}).validate()
-    result = Validator(pairs, run, "fp32", {"news": 3, "some talks": len(pairs) - 3}).validate()
+    joined = Validator(texts(all=pairs), run, "fp32").validate()
+    result = Validator(texts(news=pairs[:3], talks=pairs[3:]), run, "fp32").validate()
     assert joined.quality_of_parts == {}
     assert (result.loss, result.quality) == (joined.loss, joined.quality)
     assert result.translations == joined.translations and result.score == joined.score
     references = [pair.target for pair in pairs]
     expected = {}
-    for name, part in (("news", slice(3)), ("some talks", slice(3, None))):
-        texts = result.translations[part], references[part]
-        expected[f"chrf {name}"] = chrf_metric().score(*texts, confidence=False).value
+    for name, part in (("news", slice(3)), ("talks", slice(3, None))):
+        lines = result.translations[part], references[part]
+        expected[f"chrf {name}"] = chrf_metric().score(*lines, confidence=False).value
     assert result.quality_of_parts == expected
     assert result.figures() == {**joined.figures(), **expected}
     scores = [f"{name[5:]} {score:.2f}" for name, score in expected.items()]
     assert str(result) == f"{joined} ({', '.join(scores)})"
+
+
+def test_each_text_is_divided_into_words_as_its_own_language_is(
+    make_run: MakeRun, pairs: list[SentencePair]
+) -> None:
+    run = make_run("training.validation_metric=bleu")
+    into = [ValidationText("a", pairs[:4], "de"), ValidationText("b", pairs[4:], "zh")]
+    result = Validator(into, run, "fp32").validate()
+    translations, references = result.translations, [pair.target for pair in pairs]
+
+    def score(part: slice, tokenizer: str) -> float:
+        return bleu(translations[part], references[part], tokenizer, confidence=False).value
+
+    expected = {"bleu a": score(slice(4), "13a"), "bleu b": score(slice(4, None), "zh")}
+    assert result.quality_of_parts == expected
+    assert result.quality == {"bleu": score(slice(None), "13a")}
 
 
 def test_validation_leaves_weights_and_training_mode_as_they_were(
@@ -111,7 +134,7 @@ def test_validation_leaves_weights_and_training_mode_as_they_were(
 ) -> None:
     run = make_run()
     before = [parameter.detach().clone() for parameter in run.model.parameters()]
-    first, second = (Validator(pairs, run, "fp32").validate() for _ in range(2))
+    first, second = (Validator(texts(all=pairs), run, "fp32").validate() for _ in range(2))
     assert first == second
     assert run.model.training
     assert all(p.grad is None for p in run.model.parameters())
