@@ -50,7 +50,7 @@ def _count_devices(kind: str) -> int:
 
 
 def device_name(device: torch.device) -> str:
-    """Return the product name of a GPU, or the kind of a device without one, such as "cpu"."""
+    """Return the product name of a device, or its kind ("cpu", "mps") if PyTorch has no name."""
     name_of = getattr(torch.get_device_module(device), "get_device_name", None)
     return str(name_of(device)) if name_of else device.type
 
@@ -151,9 +151,11 @@ def memory_of(device: torch.device) -> float | None:
 
 
 def free_memory_of(device: torch.device) -> int | None:
-    """Return the free bytes in a device's own memory; None if it has none, or does not say."""
-    free_and_all = getattr(torch.get_device_module(device), "mem_get_info", None)
-    return int(free_and_all(device)[0]) if free_and_all else None
+    """Return the free bytes in a device's own memory; None if PyTorch cannot tell."""
+    if free_and_all := getattr(torch.get_device_module(device), "mem_get_info", None):
+        with contextlib.suppress(RuntimeError):  # an Intel GPU inside the processor cannot tell
+            return int(free_and_all(device)[0])
+    return None
 
 
 def reset_peak_memory(device: torch.device) -> None:
@@ -163,7 +165,10 @@ def reset_peak_memory(device: torch.device) -> None:
 
 
 def peak_memory(device: torch.device) -> int:
-    """Return the most bytes of a device that tensors have taken; 0 if it does not count them."""
+    """Return the most bytes that tensors have taken on a device since `reset_peak_memory`.
+
+    0 if PyTorch does not count them.
+    """
     most = getattr(torch.get_device_module(device), "max_memory_allocated", None)
     return int(most(device)) if most else 0
 

@@ -1,5 +1,7 @@
 """Where and how precisely to compute."""
 
+from unittest.mock import Mock
+
 import pytest
 import torch
 
@@ -72,9 +74,11 @@ def test_a_gpu_says_its_name_and_memory_and_other_devices_say_nothing(
     monkeypatch.setattr(torch.xpu, "get_device_name", lambda device: "Arc")
     monkeypatch.setattr(torch.xpu, "mem_get_info", lambda device: (3, 8))
     monkeypatch.setattr(torch.xpu, "max_memory_allocated", lambda device: 5)
+    cannot_tell = Mock(side_effect=RuntimeError("the device does not support querying"))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", cannot_tell)
     mps, xpu = torch.device("mps"), torch.device("xpu")
     assert [device_name(device) for device in (CPU, mps, xpu)] == ["cpu", "mps", "Arc"]
-    assert [free_memory_of(device) for device in (CPU, mps, xpu)] == [None, None, 3]
+    assert [free_memory_of(device) for device in (CPU, CUDA, mps, xpu)] == [None, None, None, 3]
     assert [peak_memory(device) for device in (CPU, mps, xpu)] == [0, 0, 5]
 
 

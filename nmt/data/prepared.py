@@ -56,7 +56,7 @@ class Prepared:
 
 
 def prepare(config: Config, log: Log) -> Prepared:
-    """Return the prepared data of a configuration; `_prepare_folder` makes them if missing.
+    """Return the prepared data of a configuration; prepare them (`_prepare_folder`) if missing.
 
     Downloads the corpus if it is missing. If several processes need the same data, one prepares
     them and the others wait.

@@ -99,8 +99,8 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x: Tensor, memory: Tensor, context: AttentionContext) -> Tensor:
         """Let each position of x (B, T, D) attend to the memory (B, S, D); return (B, T, D).
 
-        For self-attention, pass the same tensor as x and as memory. With an `UnpaddedLayout` x, the
-        memory and the result are (U, D), without padding.
+        For self-attention, pass the same tensor as x and as memory. Without padding
+        (`UnpaddedLayout`), x, memory and result are (U, D), each with its own U.
         """
         if memory is x:
             query, key, value = self.project_all(x, context.query_layout)

@@ -139,14 +139,14 @@ def _check_device() -> Iterator[Check]:
     except (ImportError, OSError):
         return
     device = pick_device("auto")
-    other = torch.accelerator.current_accelerator(check_available=True)  # such as mps
     if device.type != "cpu":
         count, memory = torch.accelerator.device_count(), memory_of(device)
         times = f"{count} x " if count > 1 else ""
         size = f", {gigabytes(memory)}" if memory else ""
         yield Check("device", "ok", f"{times}{device_name(device)}{size}")
-    elif other and other.type != "cuda":  # `auto` chooses no other kind of GPU
-        found = f"cpu; training.device: {other.type} and --device {other.type} use the GPU"
+    elif gpu := torch.accelerator.current_accelerator(check_available=True):  # such as mps
+        # `auto` chooses no GPU but those of CUDA
+        found = f"cpu; training.device: {gpu.type} and --device {gpu.type} use the GPU"
         yield Check("device", "ok", found)
     elif shutil.which("nvidia-smi") or _NVIDIA_DRIVER.exists():
         found = f"an NVIDIA driver is here, but PyTorch {torch.__version__} finds no GPU"
@@ -241,7 +241,7 @@ def free_memory(device: "torch.device") -> int | None:
     from nmt.device import free_memory_of
 
     own = free_memory_of(device)
-    return available_memory() if own is None else own  # mps has the memory of the machine
+    return available_memory() if own is None else own  # a CPU and mps use that of the machine
 
 
 def _existing_parent(folder: Path) -> Path:

@@ -98,7 +98,7 @@ class ConstrainedSentence:
         if not rest:
             return None
         text_of, can_spell = self.spelling.bytes, self.spelling.can_spell
-        candidates = self.spelling.beginnings(rest)  # each spells a part of `rest`, or more
+        candidates = self.spelling.beginnings(rest)  # each spells the beginning, or more
         # What is missing after a token (nothing after a longer one) must be spellable, too.
         return [token for token in candidates if can_spell(rest[len(text_of[token]) :])]
 

@@ -136,7 +136,7 @@ class Searcher:
         yield from cut_into_batches(constrained, counted_lengths, batch_tokens)
 
     def search(self, batch: SearchBatch) -> list[list[Hypothesis]]:
-        """Draw samples, or search and return up to `n_best` hypotheses a sentence, best first.
+        """Return up to `n_best` hypotheses of each sentence, best first; or samples, unsorted.
 
         Raises:
             NmtError: the memory does not suffice.

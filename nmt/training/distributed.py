@@ -29,7 +29,6 @@ from torch.distributed.rendezvous import rendezvous as torch_rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.tokens.token_store import Indices, TokenStore
-from nmt.device import pick_device
 from nmt.errors import ConfigError, NmtError
 
 _T = TypeVar("_T")
@@ -157,6 +156,28 @@ def rendezvous(store: Store, rank: int, size: int, timeout: timedelta) -> str:
     return name
 
 
+def _pick_backend(device: str) -> str:
+    """Return the backends of the group, such as cpu:gloo,cuda:nccl; give each process its GPU.
+
+    Raises:
+        ConfigError: this machine has fewer GPUs than processes, or they cannot train together.
+    """
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    kind = "cuda" if device == "auto" else device
+    if not accelerator or accelerator.type != kind:
+        return "gloo"  # if the device is missing, that is said later, by the main process alone
+    if kind == "mps" and int(os.environ["WORLD_SIZE"]) > 1:
+        raise ConfigError("processes cannot train together on mps; set training.device: cpu")
+    processes, gpus = int(os.environ["LOCAL_WORLD_SIZE"]), torch.accelerator.device_count()
+    if processes > gpus:
+        raise ConfigError(
+            f"torchrun started {processes} processes on a machine with {gpus} GPUs; start as "
+            "many as there are GPUs, or set training.device: cpu"
+        )
+    torch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))
+    return f"cpu:gloo,{kind}:{torch.distributed.get_default_backend_for_device(kind)}"
+
+
 @contextlib.contextmanager
 def join_process_group(device: str) -> Iterator[ProcessGroup]:
     """Yield the group of the processes of `torchrun`, or of this one alone; leave it at the end.
@@ -173,18 +194,7 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
             f"training.device: {device} is one GPU, and torchrun gives each process one of its "
             "own; set training.device: cuda"
         )
-    backend = "gloo"
-    kind = pick_device(device).type
-    if kind != "cpu":
-        processes, gpus = int(os.environ["LOCAL_WORLD_SIZE"]), torch.accelerator.device_count()
-        if processes > gpus:
-            raise ConfigError(
-                f"torchrun started {processes} processes on a machine with {gpus} GPUs; start as "
-                "many as there are GPUs, or set training.device: cpu"
-            )
-        torch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))
-        # such as cpu:gloo,cuda:nccl
-        backend = f"cpu:gloo,{kind}:{torch.distributed.get_default_backend_for_device(kind)}"
+    backend = _pick_backend(device)
     try:
         # from the environment variables that torchrun has set; the iterator yields once
         store, rank, size = next(torch_rendezvous("env://", timeout=_RENDEZVOUS_TIMEOUT))

@@ -168,9 +168,9 @@ class GradientComputer:
     def _compute_until_it_fits(
         self, step: int, store: TokenStore, rows: Indices
     ) -> list[MicroBatch]:
-        """Compute the gradient of these rows, on a CPU in shards, one per thread; else in turn.
+        """Compute the gradient of these rows: in shards on a team of threads if there is one.
 
-        While memory runs out, compute it again with less at once.
+        Else one micro-batch after another. While memory runs out, again with less at once.
         """
         self._all_reduce_began = False
         while True:
@@ -245,9 +245,10 @@ class GradientComputer:
     def _compute_shard(
         self, team: ThreadTeam, step: int, store: TokenStore, index: int, rows: Indices
     ) -> tuple[list[MicroBatch], list[Tensor]]:
-        """Compute shard `index` in the calling thread: add the gradients of its micro-batches.
+        """Compute shard `index` in the calling thread, with its own random generator.
 
-        Returns them and the gradient of each parameter; no gradients without `rows`.
+        Returns its micro-batches and, for each parameter, the sum of their gradients; no gradients
+        without `rows`.
         """
         generator = torch.Generator()
         generator.manual_seed(step_seed(self._run.config.seed, step, index))

@@ -78,9 +78,10 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
 def _build_trainer(
     config: Config, directory: RunDirectory, group: ProcessGroup, log: Log
 ) -> tuple[Trainer, dict[str, str]]:
-    """Check everything, `prepare` the data, and return a trainer at step 0 for its token store.
+    """Check everything, `prepare` the data, and return a trainer at step 0.
 
-    Quick checks come first. Also returns fingerprints; their names are `resume.FINGERPRINTS`.
+    Quick checks come first. Also returns the fingerprints of the texts, by the names in
+    `resume.FINGERPRINTS`.
     """
     recipe = config
     config = inherit(recipe, directory)
@@ -126,7 +127,7 @@ def _build_trainer(
 
 
 def _read_validation_texts(config: Config, log: Log) -> list[ValidationText]:
-    """Return the texts of data.validation, or the validation set of a known corpus."""
+    """Return data.validation, or the validation set of a known corpus; each pair with its tags."""
     languages = config.data.languages
     return [
         ValidationText(

@@ -81,7 +81,7 @@ class ValidationText:
     pairs: Sequence[SentencePair]
     """with tags, if the model has several languages"""
     target_language: str
-    """its code, by which BLEU finds words"""
+    """the code of the language of the targets, which decides how BLEU divides them into words"""
 
 
 class Validator:
@@ -146,8 +146,10 @@ class Validator:
         parts: dict[str, Sequence[int]] = {}
         if len(self._texts) > 1:
             start = 0
-            for text in self._texts:
-                parts[text.label] = range(start, start := start + len(text.pairs))
+            for one in self._texts:
+                end = start + len(one.pairs)
+                parts[one.label] = range(start, end)
+                start = end
         by_tags: dict[str, list[int]] = {}
         for i, pair in enumerate(self.pairs):
             _, text = self.run.tokenizer.source.divide_tags(pair.source)
@@ -163,10 +165,10 @@ class Validator:
         translations = [translations[i] for i in indices]
         if metric == "chrf":
             return chrf_metric().score(translations, references, confidence=False).value
-        is_tokenized = self.run.config.data.tokenized
-        tokenizers = {bleu_tokenizer(self._languages[i], is_tokenized) for i in indices}
-        # sentences of several languages are divided into words as those of European languages are
-        tokenize = tokenizers.pop() if len(tokenizers) == 1 else bleu_tokenizer(SEVERAL_LANGUAGES)
+        languages = {self._languages[i] for i in indices}
+        # several languages are divided into words as European ones are, like a test set of several
+        language = languages.pop() if len(languages) == 1 else SEVERAL_LANGUAGES
+        tokenize = bleu_tokenizer(language, self.run.config.data.tokenized)
         return bleu(translations, references, tokenize, confidence=False).value
 
 

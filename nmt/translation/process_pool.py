@@ -127,8 +127,8 @@ class ProcessPool(Generic[Task, Result]):
                 # Python warns of forking with threads; the new processes use none of them.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 executor.submit(int)  # the first task starts all processes
-            # Only they write results. While this process could write, too, it would wait for ever
-            # for the rest of a result whose process ended in the middle of it.
+            # A process may end in the middle of sending a result. This one would then wait for the
+            # rest as long as anybody could write to the pipe, so it must not keep its own end open.
             executor._result_queue._writer.close()  # type: ignore[attr-defined]
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -87,7 +87,7 @@ class Translator:
         """Build the pipeline for a request; None: one that returns each line's best translation.
 
         With a `cluster` its machines translate instead of `processes`. The finishing stages that
-        the request asks for run in the order in which they are listed here.
+        the request asks for run in the order in which this method adds them.
 
         Raises:
             ConfigError: the request contradicts itself, or the beam is too small or too wide.

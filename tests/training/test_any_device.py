@@ -31,7 +31,8 @@ def test_a_device_that_nobody_knows_trains_and_translates_as_a_cpu_does(
     path = tmp_path / "recipe.yaml"
     path.write_text(dump_config(recipe(*settings, "training.device=pretend")), "utf-8")
     script = ["-m", "tests.training.on_pretend_device", str(path), str(tmp_path), *SENTENCES]
-    done = subprocess.run([sys.executable, *script], cwd=project, capture_output=True, text=True)
+    command = [sys.executable, *script]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout)
     on_cpu, whole = trained(*settings), RunDirectory(tmp_path / "whole")

@@ -120,7 +120,7 @@ def translate_lines(
     done: int,
     output: WindowOutput,
 ) -> None:
-    """Translate the rest of an input in windows (groups of lines), and write them to `output`.
+    """Translate the rest of an input, a window (group of lines) at a time, into `output`.
 
     `lines` are those of `file` (None is stdin) after its first `done` lines; these are translated
     already. A line that somebody types is translated before the next one is read.

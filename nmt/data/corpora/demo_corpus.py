@@ -43,7 +43,7 @@ def person(rng: Random, who: Phrase | None = None) -> Phrase:
     """Return a pronoun (35 %), a name (25 %) or a noun for a person, but not for `who`."""
     draw = rng.random()
     if draw < 0.35:
-        # modulo 3, I (0) equals we (3), as "I see us" is wrong; you (1) equals they (4) as well
+        # I (0) and we (3) are equal modulo 3, because "I see us" is wrong; so are you and they
         others = [p for p in words.PRONOUNS if not who or p.person % 3 != who.person % 3]
         return rng.choice(others)
     if draw < 0.6:

@@ -25,14 +25,14 @@ class Batch:
     """the number of target tokens to predict, without padding"""
 
     def to(self, device: torch.device) -> "Batch":
-        """Return the batch on `device`; a copy to a GPU is asynchronous."""
+        """Return the batch on `device`. Python does not wait for the copy, unless it is to mps."""
         tensors = [self.source, self.target_input, self.target_output]
-        # Only a copy from pinned memory is asynchronous. A GPU of Apple has no memory of its own.
-        is_copied = device.type not in ("cpu", "mps")
-        if is_copied:
+        # Only a copy from pinned memory is asynchronous. To mps, such a copy is not safe.
+        is_asynchronous = device.type not in ("cpu", "mps", "meta")
+        if is_asynchronous:
             tensors = [ids.pin_memory() for ids in tensors]
         source, target_input, target_output = (
-            ids.to(device, non_blocking=is_copied) for ids in tensors
+            ids.to(device, non_blocking=is_asynchronous) for ids in tensors
         )
         return Batch(source, target_input, target_output, self.tokens)
 
