@@ -1,7 +1,8 @@
 """Trains, validates, saves, resumes and translates on a device that nobody knows; see the test.
 
 Arguments: a recipe for that device, a folder for two runs, and sentences to translate. Writes JSON:
-the translations, how often Python waited for the device in each step, and the plan of the recipe.
+the translations; how often Python waited in each step for the device, and for an event on it; and
+the plan of the recipe.
 """
 
 import json
@@ -22,13 +23,13 @@ from tests.training.runs import interrupted, quiet, stop
 def main(device: PretendDevice, recipe: str, folder: Path, sentences: list[str]) -> dict[str, Any]:
     """What is to be told to the test."""
     config = load_config(recipe)
-    waits: list[int] = []
+    waits: list[tuple[int, int]] = []
     take = Stepper.take
 
     def counting(stepper: Stepper) -> Any:
-        before = device.waits
+        waits_before, events_before = device.waits, device.events
         gradient = take(stepper)
-        waits.append(device.waits - before)
+        waits.append((device.waits - waits_before, device.events - events_before))
         return gradient
 
     with patch.object(Stepper, "take", counting):

@@ -1,4 +1,4 @@
-"""Training and translating ask for no kind of device by name, and a step never waits for one."""
+"""A run on a device that no code names is as on a CPU, and a step waits only for the last one."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from torch.utils import backend_registration
 import nmt
 from nmt.config_file import dump_config
 from nmt.run_directory import RunDirectory
-from tests.training.runs import Recipe, Trained, assert_same_run, losses
+from tests.training.runs import Recipe, Trained, assert_same_run, losses, records
 
 SENTENCES = ["the old dog sees two", "the man eats", "two"]
 
@@ -38,7 +38,14 @@ def test_a_device_that_nobody_knows_trains_and_translates_as_a_cpu_does(
     on_cpu, whole = trained(*settings), RunDirectory(tmp_path / "whole")
     expected, found = losses(on_cpu), losses(whole)
     assert found == {step: pytest.approx(figures, rel=1e-4) for step, figures in expected.items()}
+    validations = [
+        [record["loss"] for record in records(run) if record["event"] == "validation"]
+        for run in (whole, on_cpu)
+    ]
+    assert validations[0] == pytest.approx(validations[1], rel=1e-4) and validations[0]
     assert told["translations"] == nmt.load(on_cpu.path).translate(SENTENCES)
+    assert any(told["translations"])
     assert_same_run(tmp_path / "resumed", whole)
-    assert told["waits"] == [0] * 6
+    # a step reads the loss of the one before, unless that was read to be recorded or validated
+    assert told["waits"] == [[0, 0], [0, 1], [0, 0], [0, 0], [0, 0], [0, 1]]
     assert "measured on pretend, fp32" in told["plan"]
