@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.processor import processor_features
+from nmt.search import native_search
+
 pytest_plugins = [
     *("tests.marian_models", "tests.stand_in_models", "tests.data.corpora.site"),
     *("tests.serving.page_in_chromium", "tests.ray_machines"),
@@ -20,6 +23,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     # More threads gain nothing on tiny tensors, and one thread gives the same sums everywhere.
     torch.set_num_threads(1)
+    if "avx2" in processor_features():
+        # Without MKL (its choice on AMD) and VNNI, CTranslate2's integer products overflow.
+        os.environ.setdefault("CT2_USE_MKL", "1")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -44,3 +50,9 @@ def test_data() -> Path:
     if not path.is_dir():
         pytest.skip(f"no real text at {path}; set NMT_TEST_DATA to the folder that holds it")
     return path
+
+
+@pytest.fixture
+def pytorch_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let PyTorch search: which sizes of models the C library takes depends on the processor."""
+    monkeypatch.setattr(native_search, "native_library", lambda: None)

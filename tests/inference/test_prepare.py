@@ -10,7 +10,7 @@ from torch import Tensor
 from nmt.config import Activation
 from nmt.errors import ConfigError, NonFiniteScoresError, UnknownModuleError
 from nmt.inference import prepare as module
-from nmt.inference.int8 import Int8Linear
+from nmt.inference.int8 import Int8Linear, eight_bits_overflow
 from nmt.inference.prepare import (
     LinearKind,
     PrepackedLinear,
@@ -44,6 +44,8 @@ def test_a_prepared_model_computes_the_same_logits(
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     expected = model(*inputs())
     difference = prepare_for_inference(model, precision)(*inputs()) - expected
+    if precision == "int8" and eight_bits_overflow("x86"):
+        tolerance *= 1.6  # inputs of 7 bits: twice their error beside that of the weights
     assert difference.norm() < tolerance * expected.norm()
     after = model.state_dict()
     assert all(torch.equal(after[name], weight) for name, weight in before.items())

@@ -143,6 +143,7 @@ def exhaust(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_failure_is_one_sentence(
+    pytorch_searches: None,
     random_run: LoadedModel,
     monkeypatch: pytest.MonkeyPatch,
     processes: int,
@@ -159,7 +160,7 @@ def test_a_failure_is_one_sentence(
 
 
 def test_weights_are_prepared_once_and_shared(
-    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
+    pytorch_searches: None, random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
 

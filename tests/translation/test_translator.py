@@ -163,7 +163,11 @@ def test_translations_do_not_depend_on_the_batch(random_run: LoadedModel) -> Non
 
 @pytest.mark.parametrize("precision, kind", [("fp32", torch.float32), ("bf16", torch.bfloat16)])
 def test_bfloat16_is_used_only_with_that_precision(
-    random_run: LoadedModel, precision: str, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
+    pytorch_searches: None,
+    random_run: LoadedModel,
+    precision: str,
+    kind: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kinds = set()
     forward = Encoder.forward

@@ -215,13 +215,15 @@ def test_a_part_survives_what_cannot_be_asked_for(command: Command, options: str
 
 
 def test_a_setting_that_says_what_holds_anyway_is_accepted(command: Command) -> None:
-    command.interrupt(1)
-    options = "--beam-size 2 --length-normalization gnmt --device cpu"
+    command.interrupt(1, "--precision", "fp32")
+    options = "--precision fp32 --beam-size 2 --length-normalization gnmt --device cpu"
     options += " --batch-tokens 77"  # as one does whose memory has not sufficed
     assert command.resumed(*options.split())
 
 
-def test_auto_is_recorded_as_the_precision_that_it_was(command: Command) -> None:
+def test_auto_is_recorded_as_the_precision_that_it_was(
+    command: Command, pytorch_searches: None
+) -> None:
     with patch("nmt.device.pick_precision", return_value="bf16"):
         command.interrupt(1)
     with patch("nmt.device.pick_precision", return_value="fp32"):
