@@ -59,7 +59,8 @@ class ServerProcess:
 
     def events(self, event: str) -> list[dict[str, Any]]:
         """Return the lines of the log of one event."""
-        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
+        *complete, _ = self.log.read_text().split("\n")  # the last line may be half written
+        lines = [json.loads(line) for line in complete if line[:1] == "{"]
         return [line for line in lines if line["event"] == event]
 
     def wait_for(self, event: str, count: int = 1) -> dict[str, Any]:
