@@ -23,6 +23,7 @@ DOCUMENTS = sorted(
     str(path.relative_to(PROJECT))
     for pattern in (FRONT_PAGE, "*/README.md", "nmt/*/README.md", ".github/*.md")
     for path in PROJECT.glob(pattern)
+    if path.parent.name == ".github" or not path.parent.name.startswith(".")  # such as .venv
 )
 WITH_COMMANDS = [name for name in DOCUMENTS if not name.startswith(".github/")]
 TEXTS = {name: (PROJECT / name).read_text("utf-8") for name in DOCUMENTS}
