@@ -1,13 +1,15 @@
-"""How the cost grows: seconds against length, lines, beam, glossary, batch, vocabulary and depth.
+"""How the cost grows with length, lines, beam, glossary, batch, vocabulary, depth and processes.
 
-Each curve changes one number n and keeps the others. Its exponent b, as in seconds = a * n^b, is
+Each curve has the seconds for one number n; the other numbers stay. Its exponent b, as in seconds = a * n^b, is
 that between the two largest points, where fixed costs matter least: b = 1 is linear. The model for
 translating is `tiny` with random weights, in int8, on one core; `--run` and `--source` name a run
 and a text for the curves of whole commands. `--plot` draws all curves into a PNG.
 """
 
 import argparse
+import json
 import math
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ import torch
 import train
 from measuring import apart, report
 
+from nmt import strict_yaml
 from nmt.config import DecodingConfig
 from nmt.data.corpora import demo_corpus
 from nmt.data.prepared import prepare
@@ -40,6 +43,7 @@ GLOSSARIES = (1, 10, 100, 1_000, 10_000, 100_000)
 BATCHES = (512, 1024, 2048, 4096, 8192, 16_384)
 VOCABULARIES = (750, 1500, 3000, 6000)
 DEPTHS = (1, 2, 4, 8, 12)
+PROCESSES = (1, 2)
 STEPS = 8
 
 
@@ -146,6 +150,31 @@ def training(name: str, values: Sequence[int]) -> Callable[[argparse.Namespace],
     return curve
 
 
+def of_processes(_: argparse.Namespace) -> Iterable[Point]:
+    """A training step of 4,096 tokens against the processes that share it, each of one thread."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        demo_corpus.write(folder)
+        options = [f"--source={folder}/train.en", f"--target={folder}/train.de", "--device=cpu"]
+        arguments = train.make_parser().parse_args([*options, "--vocabulary=4000"])
+        recipe = train.recipe(arguments, f"{folder}/data").model_dump(exclude_defaults=True)
+        recipe["training"] |= {"threads": 1, "max_steps": 4 * STEPS, "log_every": STEPS}
+        recipe["training"]["validation_metric"] = "loss"  # translations would take longer
+        validation = {"source": f"{folder}/test.en", "target": f"{folder}/test.de"}
+        recipe["data"]["validation"] = [validation]
+        path = folder / "recipe.yaml"
+        path.write_text(strict_yaml.dump(recipe), "utf-8")
+        for processes in PROCESSES:
+            run = folder / f"run{processes}"
+            torchrun = ("torch.distributed.run", "--standalone", f"--nproc-per-node={processes}")
+            train_command = ("-m", "nmt", "train", "--config", path, "--run-dir", run)
+            words = map(str, [sys.executable, "-m", *torchrun, *train_command])
+            subprocess.run([*words], check=True, capture_output=True)
+            rows = [json.loads(line) for line in (run / "metrics.jsonl").open()]
+            rates = [row["tokens_per_second"] for row in rows if row["event"] == "train"]
+            yield processes, arguments.batch_tokens / statistics.median(rates[1:])
+
+
 CURVES: dict[str, Callable[[argparse.Namespace], Iterable[Point]]] = {
     "translating: length": of_length,
     "translating: beam": of_beam,
@@ -155,6 +184,7 @@ CURVES: dict[str, Callable[[argparse.Namespace], Iterable[Point]]] = {
     "training: batch": training("batch", BATCHES),
     "training: vocabulary": training("vocabulary", VOCABULARIES),
     "training: layers": training("layers", DEPTHS),
+    "training: processes": of_processes,
 }
 
 

@@ -99,8 +99,9 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The whole table: a part for each kind of processor."""
     for kind in dict.fromkeys(row["generation"] for row in rows):
         of_kind = [row for row in rows if row["generation"] == kind]
-        machine, cores, date, commit = (
-            of_kind[0][name] for name in ("machine", "cores", "date", "commit")
+        machine, cores, date, commit = (  # of all its rows, which may differ
+            " and ".join(dict.fromkeys(str(row[name]) for row in of_kind))
+            for name in ("machine", "cores", "date", "commit")
         )
         columns = [name for name in COLUMNS if any(name in row for row in of_kind)]
         headings = HEADINGS[: 2 + len(columns)]  # without the last one if nothing stands there
