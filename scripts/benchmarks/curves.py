@@ -1,9 +1,10 @@
 """How the cost grows with length, lines, beam, glossary, batch, vocabulary, depth and processes.
 
-Each curve has the seconds for one number n; the other numbers stay. Its exponent b, as in seconds = a * n^b, is
-that between the two largest points, where fixed costs matter least: b = 1 is linear. The model for
-translating is `tiny` with random weights, in int8, on one core; `--run` and `--source` name a run
-and a text for the curves of whole commands. `--plot` draws all curves into a PNG.
+Each curve has the seconds for one number n; the other numbers stay. Its exponent b, as in
+seconds = a * n^b, is that between the two largest points, where fixed costs matter least: b = 1 is
+linear. The model for translating is `tiny` with random weights, in int8, on one core; `--run` and
+`--source` name a run and a text for the curves of whole commands. `--plot` draws all curves into a
+PNG.
 """
 
 import argparse
