@@ -8,6 +8,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,17 @@ from typing import Any
 from nmt.errors import DataError, NmtError
 
 FORMAT_KEY = "format"
+# .NAME.tmp or .NAME.old, with the number of a process before the suffix or without it
+_TEMPORARY_NAME = re.compile(r"\.(.+?)(?:\.\d+)?\.(?:tmp|old)")
+
+
+def final_name(temporary: Path) -> str | None:
+    """Return the name in whose place a file or folder was written here; None if it is no such one.
+
+    A process that is killed leaves what it was writing: `.NAME.17.tmp`, or `.NAME.old`.
+    """
+    match = _TEMPORARY_NAME.fullmatch(temporary.name)
+    return match[1] if match else None
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

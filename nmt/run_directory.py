@@ -23,7 +23,7 @@ from nmt.config import Config
 from nmt.config_file import dump_config
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import CheckpointError, ConfigError, RunDirectoryBusyError
-from nmt.files import read_json_or_empty, write_atomically
+from nmt.files import final_name, read_json_or_empty, write_atomically
 
 if TYPE_CHECKING:
     from nmt.model.transformer import Transformer
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 _STEP = re.compile(r"step-\d{8,18}")
 # other names that nmt writes: checkpoints, translations of a step, averages
 _SAVED_NAME = re.compile(r"step-\d{8,18}(\.txt)?|averaged-last-\d+")
-# .NAME.tmp or .NAME.old, with the number of a process before the suffix or without it
-_TEMPORARY_NAME = re.compile(r"\.(.+?)(?:\.\d+)?\.(?:tmp|old)")
 
 
 class RunDirectory:
@@ -136,10 +134,10 @@ class RunDirectory:
         """
         for folder in (self.path, self.checkpoints, self.translations):
             for temporary in folder.glob(".*"):
-                match = _TEMPORARY_NAME.fullmatch(temporary.name)
-                if not match:
+                name = final_name(temporary)
+                if name is None:
                     continue
-                final = temporary.with_name(match[1])
+                final = temporary.with_name(name)
                 is_path_of_run = final in vars(self).values()
                 if not is_path_of_run and not _SAVED_NAME.fullmatch(final.name):
                     continue  # not written by nmt

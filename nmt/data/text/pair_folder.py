@@ -30,7 +30,7 @@ from nmt.data.text.finished_pairs import (
     text_name,
 )
 from nmt.errors import ConfigError, DataError
-from nmt.files import FORMAT_KEY, read_json, write_atomically, write_json
+from nmt.files import FORMAT_KEY, final_name, read_json, write_atomically, write_json
 
 PART_PAIRS = 10_000
 """The most pairs of a part."""
@@ -75,6 +75,7 @@ class PairFolder:
         self._last_part_time = time.monotonic()
         self._lock = self._open()
         try:
+            self._remove_leftovers()
             self._job = self._read_job()
         except BaseException:
             self._lock.close()
@@ -143,6 +144,12 @@ class PairFolder:
                 f"{self.folder}: another process writes it; wait for it, or choose another -o"
             ) from error
         return lock
+
+    def _remove_leftovers(self) -> None:
+        """Remove the files that a process was writing when it was killed."""
+        for temporary in self.folder.glob(".*.tmp"):
+            if final_name(temporary) in (JOB, *self.names):
+                temporary.unlink()
 
     def _read_job(self) -> dict[str, Any]:
         """Return the content of job.json: the facts, and the `parts` that are complete."""

@@ -84,6 +84,21 @@ def test_interruptions_change_nothing(
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path, is_begun: bool) -> None:
+    """Also those of its first moment, when the folder does not say yet what it is."""
+    folder = tmp_path / "made"
+    with opened(folder) as writer:
+        if is_begun:
+            add_all(writer)
+    for name in (".job.json.17.tmp", ".pairs.json.17.tmp", ".text.en.tmp", ".origin.tsv.tmp"):
+        (folder / name).write_text("ha")
+    with opened(folder) as writer:
+        add_all(writer)
+        writer.finish()
+    assert set(contents(folder)) == {"text.en", "text.de", "origin.tsv", "pairs.json"}
+
+
 def test_keep_chooses_the_lowest_scores(tmp_path: Path) -> None:
     with opened(tmp_path / "made") as writer:
         add_all(writer)
