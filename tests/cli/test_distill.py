@@ -1,7 +1,13 @@
 """`nmt distill` trains a student on what its teacher writes for the training text."""
 
+import random
 import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -9,9 +15,13 @@ import yaml
 from nmt.data.text.monolingual import MonolingualLine
 from nmt.errors import ConfigError
 from nmt.evaluation.metrics import sentence_chrf
+from nmt.files import read_json_or_empty
+from nmt.run_directory import RunDirectory
 from nmt.translation.line import Translation
 from nmt.translation.synthesis import choose_closest
-from tests.cli.commands import fail, invoke, lines_of
+from tests.cli.commands import fail, invoke, lines_of, write_lines
+from tests.killed_commands import CommandForks, command_forks
+from tests.training.runs import contents
 
 
 @pytest.fixture
@@ -88,3 +98,111 @@ def test_more_candidates_than_the_beam_holds(teacher: Path, student: Path, tmp_p
         *("--run-dir", tmp_path / "student"),
     )
     assert "beam" in message
+
+
+# -- SIGKILL at any moment: text and student are those of a command that nobody kills -------------
+
+# small parts, so that there are many moments between two of them
+CONSTANTS = {
+    "nmt.translation.synthesis.WINDOW_LINES": 5,
+    "nmt.data.text.pair_folder.PART_PAIRS": 10,
+}
+SETTINGS = (
+    *("tokenizer.vocabulary_size=100", "training.max_steps=12"),
+    *("training.checkpoint_every=2", "training.validate_every=6"),
+)
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[CommandForks]:
+    with command_forks(CONSTANTS) as forks:
+        yield forks
+
+
+class Distillation:
+    """A command that distils from so many lines, and what it has made until now."""
+
+    def __init__(self, forks: CommandForks, teacher: Path, student: Path, lines: int) -> None:
+        folder = student.parent
+        self.run = RunDirectory(folder / "student")
+        self.text, self.data = folder / "student-text", folder / "data"
+        for language in ("en", "de"):
+            text = (f"{'the small dog ' * (n % 3)}number {n} ." for n in range(lines))
+            write_lines(folder / f"text.{language}", text)
+        settings = [word for setting in SETTINGS for word in ("--set", setting)]
+        paths = ("--config", student, "--run-dir", self.run.path, *settings)
+        self.words = ("distill", "--teacher", teacher, *paths, "--workers", 1)
+        self.forks = forks
+
+    def __call__(self, **plan: Any) -> int:
+        """Run the command, to its end or as the plan of `CommandForks.run` says."""
+        return self.forks.run(self.words, **plan)
+
+    def phase(self) -> str:
+        """What a command that stopped now was doing."""
+        if read_json_or_empty(self.run.best).get("trained_steps"):
+            return "comparing"
+        return "training" if (self.text / "pairs.json").is_file() else "translating"
+
+    def take_results(self) -> list[Any]:
+        """The files of the text, and what training has made; they are removed."""
+        files = {path.name: path.read_bytes() for path in self.text.iterdir() if path.is_file()}
+        names = {path.name for path in self.text.iterdir()}
+        scores = read_json_or_empty(self.run.result)["scores"]
+        results = [names, files, scores, self.run.config.read_text(), *contents(self.run)]
+        for folder in (self.text, self.run.path, self.data):
+            shutil.rmtree(folder)
+        return results
+
+
+# the first job.json, a later part; text that is complete but not tidied up; a step of training;
+# and the student's translations of the test set
+POINTS = [
+    ("os.fsync", 2, "translating"),
+    ("os.fsync", 7, "translating"),
+    ("nmt.data.text.pair_folder.PairFolder._remove_parts", 1, "training"),
+    ("nmt.training.step.update_weights", 6, "training"),
+    ("nmt.evaluation.test_sets.translate_test_set", 2, "comparing"),
+]
+
+
+def test_a_command_that_is_killed_in_each_phase_goes_on(
+    forks: CommandForks, teacher: Path, student: Path
+) -> None:
+    distill = Distillation(forks, teacher, student, lines=100)
+    assert distill() == 0
+    whole = distill.take_results()
+    for point, count, phase in POINTS:
+        assert distill(point=point, count=count) == -signal.SIGKILL
+        assert distill.phase() == phase
+    assert distill() == 0
+    assert distill.take_results() == whole
+
+
+@pytest.mark.slow
+def test_50_kills_at_random_moments_change_nothing(
+    forks: CommandForks, teacher: Path, student: Path
+) -> None:
+    """A command is killed until it is comparing teacher and student; then another one begins."""
+    distill = Distillation(forks, teacher, student, lines=1000)
+    results, times = [], []
+    for _ in range(2):
+        start = time.monotonic()
+        assert distill() == 0
+        times.append(time.monotonic() - start)
+        results.append(distill.take_results())
+    whole, draw, phases, commands = results[0], random.Random(1), Counter[str](), 1
+    assert results[1] == whole
+    while phases.total() < 50:
+        exit_code = distill(seconds=draw.uniform(0, 0.3 * min(times)))
+        if exit_code:
+            assert exit_code == -signal.SIGKILL
+            phases[distill.phase()] += 1
+        if not exit_code or distill.phase() == "comparing":
+            assert distill() == 0
+            assert distill.take_results() == whole
+            commands += 1
+    assert distill() == 0
+    assert distill.take_results() == whole
+    print(f"{commands} commands were killed: {dict(phases)}")
+    assert min(phases["translating"], phases["training"]) >= 5

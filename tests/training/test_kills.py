@@ -1,10 +1,7 @@
 """SIGKILL at any moment: the continued run is the uninterrupted one, bit for bit."""
 
-import json
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,45 +9,8 @@ from typing import Any
 import pytest
 
 from nmt.run_directory import RunDirectory
+from tests.killed_commands import command_forks
 from tests.training.runs import Recipe, Trained, contents, write_recipe
-
-# Forks a child for each line it reads, which trains until it is killed or done.
-TRAINER = """
-import json, os, pathlib, signal, shutil, sys, time
-import torch
-from nmt.config_file import load_config
-from nmt.training.train import train
-import torch._dynamo  # which every optimiser loads: once, and not in each child
-
-torch.set_num_threads(1)
-
-
-def die_at(owner, name, count):
-    original, calls = getattr(owner, name), []
-    def counted(*arguments, **named):
-        calls.append(1)
-        if len(calls) == count:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return original(*arguments, **named)
-    setattr(owner, name, counted)
-
-
-OWNERS = {"os": os, "Path": pathlib.Path, "shutil": shutil}
-for line in sys.stdin:
-    plan = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        if plan.get("point"):
-            owner, name = plan["point"].split(".")
-            die_at(OWNERS[owner], name, plan["count"])
-        train(load_config(plan["config"], []), pathlib.Path(plan["run"]), lambda message: None)
-        os._exit(0)
-    if plan.get("seconds"):
-        time.sleep(plan["seconds"])
-        os.kill(child, signal.SIGKILL)
-    status = os.waitpid(child, 0)[1]
-    print(json.dumps(os.waitstatus_to_exitcode(status)), flush=True)
-"""
 
 Train = Callable[..., int]
 SETTING = "training.log_every=1"
@@ -60,14 +20,10 @@ SETTING = "training.log_every=1"
 def train(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Train]:
     """Train into a folder, be killed perhaps, and say how it ended."""
     config = write_recipe(recipe(SETTING), tmp_path_factory.mktemp("recipe"))
-    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, "-c", TRAINER], text=True, **pipes) as process:
+    with command_forks() as forks:
 
         def trained(run: Path, **plan: Any) -> int:
-            assert process.stdin and process.stdout
-            line = json.dumps({"config": str(config), "run": str(run), **plan})
-            print(line, file=process.stdin, flush=True)
-            return int(json.loads(process.stdout.readline()))
+            return forks.run(["train", "--config", config, "--run-dir", run], **plan)
 
         yield trained
 
@@ -84,10 +40,10 @@ POINTS = [
     ("os.fsync", 1),
     ("os.fsync", 3),
     ("os.fsync", 5),
-    ("Path.rename", 1),
-    ("Path.rename", 2),
-    ("Path.replace", 2),
-    ("Path.replace", 4),
+    ("pathlib.Path.rename", 1),
+    ("pathlib.Path.rename", 2),
+    ("pathlib.Path.replace", 2),
+    ("pathlib.Path.replace", 4),
     ("shutil.rmtree", 2),
     ("os.fsync", 12),
 ]
