@@ -1,12 +1,19 @@
 """What translating holds in memory does not grow with the text."""
 
+import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from nmt.files import read_json_or_empty
+from tests.cli.commands import write_lines
+from tests.cli.test_ray import descendants
 
 MEGABYTE = 1 << 20
 
@@ -126,3 +133,62 @@ def test_any_text_holds_at_most_300_megabytes(
     """All but the search itself, which holds one batch, whatever comes before and after it."""
     translate = Measured(tiny_run, tmp_path, environment | {"COPY": "1"})
     assert sum(translate(text, "--beam-size", "1", *options.split())) < 300 * MEGABYTE
+
+
+def held_alone(process: int) -> int:
+    """Bytes that a process holds and shares with no file; none if it has ended."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"RssAnon:\s+(\d+)", status)
+    return 1024 * int(found[1]) if found else 0
+
+
+def watch(process: "subprocess.Popen[bytes]", state: Path, every: int) -> list[tuple[int, int]]:
+    """Memory of a command and of all that it has started, each time so many more lines are done.
+
+    Prints them, and the lines per second since the first time, which leaves out the start.
+    """
+    held: list[tuple[int, int]] = []
+    marks: list[tuple[int, float]] = []  # lines and times
+    while process.poll() is None:
+        lines = read_json_or_empty(state).get("lines", 0)
+        if lines >= every * (len(held) + 1):
+            held.append((held_alone(process.pid), sum(map(held_alone, descendants(process.pid)))))
+            marks.append((lines, time.monotonic()))
+            (first, start), (_, now) = marks[0], marks[-1]
+            speed = (lines - first) / max(now - start, 1e-9)
+            own, others = (amount // MEGABYTE for amount in held[-1])
+            print(f"{lines:,} lines: {own} MB, others {others} MB, {speed:,.0f} lines/s")
+        time.sleep(0.02)
+    return held
+
+
+needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="needs the extra nmt[ray]")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--workers 2",
+        pytest.param("--ray local --workers 1", marks=needs_ray),
+        pytest.param("--ray local --workers 2", marks=needs_ray),
+    ],
+)
+def test_memory_is_flat_over_a_million_lines(
+    tiny_run: Path, tmp_path: Path, environment: dict[str, str], options: str
+) -> None:
+    source = write_lines(tmp_path / "in.txt", captions(1_000_000))
+    output = tmp_path / "out.txt"
+    files = ["-m", str(tiny_run), str(source), "-o", str(output), "--beam-size", "1"]
+    command = [sys.executable, "-m", "nmt", "translate", *files, *options.split()]
+    with subprocess.Popen(command, env=environment) as process:
+        held = watch(process, Path(f"{output}.part.json"), every=100_000)
+    assert process.returncode == 0
+    with output.open("rb") as file:
+        assert sum(1 for _ in file) == 1_000_000
+    assert len(held) >= 8
+    for before, after in zip(held[1], held[-1], strict=True):
+        assert after < before + 40 * MEGABYTE
