@@ -1,9 +1,12 @@
 """Commands of `nmt` in processes of their own, which a test kills at any moment."""
 
 import json
+import random
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
@@ -86,3 +89,30 @@ def command_forks(constants: Mapping[str, object] | None = None) -> Iterator[Com
     ) as process:
         assert process.stdin and process.stdout
         yield CommandForks(process.stdin, process.stdout)
+
+
+def kill_at_random(
+    forks: CommandForks, words: Sequence[object], take_results: Callable[[], object], kills: int
+) -> None:
+    """Kill a command so often; whenever it has come to its end, its results must be the same.
+
+    `take_results` returns what a complete command has made, and removes it.
+    """
+    times, results = [], []
+    for _ in range(2):  # the first one loads modules, and is slower
+        start = time.monotonic()
+        assert forks.run(words) == 0
+        times.append(time.monotonic() - start)
+        results.append(take_results())
+    whole = results[0]
+    assert results[1] == whole
+    draw, killed = random.Random(1), 0
+    while killed < kills:
+        exit_code = forks.run(words, seconds=draw.uniform(0, min(times)))
+        if exit_code:
+            assert exit_code == -signal.SIGKILL
+            killed += 1
+        else:
+            assert take_results() == whole
+    assert forks.run(words) == 0
+    assert take_results() == whole

@@ -116,7 +116,7 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def short_markdown(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A line for each kind of processor: the range over all sizes and vocabularies, in int8."""
     yield (
-        "| translating in int8, from d = 128 to `big`, 8,000 and 32,000 entries | machine "
+        "| translating in int8, 8,000 and 32,000 entries | machine "
         "| throughput | latency of a sentence |\n|---|---|---|---|\n"
     )
     for kind in dict.fromkeys(row["generation"] for row in rows):
@@ -125,7 +125,8 @@ def short_markdown(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for name in ("int8_tokens_per_second", "int8_latency_ms"):
             values = [row[name] for row in of_kind]
             cells.append(f"{min(values):.2f} to {max(values):.2f}")
-        what = f"over CTranslate2's int8 | {of_kind[0]['machine']}, {kind}"
+        sizes = f"{of_kind[0]['size']} to {of_kind[-1]['size']}"
+        what = f"over CTranslate2's int8, {sizes} | {of_kind[0]['machine']}, {kind}"
         yield f"| {what} | {' | '.join(cells)} |\n"
 
 

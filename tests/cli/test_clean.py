@@ -16,6 +16,7 @@ from nmt.data.text.finished_pairs import read_manifest
 from nmt.data.tokens import encoding
 from nmt.errors import ConfigError, DataError
 from tests.cli.commands import fail, invoke, succeed, write_lines
+from tests.killed_commands import command_forks, kill_at_random
 
 CLEANING = "{identical: true, copied: true, numbers: true, duplicates: true, near_duplicates: true}"
 
@@ -130,6 +131,24 @@ def test_interruptions_change_nothing(
         tries += 1
     assert tries > 1
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_50_kills_at_random_moments_change_nothing(
+    noised: Path, reverse: Path, tiny_run: Path, tmp_path: Path
+) -> None:
+    models = ("--model", tiny_run, "--reverse", reverse, "--keep", 0.6)
+    folder = tmp_path / "clean"
+
+    def take_results() -> dict[str, bytes]:
+        results = contents(folder)
+        shutil.rmtree(folder)
+        return results
+
+    small = {"nmt.data.text.clean_corpus.WINDOW": 10, "nmt.data.text.pair_folder.PART_PAIRS": 20}
+    with command_forks(small) as forks:
+        words = ("data", "clean", "--config", noised, *models, "-o", folder)
+        kill_at_random(forks, words, take_results, 50)
 
 
 def test_the_best_scores_are_kept_and_the_worst_are_examples(

@@ -9,6 +9,7 @@ from nmt.data.text.finished_pairs import read_manifest
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, DataError
 from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
+from tests.killed_commands import command_forks, kill_at_random
 
 LINES = ["a small dog", "", "a dog", "the cat runs", "a\u2028b", "an owl"]
 
@@ -72,6 +73,26 @@ def test_pairs_on_which_two_models_agree_are_kept(
     assert all(score > 0 for score in scores)
     message = fail(ConfigError, *command[:-1], tmp_path / "other", "--reverse", tiny_run)
     assert "translates en-de, expected de-en, the opposite of --model" in message
+
+
+@pytest.mark.slow
+def test_50_kills_at_random_moments_change_nothing(tiny_run: Path, tmp_path: Path) -> None:
+    text = write_lines(tmp_path / "long.en", [f"{'the owl sees ' * 4}{n}" for n in range(200)])
+    folder = tmp_path / "made"
+
+    def take_results() -> dict[str, bytes]:
+        files = [path for path in folder.iterdir() if path.name != ".lock"]
+        results = {path.name: path.read_bytes() for path in files}
+        shutil.rmtree(folder)
+        return results
+
+    small = {
+        "nmt.translation.synthesis.WINDOW_LINES": 5,
+        "nmt.data.text.pair_folder.PART_PAIRS": 10,
+    }
+    with command_forks(small) as forks:
+        words = ("synthesize", "--model", tiny_run, "-i", text, "-o", folder, "--workers", 1)
+        kill_at_random(forks, words, take_results, 50)
 
 
 def test_bad_input(tiny_run: Path, text: Path, tmp_path: Path) -> None:
