@@ -17,7 +17,8 @@ from nmt.processor import available_cores, processor_features
 def pick_device(name: str) -> torch.device:
     """Return the device `name`, such as "cuda:1"; a GPU becomes PyTorch's current device.
 
-    `auto` is a CUDA GPU if there is one, else the CPU.
+    `auto` is a CUDA GPU if there is one, else the CPU. On CUDA, PyTorch will not use the attention
+    of cuDNN.
 
     Raises:
         ConfigError: PyTorch does not find the device; the message lists those it finds.
@@ -40,6 +41,10 @@ def pick_device(name: str) -> torch.device:
         )
     if device.index is not None and device.type != "cpu":
         torch.accelerator.set_device_index(device.index)
+    if device.type == "cuda":
+        # cuDNN plans its attention anew for each shape of a batch: on an H100 a training step of the
+        # base model took 1 s with it, and 0.1 s without.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     return device
 
 

@@ -51,6 +51,7 @@ def test_one_of_several_gpus_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(torch.accelerator, "set_device_index", current.append)
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: CUDA)
     assert pick_device("cuda") == CUDA
+    assert not torch.backends.cuda.cudnn_sdp_enabled()  # it plans anew for each shape
     assert pick_device("cuda:1") == torch.device("cuda:1")
     assert current == [1]
     with pytest.raises(ConfigError, match="finds only cpu, cuda:0, cuda:1 here"):

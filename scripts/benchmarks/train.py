@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from measuring import apart, report
 from torch.nn.functional import cross_entropy
+from torch.profiler import ProfilerActivity, profile
 
 from nmt.config import (
     Config,
@@ -36,7 +37,15 @@ from nmt.data.prepared import prepare
 from nmt.data.tokens.batch import collate
 from nmt.data.tokens.batches import BatchPlan
 from nmt.data.tokens.tokenizer import PAD
-from nmt.device import autocast, pick_device, pick_precision, use_threads
+from nmt.device import (
+    autocast,
+    peak_memory,
+    pick_device,
+    pick_precision,
+    reset_peak_memory,
+    synchronize,
+    use_threads,
+)
 from nmt.load_run import build_model
 from nmt.memory import tune_memory
 from nmt.planning.resources import training_operations
@@ -70,6 +79,7 @@ def recipe(arguments: argparse.Namespace, folder: str) -> Config:
             peak_learning_rate=5e-4,
             device=arguments.device,
             precision=arguments.precision,
+            compile=not arguments.eager,
         ),
         decoding=DecodingConfig(),
     )
@@ -122,12 +132,16 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     run = LoadedModel(config, prepared.tokenizer, model, Path(folder))
     trainer = Trainer(run, prepared.train, None, precision)  # type: ignore[arg-type]
     losses, tokens, ends = [], [], [time.perf_counter()]
+    reset_peak_memory(device)
     for number in range(1, arguments.warm_up + arguments.steps + 1):
         gradient = trainer.stepper.take()
         losses.append(gradient.loss)
         tokens.append(gradient.tokens)
         ends.append(end_of_step(number, arguments, device))
     measured = figures(losses, tokens, ends, arguments.warm_up)
+    measured["device_megabytes"] = peak_memory(device) / 1e6
+    if arguments.profile:
+        print_profile(trainer, device)
     lengths = prepared.train.source.lengths, prepared.train.target.lengths
     ratio = float(lengths[0].mean() / lengths[1].mean())
     speed = measured["tokens_per_second"]
@@ -139,6 +153,24 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
         "matrix_teraflops": rate / 1e12,
         "share_of_matrix_rate": operations / rate,
     }
+
+
+def print_profile(trainer: Trainer, device: torch.device, steps: int = 3) -> None:
+    """Print the operations of a few further steps, those that take longest first."""
+    kinds = [ProfilerActivity.CPU] if device.type == "cpu" else [ProfilerActivity.CUDA]
+    with profile(activities=kinds) as profiler:
+        for _ in range(steps):
+            trainer.stepper.take()
+        synchronize(device)
+    key = f"self_{'cpu' if device.type == 'cpu' else 'device'}_time_total"
+    operations = sorted(profiler.key_averages(), key=lambda each: -getattr(each, key))
+    total = sum(getattr(each, key) for each in operations)
+    for each in operations[:30]:
+        time_of_it = getattr(each, key)
+        print(
+            f"{time_of_it / total:6.1%} {time_of_it / 1e3 / steps:8.2f} ms a step "
+            f"{each.count // steps:5} times  {each.key[:90]}"
+        )
 
 
 def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> dict[str, Any]:
@@ -256,6 +288,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--warm-up", type=int, default=12, help="steps before the clock starts")
     parser.add_argument("--steps", type=int, default=24, help="steps that are timed")
     parser.add_argument("--rounds", type=int, default=1, help="times that each engine runs")
+    parser.add_argument("--eager", action="store_true", help="on a GPU: ours without compilation")
+    parser.add_argument("--folder", help="where the prepared text is kept for the next call")
+    parser.add_argument("--profile", action="store_true", help="also print what ours spends on")
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument("--precision", default="auto", choices=["auto", "fp32", "bf16"])
     return parser
@@ -273,7 +308,8 @@ def others(arguments: argparse.Namespace, folder: str, precision: str) -> Iterat
 def main() -> None:
     """Measure the engines in turn."""
     arguments = make_parser().parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.folder or temporary
         prepare(recipe(arguments, folder), lambda message: None)
         for number in range(arguments.rounds):
             ours = apart(nmt, arguments, folder)

@@ -237,6 +237,7 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.filterwarnings("ignore")  # of what PyTorch itself imports in the first steps
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_no_step_waits_for_a_gpu(
