@@ -14,6 +14,7 @@ from typing import Any
 
 from nmt.config import Config, TextPair, spell_tag
 from nmt.data.corpora.folders import Log, locked, new_folder
+from nmt.data.corpora.missing_files import check_files
 from nmt.data.corpora.registry import Splits, find_splits, resolve
 from nmt.data.fingerprint import fingerprint
 from nmt.data.mixture import stages_of
@@ -66,10 +67,9 @@ def prepare(config: Config, log: Log) -> Prepared:
         DataError: the text cannot be used as it is; no half-written folder is left.
     """
     splits = resolve(config.data, log)
-    for text in splits.validation:  # checked first: reading the training text takes long
-        for path in text.paths:
-            if not Path(path).is_file():
-                raise DataError(f"{path}: no such file; check data.validation in the configuration")
+    # checked first: reading the training text takes long
+    for key, texts in (("train", splits.train), ("validation", splits.validation)):
+        check_files(texts, f"data.{key}", Path(config.data.directory))
     job = CleaningJob.of(config, splits)
     for rules in job.rules:  # an error of the settings is raised here, not in a worker process
         Cleaner(rules)

@@ -89,11 +89,13 @@ def write_model(
     tags: bool = False,
     holes: bool = False,
     pickle: bool = False,
+    ending: float = 0,
     **settings: Any,
 ) -> None:
     """Write a folder as MarianMTModel and MarianTokenizer save it; `settings` are of the config.
 
     `holes`: vocab.json lacks pieces, and the matrix has a row more than the vocabulary.
+    `ending`: translations end at about the length of their source (`make_translations_end`).
     """
     folder.mkdir(parents=True)
     source, target = write_vocabularies(folder, kind, separate, tags, holes)
@@ -108,12 +110,12 @@ def write_model(
         "encoder_layers": 2,
         "decoder_layers": 2,
         "activation_function": "relu",
+        "init_std": 0.4,
     }
     sizes |= {f"{stack}_attention_heads": 2 for stack in ("encoder", "decoder")}
     sizes |= {f"{stack}_ffn_dim": 32 for stack in ("encoder", "decoder")}
     config = MarianConfig(
         **sizes | rows | settings,
-        init_std=0.4,
         scale_embedding=True,
         max_position_embeddings=512,
         pad_token_id=pad,
@@ -131,9 +133,54 @@ def write_model(
         model.final_logits_bias.normal_(0, 0.3)
         model.final_logits_bias[0, 0] += 5  # so that sentences end
     model.generation_config.bad_words_ids = [[pad]]
+    if ending:
+        make_translations_end(model, min(len(source), len(target)), ending)
     model.save_pretrained(folder)
     if pickle:
         torch.save(model.state_dict(), folder / "pytorch_model.bin")
         (folder / "model.safetensors").unlink()
     tokenizer = SPECIALS | {"separate_vocabs": separate, "model_max_length": 512}
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer), "utf-8")
+
+
+def make_translations_end(model: Any, pieces: int, dependence: float) -> None:
+    """Change a random model so that its translations differ and end near their source's length.
+
+    Otherwise it ends them at once or at the limit, and its translations hardly differ. The larger
+    `dependence` is, the more they depend on their source: 1 suits small models, 2 large ones.
+    """
+    model.eval()
+    with torch.no_grad():
+        # so that a token does not make itself the most probable next one
+        model.model.decoder.layers[-1].final_layer_norm.weight.normal_(0, 2)
+        for layer in model.model.decoder.layers:  # so that translations depend on their source
+            layer.encoder_attn.q_proj.weight *= 4 * dependence
+            layer.encoder_attn.out_proj.weight *= 2 * dependence
+    fit_row_of_eos(model, pieces)
+
+
+def fit_row_of_eos(model: Any, pieces: int) -> None:
+    """Fit the output row and bias of EOS by ridge regression over translations that are sampled.
+
+    The logit of EOS is to exceed the logsumexp of all others by two nats for each token that a
+    translation is longer than its source.
+    """
+    model.final_logits_bias[0, 0] = -1000  # EOS is never sampled
+    states, logits = [], []
+    for length in range(3, 24, 4):
+        source = torch.randint(3, pieces - 1, (32, length))
+        source[:, -1] = 0
+        sampled = model.generate(source, num_beams=1, do_sample=True, max_new_tokens=length + 16)
+        target = sampled[:, :-1]  # without the forced EOS
+        with torch.inference_mode():
+            found = model(input_ids=source, decoder_input_ids=target, output_hidden_states=True)
+        beyond = torch.arange(target.shape[1]) - length
+        logits.append((found.logits[:, :, 1:].logsumexp(-1) + 2 * beyond).flatten())
+        states.append(found.decoder_hidden_states[-1].flatten(0, 1))
+    inputs = torch.nn.functional.pad(torch.cat(states), (0, 1), value=1.0).double()
+    # Layer norm makes columns collinear: without the ridge, rounding would decide the row.
+    ridge = 0.01 * len(inputs) * torch.eye(inputs.shape[1])
+    fitted = torch.linalg.solve(inputs.T @ inputs + ridge, inputs.T @ torch.cat(logits).double())
+    with torch.no_grad():
+        model.get_output_embeddings().weight[0] = fitted[:-1]
+        model.final_logits_bias[0, 0] = fitted[-1]

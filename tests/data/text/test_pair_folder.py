@@ -84,6 +84,23 @@ def test_interruptions_change_nothing(
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
+def test_a_folder_without_pairs_can_be_finished_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(path: Path, value: Any) -> None:
+        if path.name == "pairs.json":  # the texts, which are empty, have their names already
+            raise KeyboardInterrupt
+        files.write_json(path, value)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(pair_folder, "write_json", killed)
+        with opened(tmp_path / "made") as writer:
+            writer.finish()
+    with opened(tmp_path / "made") as writer:
+        assert writer.finish() == 0
+    assert set(contents(tmp_path / "made")) == {"text.en", "text.de", "origin.tsv", "pairs.json"}
+
+
 @pytest.mark.parametrize("is_begun", [False, True])
 def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path, is_begun: bool) -> None:
     """Also those of its first moment, when the folder does not say yet what it is."""

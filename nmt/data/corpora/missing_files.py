@@ -1,0 +1,42 @@
+"""Says in one sentence which text of a recipe is missing, and which command downloads it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from nmt.config import TextPair
+from nmt.data.corpora.registry import CORPORA
+from nmt.data.text.remote_files import RemotePath, with_urls
+from nmt.errors import DataError
+
+
+def check_files(texts: Iterable[TextPair], key: str, directory: Path) -> None:
+    """Check that the local files of `texts` exist; files by URL are not looked for.
+
+    `key` is where the recipe names them, such as data.train; `directory` is data.directory.
+
+    Raises:
+        DataError: a file is missing; the message names `nmt data download` if it is of a corpus.
+    """
+    for text in texts:
+        for path in map(with_urls, map(Path, text.paths)):
+            if isinstance(path, RemotePath) or path.exists():
+                continue
+            hint = download_of(path, directory) or f"check {key} in the configuration"
+            raise DataError(f"{path}: no such file; {hint}")
+
+
+def download_of(path: Path, directory: Path) -> str | None:
+    """Return which command downloads a file; None if it is not where a known corpus would be.
+
+    A corpus is in `directory`/NAME/PAIR/, where PAIR is such as de-en.
+    """
+    names = {corpus.folder: name for name, corpus in CORPORA.items()}
+    if not path.is_relative_to(directory):
+        return None
+    match path.relative_to(directory).parts:
+        case (folder, pair, _) if folder in names and pair.count("-") == 1:
+            one, other = pair.split("-")
+            command = f"nmt data download {names[folder]} --source-language {one}"
+            where = "" if directory == Path("data") else f" --directory {directory}"
+            return f"`{command} --target-language {other}{where}` downloads it"
+    return None
