@@ -60,7 +60,7 @@ def test_ctranslate2_finds_the_same_translations(
 )
 def test_every_engine_writes_as_many_tokens(rival: str) -> None:
     pytest.importorskip("ctranslate2")
-    options = "--size small --vocabulary 300 --sentences 4 --latency-sentences 1 --target-length 9"
+    options = "--size tiny --vocabulary 300 --sentences 4 --latency-sentences 1 --target-length 9"
     rivals = f"--precision fp32 --against {rival}"
     command = [sys.executable, str(BENCHMARKS / "translate.py"), *options.split(), *rivals.split()]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -165,7 +165,14 @@ def test_the_commands_of_the_front_page_run(tmp_path: Path, process: subprocess.
     assert (tmp_path / "out.de").stat().st_size
 
 
-@pytest.mark.parametrize("document", [name for name in WITH_COMMANDS if name != FRONT_PAGE])
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name == RECIPES else name
+        for name in WITH_COMMANDS
+        if name != FRONT_PAGE
+    ],
+)
 def test_the_commands_of_a_room_run(
     tmp_path: Path, trained: Path, process: subprocess.Popen[str], document: str
 ) -> None:

@@ -36,7 +36,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pickle": {"pickle": True},
     "deep-shallow": {"encoder_layers": 4, "decoder_layers": 1},
 }
-QUICK = ("swish", "separate")
+QUICK = ("separate",)
 BASE = {"d_model": 512, "encoder_layers": 6, "decoder_layers": 6}
 BASE |= {f"{stack}_attention_heads": 8 for stack in ("encoder", "decoder")}
 BASE |= {f"{stack}_ffn_dim": 2048 for stack in ("encoder", "decoder")}

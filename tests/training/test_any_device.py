@@ -20,7 +20,7 @@ SENTENCES = ["the old dog sees two", "the man eats", "two"]
     not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
     reason="this PyTorch cannot pretend to have another device",
 )
-@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+@pytest.mark.parametrize("optimizer", ["adam", pytest.param("muon", marks=pytest.mark.slow)])
 def test_a_device_that_nobody_knows_trains_and_translates_as_a_cpu_does(
     optimizer: str, recipe: Recipe, trained: Trained, project: Path, tmp_path: Path
 ) -> None:

@@ -89,7 +89,7 @@ def counts_of_parts(found: list[Told]) -> set[int]:
 
 
 @pytest.mark.parametrize("parts", PARTS)
-@pytest.mark.parametrize("processes", [2, 4])
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_step_is_the_same_for_any_number_of_processes_and_parts(
     told_by: TellBy, processes: int, parts: int
 ) -> None:
