@@ -11,6 +11,7 @@ our steps take of the rate of the machine for one large product.
 """
 
 import argparse
+import operator
 import re
 import shutil
 import tempfile
@@ -87,8 +88,8 @@ def recipe(arguments: argparse.Namespace, folder: str) -> Config:
 
 def end_of_step(number: int, arguments: argparse.Namespace, device: torch.device) -> float:
     """The time, for which a GPU is waited for where the clock starts and where it stops."""
-    if device.type == "cuda" and number in (arguments.warm_up, arguments.warm_up + arguments.steps):
-        torch.cuda.synchronize()
+    if number in (arguments.warm_up, arguments.warm_up + arguments.steps):
+        synchronize(device)
     return time.perf_counter()
 
 
@@ -157,18 +158,17 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
 
 def print_profile(trainer: Trainer, device: torch.device, steps: int = 3) -> None:
     """Print the operations of a few further steps, those that take longest first."""
-    kinds = [ProfilerActivity.CPU] if device.type == "cpu" else [ProfilerActivity.CUDA]
-    with profile(activities=kinds) as profiler:
+    on_cpu = device.type == "cpu"
+    with profile(activities=[ProfilerActivity.CPU if on_cpu else ProfilerActivity.CUDA]) as found:
         for _ in range(steps):
             trainer.stepper.take()
         synchronize(device)
-    key = f"self_{'cpu' if device.type == 'cpu' else 'device'}_time_total"
-    operations = sorted(profiler.key_averages(), key=lambda each: -getattr(each, key))
-    total = sum(getattr(each, key) for each in operations)
+    microseconds = operator.attrgetter(f"self_{'cpu' if on_cpu else 'device'}_time_total")
+    operations = sorted(found.key_averages(), key=microseconds, reverse=True)
+    total = sum(map(microseconds, operations))
     for each in operations[:30]:
-        time_of_it = getattr(each, key)
         print(
-            f"{time_of_it / total:6.1%} {time_of_it / 1e3 / steps:8.2f} ms a step "
+            f"{microseconds(each) / total:6.1%} {microseconds(each) / 1e3 / steps:8.2f} ms a step "
             f"{each.count // steps:5} times  {each.key[:90]}"
         )
 

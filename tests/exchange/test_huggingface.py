@@ -232,7 +232,7 @@ def test_many_greedy_translations(pair: Pair) -> None:
     [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in SHAPES],
 )
 def test_beam_search_translates_as_transformers_does(shape: str, tmp_path: Path) -> None:
-    """At least 398 of 400 translations are equal, and all where float64 makes rounding rare."""
+    """At least 398 of 400 are equal in float32; the others are in float64, or at the limit."""
     settings = {"d_model": 64} | SHAPES[shape]
     settings |= {"ending": 2 if shape == "tc-big" else 1}
     settings |= {"init_std": 0.5 / settings["d_model"] ** 0.5}

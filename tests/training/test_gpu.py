@@ -1,20 +1,24 @@
 """On a GPU: loss, gradients, resuming and translations are those of a CPU."""
 
 import copy
+import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import nmt
 from nmt.config import ModelConfig, TrainingConfig
-from nmt.data.tokens.batch import Batch
-from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.data.tokens.batch import Batch, collate
+from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.tokenizer import EOS
 from nmt.model.transformer import Transformer
 from nmt.training.layers import prepare_layers
 from nmt.training.loss import Objective
 from nmt.training.train import train
 from tests.training.runs import Recipe, Trained, assert_same_run, interrupted, quiet, stop
+from tests.training.test_loss import by_formula
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here"),
@@ -26,19 +30,13 @@ SENTENCES = ["the old dog sees two", "the man eats", "two", "the dog and the man
 
 def random_batch(pairs: int = 48, longest: int = 40) -> Batch:
     """Random pairs of 2 to `longest` tokens a side."""
-    generator = torch.Generator().manual_seed(3)
+    draw = random.Random(3)
 
-    def side() -> torch.Tensor:
-        ids = torch.randint(EOS + 1, V, (pairs, longest), generator=generator)
-        lengths = torch.randint(2, longest + 1, (pairs, 1), generator=generator)
-        positions = torch.arange(longest)
-        ids[positions == lengths - 1] = EOS
-        return torch.where(positions < lengths, ids, PAD)
+    def side() -> list[list[int]]:
+        words = range(EOS + 1, V)
+        return [[*draw.choices(words, k=draw.randint(1, longest - 1)), EOS] for _ in range(pairs)]
 
-    source, output = side(), side()
-    target_input = output.roll(1, 1).masked_fill(output == PAD, PAD)
-    target_input[:, 0] = BOS
-    return Batch(source, target_input, output, int((output != PAD).sum()))
+    return collate(TokenStore.of(side(), side()), np.arange(pairs))
 
 
 @pytest.mark.parametrize("compiles", [False, True], ids=["eager", "compiled"])
@@ -60,9 +58,8 @@ def test_loss_and_gradients_are_those_of_a_cpu_in_float64(
     config = ModelConfig(**sizes, dropout=0, norm=norm)  # type: ignore[arg-type]
     model, batch = Transformer(config, V, V), random_batch()
     exact = copy.deepcopy(model).double()
-    log_p = torch.log_softmax(exact(batch.source, batch.target_input), -1)
-    q = torch.full_like(log_p, 0.1 / (V - 1)).scatter_(-1, batch.target_output[..., None], 0.9)
-    expected = -(q * log_p).sum(-1)[batch.target_output != PAD].sum()
+    logits = exact(batch.source, batch.target_input)
+    expected = by_formula(logits, batch.target_output, smoothing=0.1)
     expected_gradients = torch.autograd.grad(expected, list(exact.parameters()))
 
     model.cuda().train()

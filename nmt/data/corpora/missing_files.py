@@ -5,24 +5,23 @@ from pathlib import Path
 
 from nmt.config import TextPair
 from nmt.data.corpora.registry import CORPORA
-from nmt.data.text.remote_files import RemotePath, with_urls
 from nmt.errors import DataError
 
 
 def check_files(texts: Iterable[TextPair], key: str, directory: Path) -> None:
-    """Check that the local files of `texts` exist; files by URL are not looked for.
+    """Check that the files of `texts` are there; those of a recipe are files of this machine.
 
     `key` is where the recipe names them, such as data.train; `directory` is data.directory.
 
     Raises:
-        DataError: a file is missing; the message names `nmt data download` if it is of a corpus.
+        DataError: a file is missing, or a folder; the message names `nmt data download` if it is
+            of a known corpus.
     """
-    for text in texts:
-        for path in map(with_urls, map(Path, text.paths)):
-            if isinstance(path, RemotePath) or path.exists():
-                continue
+    for path in (Path(path) for text in texts for path in text.paths):
+        if not path.is_file():
+            problem = "is a folder, expected a file" if path.is_dir() else "no such file"
             hint = download_of(path, directory) or f"check {key} in the configuration"
-            raise DataError(f"{path}: no such file; {hint}")
+            raise DataError(f"{path}: {problem}; {hint}")
 
 
 def download_of(path: Path, directory: Path) -> str | None:

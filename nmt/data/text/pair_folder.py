@@ -119,7 +119,7 @@ class PairFolder:
         Only the share `keep` of the pairs is kept, those with the lowest scores. `more_facts`, such
         as counts, stand in pairs.json beside the facts of the constructor.
         """
-        write_json(self.folder / JOB, self._job)  # without parts there is none yet
+        write_json(self.folder / JOB, self._job)  # none yet if there are no parts
         pairs = self.pairs()
         if keep < 1:
             limit = worst_score([_score(pair) for pair in self.pairs()], keep)

@@ -38,7 +38,9 @@ def test_only_a_file_of_a_known_corpus_can_be_downloaded(path: str, hint: str) -
     assert str(raised.value).endswith(hint)
 
 
-def test_files_that_exist_and_files_by_url_are_not_missing(tmp_path: Path) -> None:
+def test_a_file_is_not_missing_and_a_folder_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "text").touch()
-    here, there = str(tmp_path / "text"), "s3://bucket/text"
-    check_files([TextPair(source=here, target=there)], "data.train", tmp_path)
+    file, folder = str(tmp_path / "text"), str(tmp_path)
+    check_files([TextPair(source=file, target=file)], "data.train", tmp_path)
+    with pytest.raises(DataError, match="is a folder, expected a file; check data.train in the"):
+        check_files([TextPair(source=file, target=folder)], "data.train", tmp_path)
