@@ -12,216 +12,266 @@ left, nothing else may follow. So the terms are always in the translation.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from itertools import accumulate
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from nmt.checkpoint_files import Array
 from nmt.config import DecodingConfig
-from nmt.data.tokens.tokenizer import BOS, EOS, UNK
-from nmt.errors import DataError, NonFiniteScoresError
-from nmt.model.attention import AttentionRecord
-from nmt.model.transformer import Transformer
-from nmt.search.constrained_sentence import ConstrainedSentence, Partial, SentenceSearch
-from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource, log_probabilities
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
+from nmt.errors import DataError
+from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.source_attention import attention_of_step, most_attended
+from nmt.search.sentence_search import Partial, SentenceSearch
+from nmt.search.step_decoder import NextScores, StepDecoder, StepRow
 
+IMPOSSIBLE = float("-inf")
+"""log P of a token that may not follow"""
 LOG_IMPROBABLE = math.log(0.01)
 """a token counts as improbable if its p is less than 1 % of the most probable token's"""
+SPECIAL = (PAD, BOS, UNK, EOS)
+"""so many of the most probable tokens may be ones that may not follow"""
 
 
-@torch.inference_mode()
 def constrained_search(
-    model: Transformer,
-    source: Tensor,
+    decoder: StepDecoder,
+    limits: Sequence[int],
     settings: DecodingConfig,
     constraints: Sequence[ConstrainedSentence],
     n_best: int = 1,
 ) -> list[list[Hypothesis]]:
-    """Translate source ids (B, S) so that each translation meets the constraints on its sentence.
+    """Translate the sources of a decoder so that each translation meets its constraints.
 
-    Returns up to `n_best` hypotheses of each sentence, best first; `score` is log P divided by the
-    length penalty. They may be longer than in `beam_search`, by `most_tokens` of the constraints.
+    `limits` are the most tokens of each translation without constraints. Returns up to `n_best`
+    hypotheses of each sentence, best first; `score` is log P divided by the length penalty.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
         DataError: no translation meets all constraints on a sentence.
     """
-    encoded = EncodedSource.of(model, source, settings)
-    decoding = Decoding(model, encoded, settings)
-    pairs = zip(constraints, encoded.max_lengths.tolist(), strict=True)
-    searches = unfinished = [SentenceSearch(c, limit, settings, n_best) for c, limit in pairs]
+    pairs = zip(constraints, limits, strict=True)
+    searches = [SentenceSearch(c, limit, settings, n_best) for c, limit in pairs]
     uses_attention = any(c.spelled.source_spans for c in constraints)  # to place glossary terms
-    width = max((sentence.beam for sentence in searches), default=0)  # k
-    latest = torch.full((len(source), 1), BOS, device=source.device)  # (N, k)
+    width = max((search.beam for search in searches), default=0)
+    unfinished = list(range(len(searches)))
     while unfinished:
-        record = AttentionRecord() if uses_attention else None  # collects the weights
-        logits = model.step(latest, decoding.cache, record).flatten(0, 1).float()
-        attended = [0] * len(logits)  # source position that each row attends to most, if used
-        if record is not None:
-            weights = attention_of_step(model, record.cross)  # (N, k, S)
-            attended = most_attended(weights, source, model.padding).flatten().tolist()
-        next_tokens = _NextTokens(unfinished, logits, attended)
-        next_tokens.mask_forbidden(decoding)
-        for sentence, candidates in zip(unfinished, next_tokens.candidates(width), strict=True):
-            sentence.update(sentence.choose(candidates))
-        remaining = [n for n, sentence in enumerate(unfinished) if not sentence.is_done()]
-        if len(remaining) < len(unfinished):
-            if not remaining:
-                break
-            unfinished = [unfinished[n] for n in remaining]
-            indices = torch.tensor(remaining, device=source.device)
-            source = source[indices]
-            decoding.cache.keep_sentences(indices)
-        live = [_repeated(sentence.live, width) for sentence in unfinished]
-        rows_each = latest.shape[1]  # rows of each sentence in this step: 1 in the first, then k
-        # `row` counts over the whole batch, the cache among the hypotheses of a sentence
-        parents = [[h.row % rows_each for h in of_sentence] for of_sentence in live]
-        decoding.cache.continue_hypotheses(torch.tensor(parents, device=source.device))
-        tokens = [[h.tokens[-1] for h in of_sentence] for of_sentence in live]
-        latest = torch.tensor(tokens, device=source.device)
+        rows = [StepRow(n, h.parent, h.last_token) for n in unfinished for h in searches[n].live]
+        scores = decoder.step(rows, width + len(SPECIAL), uses_attention)
+        next_tokens = _NextTokens([searches[n] for n in unfinished], scores, settings)
+        for n, candidates in zip(unfinished, next_tokens.candidates(), strict=True):
+            searches[n].update(searches[n].choose(candidates))
+        unfinished = [n for n in unfinished if not searches[n].is_done()]
     return [[hypothesis for _, hypothesis in search.ended] for search in searches]
-
-
-def _repeated(hypotheses: list[Partial], width: int) -> list[Partial]:
-    """Return `width` hypotheses: these, and then their repetitions, whose results are ignored."""
-    return (hypotheses * width)[:width]
 
 
 class _NextTokens:
     """The next token of every live hypothesis: which may follow, and how probable it is."""
 
     def __init__(
-        self, sentences: list[SentenceSearch], logits: Tensor, attended: list[int]
+        self, searches: list[SentenceSearch], scores: NextScores, settings: DecodingConfig
     ) -> None:
-        """Take logits (R, V): k rows for each sentence, of which the first are its live hypotheses.
+        """Take the scores of R rows: the live hypotheses of the first sentence, of the second, ….
 
-        `attended` is the source position that each row attends to most. Sets the `row` of each live
-        hypothesis, and handicaps those that the model would end although terms are missing.
+        Handicaps hypotheses that the model would end although terms are missing.
         """
-        self.sentences, self.attended = sentences, attended
-        self.log_p = log_probabilities(logits)
-        if self.log_p.isnan().any():
-            raise NonFiniteScoresError()
-        self.free = self.log_p.clone()
-        """log P of tokens that are not a part of a term; -inf where one may not follow"""
-        would_end = (self.log_p[:, EOS] > math.log(0.5)).tolist()  # EOS has more than half of p
-        slots = len(logits) // len(sentences)
-        for n, sentence in enumerate(sentences):
-            prefix = sentence.constraints.next_prefix_tokens
-            sentence.live = [replace(h, row=n * slots + i) for i, h in enumerate(sentence.live)]
-            for i, h in enumerate(sentence.live):
-                if would_end[h.row] and h.missing_tokens and prefix(h.progress) is None:
-                    sentence.live[i] = h.with_handicap()
+        self.searches, self.scores, self.settings = searches, scores, settings
+        self.first_rows = list(accumulate((len(s.live) for s in searches), initial=0))
+        """the row of each sentence's first hypothesis, and R"""
+        self.spelling = searches[0].constraints.spelling
+        unknown = () if settings.allow_unknown else (UNK,)
+        self.excluded = [PAD, BOS, *unknown]
+        self.eos_log_p: list[float] = scores.log_p[:, EOS].tolist()
+        self.best_tokens: list[list[int]] = scores.best_tokens.tolist()
+        self.best_log_p: list[list[float]] = scores.best_log_p.tolist()
+        for row, search, i in self._rows():
+            hypothesis = search.live[i]
+            would_end = self.eos_log_p[row] > math.log(0.5)  # EOS has more than half of p
+            prefix = search.constraints.next_prefix_tokens
+            if would_end and hypothesis.missing_tokens and prefix(hypothesis.progress) is None:
+                search.live[i] = hypothesis.with_handicap()
 
-    def mask_forbidden(self, decoding: Decoding) -> None:
-        """Set `free` to -inf for tokens that the settings or the constraints do not allow."""
-        live = [h for sentence in self.sentences for h in sentence.live]
-        rows = [h.row for h in live]
-        histories = torch.zeros(len(self.free), len(live[0].tokens), dtype=torch.long)
-        # the other rows only repeat hypotheses, and are ignored
-        histories[rows] = torch.tensor([h.tokens for h in live], dtype=torch.long)
-        decoding.forbid(self.free, histories.to(self.free.device))
-        for sentence in self.sentences:
-            for hypothesis in sentence.live:
-                self._mask_row(sentence.constraints, hypothesis)
-
-    def _mask_row(self, constraints: ConstrainedSentence, hypothesis: Partial) -> None:
-        free, log_p = self.free[hypothesis.row], self.log_p[hypothesis.row]
-        required = constraints.next_prefix_tokens(hypothesis.progress)
-        if required is not None:  # the prefix is incomplete: nothing else may follow
-            free.fill_(IMPOSSIBLE)
-            free[required] = log_p[required]
-            return
-        # With forbidden words, ending early could beat all improbable alternatives.
-        if constraints.spelled.forbidden and free[EOS] < log_p.max() + LOG_IMPROBABLE:
-            free[EOS] = IMPOSSIBLE
-        if constraints.ends_in_forbidden(hypothesis.progress):
-            free.masked_fill_(constraints.spelling.word_ends.to(free.device), IMPOSSIBLE)
-        if hypothesis.missing_tokens:
-            free[EOS] = IMPOSSIBLE
-        if constraints.spelled.has_unknown:
-            free[UNK] = IMPOSSIBLE
-
-    def candidates(self, width: int) -> list[list[Partial]]:
-        """Return the continuations that compete in each sentence (Post and Vilar, section 3.1).
+    def candidates(self) -> Iterator[list[Partial]]:
+        """Yield the continuations that compete in each sentence (Post and Vilar, section 3.1).
 
         These are the best ones of the sentence (about as many as its beam), the best of each
-        hypothesis, and all that continue or begin a term. `width` is the widest beam in the batch.
+        hypothesis, and all that continue or begin a term.
         """
-        best = self.free.topk(min(width, self.free.shape[1]))
-        tokens, values = best.indices.tolist(), best.values.tolist()
-        candidates = []
-        for sentence, in_terms in zip(self.sentences, self._term_continuations(), strict=True):
-            free = [
-                (h, token, log_probability)
-                for h in sentence.live
-                for token, log_probability in zip(tokens[h.row], values[h.row], strict=True)
-                if log_probability > IMPOSSIBLE
-            ]
-            # by the score of hypothesis and token together, best first
-            free.sort(key=lambda entry: -(entry[0].adjusted_score + entry[2]))
-            distinct = list(_distinct(sentence, free, in_terms))
-            candidates.append(distinct or [self._any_allowed(sentence)])
-        return candidates
+        tokens, log_p = self._free_tokens()
+        adjusted_scores = [h.adjusted_score for search in self.searches for h in search.live]
+        totals = log_p + np.array(adjusted_scores)[:, None]  # (R, K)
+        best = totals.shape[1]  # K
+        sizes = np.diff(self.first_rows)
+        sentences = np.repeat(np.arange(len(sizes)), sizes * best)
+        # by sentence, and within it by the score of hypothesis and token together, best first
+        order = np.lexsort((-totals.ravel(), sentences))
+        ranked = list(
+            zip(
+                (order // best).tolist(),  # row
+                tokens.ravel()[order].tolist(),
+                log_p.ravel()[order].tolist(),
+                strict=True,
+            )
+        )
+        pairs = zip(self.first_rows, self.first_rows[1:], strict=False)
+        for search, (first, end) in zip(self.searches, pairs, strict=True):
+            in_terms = list(self._term_continuations(search, first))
+            free = ranked[first * best : end * best]
+            distinct = list(_distinct(search, free, first, in_terms))
+            yield distinct or [self._any_allowed(search, first)]
 
-    def _term_continuations(self) -> list[list[Partial]]:
-        """Return the continuations of each sentence whose new token is a part of a term."""
-        pairs = [  # index of the sentence, hypothesis, new token
-            (n, h, token)
-            for n, sentence in enumerate(self.sentences)
-            for h in sentence.live
-            if h.missing_tokens
-            for token in sentence.constraints.next_term_tokens(h.progress)
-        ]
-        rows, tokens = [h.row for _, h, _ in pairs], [token for _, _, token in pairs]
-        values = self.log_p[rows, tokens].tolist()
-        word_ends = self.sentences[0].constraints.spelling.word_ends.to(self.free.device)
-        ending = self.log_p.masked_fill(~word_ends, IMPOSSIBLE).amax(1)
-        # for each row whether the model expects the last word to become longer
-        inside = (ending < self.log_p.amax(1) + LOG_IMPROBABLE).tolist()
-        continuations: list[list[Partial]] = [[] for _ in self.sentences]
-        for (n, h, token), value in zip(pairs, values, strict=True):
-            constraints = self.sentences[n].constraints
-            if continued := self.sentences[n].continue_with(h, token, value):
-                progress = continued.progress
-                expected = constraints.is_expected(progress, self.attended[h.row])
-                if progress.matched == 1 and (inside[h.row] or not expected):  # a term begins here
+    def _rows(self) -> Iterator[tuple[int, SentenceSearch, int]]:
+        """Yield each row, its sentence's search and the index of its hypothesis there."""
+        for first, search in zip(self.first_rows, self.searches, strict=False):
+            for i in range(len(search.live)):
+                yield first + i, search, i
+
+    def _free_tokens(self) -> tuple[Array, Array]:
+        """Return tokens and log P (R, K) of those that are no part of a term; -inf: may not follow.
+
+        They are among the best of each row, unless a row has rules of its own.
+        """
+        tokens, log_p = self.scores.best_tokens.copy(), self.scores.best_log_p.copy()
+        no_eos = np.zeros(len(tokens), bool)  # rows that may not end now
+        special: list[tuple[int, SentenceSearch, int]] = []
+        for row, search, i in self._rows():
+            if self._has_own_rules(search, i):
+                special.append((row, search, i))
+            no_eos[row] = not self._may_end(search, i, row)
+        log_p[np.isin(tokens, self.excluded)] = IMPOSSIBLE
+        log_p[(tokens == EOS) & no_eos[:, None]] = IMPOSSIBLE
+        for row, search, i in special:
+            allowed = self._allowed(search, i, row)
+            tokens[row] = np.argsort(-allowed, kind="stable")[: tokens.shape[1]]
+            log_p[row] = allowed[tokens[row]]
+        return tokens, log_p
+
+    def _has_own_rules(self, search: SentenceSearch, i: int) -> bool:
+        """Whether more than special tokens may be forbidden after hypothesis i of a sentence."""
+        constraints, progress = search.constraints, search.live[i].progress
+        return (
+            constraints.spelled.has_unknown
+            or constraints.next_prefix_tokens(progress) is not None
+            or constraints.ends_in_forbidden(progress)
+            or 0 < self.settings.no_repeat_ngram <= progress.length
+        )
+
+    def _may_end(self, search: SentenceSearch, i: int, row: int) -> bool:
+        hypothesis = search.live[i]
+        if hypothesis.missing_tokens or hypothesis.progress.length < self.settings.min_length:
+            return False
+        # With forbidden words, ending early could beat all improbable alternatives.
+        is_improbable = self.eos_log_p[row] < self.best_log_p[row][0] + LOG_IMPROBABLE
+        return not (search.constraints.spelled.forbidden and is_improbable)
+
+    def _allowed(self, search: SentenceSearch, i: int, row: int) -> Array:
+        """Return log P (V,) of the tokens after hypothesis i; -inf for those that may not follow.
+
+        Where the rules of the settings forbid all tokens, EOS is allowed (`Decoding.forbid`).
+        """
+        constraints, hypothesis = search.constraints, search.live[i]
+        log_p = self.scores.log_p[row]
+        required = constraints.next_prefix_tokens(hypothesis.progress)
+        if required is not None:  # the prefix is incomplete: nothing else may follow
+            allowed = np.full_like(log_p, IMPOSSIBLE)
+            allowed[required] = log_p[required]
+            return allowed
+        allowed = log_p.copy()
+        allowed[self.excluded] = IMPOSSIBLE
+        allowed[_repetitions(hypothesis.tokens, self.settings.no_repeat_ngram)] = IMPOSSIBLE
+        if (allowed == IMPOSSIBLE).all():
+            allowed[EOS] = log_p[EOS]
+        elif not self._may_end(search, i, row):
+            allowed[EOS] = IMPOSSIBLE
+        if constraints.ends_in_forbidden(hypothesis.progress):
+            allowed[self.spelling.word_ends] = IMPOSSIBLE
+        if hypothesis.missing_tokens:
+            allowed[EOS] = IMPOSSIBLE
+        if constraints.spelled.has_unknown:
+            allowed[UNK] = IMPOSSIBLE
+        return allowed
+
+    def _term_continuations(self, search: SentenceSearch, first_row: int) -> Iterator[Partial]:
+        """Yield the continuations of a sentence whose new token is a part of a term."""
+        constraints = search.constraints
+        for i, hypothesis in enumerate(search.live):
+            if not hypothesis.missing_tokens:
+                continue
+            row = first_row + i
+            for token in constraints.next_term_tokens(hypothesis.progress):
+                log_probability = float(self.scores.log_p[row, token])
+                if not (continued := search.continue_with(i, token, log_probability)):
+                    continue
+                if continued.progress.matched == 1 and self._is_misplaced(search, continued, row):
                     continued = continued.with_handicap()
-                continuations[n].append(continued)
-        return continuations
+                yield continued
 
-    def _any_allowed(self, sentence: SentenceSearch) -> Partial:
+    def _is_misplaced(self, search: SentenceSearch, continued: Partial, row: int) -> bool:
+        """Whether a term that has just begun stands inside another word or before its turn."""
+        attended = self.scores.attended[row]
+        is_expected = search.constraints.is_expected(continued.progress, attended)
+        return not is_expected or self._expects_longer_word(row)
+
+    def _expects_longer_word(self, row: int) -> bool:
+        """Whether all tokens that would end the last word are improbable."""
+        least = self.best_log_p[row][0] + LOG_IMPROBABLE
+        for token, log_p in zip(self.best_tokens[row], self.best_log_p[row], strict=True):
+            if log_p < least:
+                return True
+            if self.spelling.ends_word[token]:
+                return False
+        return bool(self.scores.log_p[row].take(self.spelling.word_ends).max() < least)
+
+    def _any_allowed(self, search: SentenceSearch, first_row: int) -> Partial:
         """Return a hypothesis's most probable allowed continuation, or raise a DataError."""
-        for hypothesis in sentence.live:
-            values, tokens = self.free[hypothesis.row].sort(descending=True)
-            for value, token in zip(values.tolist(), tokens.tolist(), strict=True):
+        for i in range(len(search.live)):
+            allowed = self._allowed(search, i, first_row + i)
+            for token in np.argsort(-allowed, kind="stable").tolist():
+                value = float(allowed[token])
                 if value == IMPOSSIBLE:
                     break
-                if continued := sentence.continue_with(hypothesis, token, value):
+                if continued := search.continue_with(i, token, value):
                     return continued
         raise DataError(
-            f"{sentence.constraints.spelled.text}: no translation meets all of this; leave out "
+            f"{search.constraints.spelled.text}: no translation meets all of this; leave out "
             "some of the terms or forbidden words"
         )
 
 
 def _distinct(
-    sentence: SentenceSearch, free: list[tuple[Partial, int, float]], in_terms: list[Partial]
+    search: SentenceSearch,
+    free: list[tuple[int, int, float]],
+    first_row: int,
+    in_terms: list[Partial],
 ) -> Iterator[Partial]:
-    """Yield `in_terms`, the best of `free` (sorted) and the best of each row, each once."""
-    seen = {(live.row, live.tokens[-1]) for live in in_terms}
+    """Yield `in_terms`, the best of `free` and the best of each hypothesis, each once.
+
+    `free` are row, token and log P, the best continuation first; `first_row` is the row of the
+    sentence's first hypothesis.
+    """
     yield from in_terms
-    rows: set[int] = set()
+    seen = {(continued.parent, continued.last_token) for continued in in_terms}
+    continued_hypotheses: set[int] = set()
     count = 0
-    for hypothesis, token, log_probability in free:
-        row = hypothesis.row
-        if count >= sentence.beam and row in rows:
+    for row, token, log_probability in free:
+        i = row - first_row
+        if log_probability == IMPOSSIBLE:  # so are all that follow
+            return
+        if count >= search.beam and i in continued_hypotheses:
             continue
-        if (row, token) not in seen:
-            if not (continued := sentence.continue_with(hypothesis, token, log_probability)):
+        if (i, token) not in seen:
+            if not (continued := search.continue_with(i, token, log_probability)):
                 continue
             yield continued
         count += 1
-        rows.add(row)
+        continued_hypotheses.add(i)
+        if count >= search.beam and len(continued_hypotheses) == len(search.live):
+            return
+
+
+def _repetitions(tokens: Sequence[int], size: int) -> list[int]:
+    """Return the tokens after which a sequence of `size` tokens would stand there twice."""
+    if not 0 < size <= len(tokens):
+        return []
+    latest = tokens[len(tokens) - size + 1 :]
+    starts = range(len(tokens) - size + 1)
+    return [tokens[i + size - 1] for i in starts if tokens[i : i + size - 1] == latest]

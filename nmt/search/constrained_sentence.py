@@ -1,20 +1,16 @@
-"""The search of one sentence under lexical constraints.
+"""The lexical constraints on one sentence: what a hypothesis has met, and what may follow it.
 
 A `ConstrainedSentence` follows a hypothesis token by token and computes its `ConstraintProgress`:
 which constraints the hypothesis has met. This depends on the tokens alone, so the tokens of a
-finished translation also tell where its terms are. A `SentenceSearch` holds the hypotheses of one
-sentence, and divides the beam between banks: hypotheses with equally many missing tokens.
+finished translation also tell where its terms are.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from functools import lru_cache
+from typing import NamedTuple
 
-from nmt.config import DecodingConfig
 from nmt.data.text.words import is_opening, is_unspaced
 from nmt.data.tokens.tokenizer import EOS, UNK
-from nmt.search.hypothesis import Hypothesis, length_penalty
 from nmt.search.lexical_constraints import (
     SpelledConstraints,
     Spelling,
@@ -23,14 +19,9 @@ from nmt.search.lexical_constraints import (
 )
 
 _APOSTROPHES = ("'", "’")
-WIDEST_BEAM = 32  # unless the settings ask for a wider one
-MISPLACED = 10.0
-"""handicap in nats of a term that begins inside another word or after the probable end; without it
-a term that the model does not expect would be as probable there as at its right place"""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedTerm:
+class PlacedTerm(NamedTuple):
     """A term in a hypothesis, whose tokens are `tokens[start:end]`."""
 
     term: int  # index of the term in the constraints
@@ -38,8 +29,7 @@ class PlacedTerm:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConstraintProgress:
+class ConstraintProgress(NamedTuple):
     """How far a hypothesis has come in meeting its constraints."""
 
     length: int = 0
@@ -61,6 +51,8 @@ class ConstrainedSentence:
     def __init__(self, spelled: SpelledConstraints, spelling: Spelling) -> None:
         self.spelled = spelled
         self.spelling = spelling
+        self._first_ids = frozenset(option.ids[0] for option in spelled.tokenizations)
+        self._has_only_terms = not spelled.forbidden and not spelled.prefix_text
 
     def is_expected(self, progress: ConstraintProgress, attended: int) -> bool:
         """Whether a term that was just begun may translate source token `attended` (an index)."""
@@ -72,8 +64,8 @@ class ConstrainedSentence:
 
     def missing_tokens(self, progress: ConstraintProgress) -> int:
         """Return the least number of further tokens after which all terms are complete."""
-        terms, met = self.spelled.terms, {placed.term for placed in progress.met}
-        unmet = sum(len(ids) for i, ids in enumerate(terms) if i not in met)
+        terms = self.spelled.terms
+        unmet = self.spelled.term_length - sum(len(terms[placed.term]) for placed in progress.met)
         # a begun term needs fewer tokens than `unmet` counts: some are matched, and without a space
         # in front it may have fewer ids
         saved = [progress.matched + len(terms[t.term]) - len(t.ids) for t in progress.begun]
@@ -113,6 +105,8 @@ class ConstrainedSentence:
 
         `last` says that `token` is the last one that the length limit allows.
         """
+        if self._has_only_terms:
+            return self._progress_after(progress, token)
         required = self.next_prefix_tokens(progress)
         if required is not None and token not in required:
             return None
@@ -145,18 +139,22 @@ class ConstrainedSentence:
         return self.spelled.text.prefix + text[len(prefix) :]
 
     def _progress_after(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
-        text = progress.text + self.spelling.bytes[token]
-        length = progress.length + 1
+        length, text = progress.length + 1, progress.text + self.spelling.bytes[token]
         if token == UNK and progress.length < len(self.spelled.prefix_ids):
             return ConstraintProgress(length, text, progress.met)  # this UNK is in the prefix
-        continuing = tuple(
-            option
-            for option in progress.begun
-            if progress.matched < len(option.ids) and option.ids[progress.matched] == token
-        )
-        if continuing:
-            return ConstraintProgress(length, text, progress.met, continuing, progress.matched + 1)
-        before = self._with_completed_term(progress, token)
+        before = progress
+        if progress.begun:
+            continuing = tuple(
+                option
+                for option in progress.begun
+                if progress.matched < len(option.ids) and option.ids[progress.matched] == token
+            )
+            if continuing:
+                matched = progress.matched + 1
+                return ConstraintProgress(length, text, progress.met, continuing, matched)
+            before = self._with_completed_term(progress, token)
+        if token not in self._first_ids:  # of any term: so for nearly all tokens
+            return ConstraintProgress(length, text, before.met)
         begun = tuple(option for option in self._may_begin(before) if option.ids[0] == token)
         return ConstraintProgress(length, text, before.met, begun, matched=1 if begun else 0)
 
@@ -172,7 +170,7 @@ class ConstrainedSentence:
             ):
                 start = progress.length - progress.matched
                 placed = PlacedTerm(option.term, start, progress.length)
-                return replace(progress, met=(*progress.met, placed), begun=(), matched=0)
+                return progress._replace(met=(*progress.met, placed), begun=(), matched=0)
         return progress
 
     def _may_begin(self, progress: ConstraintProgress) -> list[TermTokenization]:
@@ -180,7 +178,8 @@ class ConstrainedSentence:
         met = {placed.term for placed in progress.met}
         unmet = [t for t in self.spelled.tokenizations if t.term not in met]
         both_ways = {option.term for option in unmet if not option.spaced}
-        behind_mark = bool(both_ways) and _ends_in_mark(progress.text)
+        last_word = progress.text.rsplit(b" ", 1)[-1]
+        behind_mark = bool(both_ways and progress.text) and _ends_in_mark(last_word)
         allowed = []
         for option in unmet:
             if is_unspaced(self.spelled.text.terms[option.term][0]):
@@ -192,109 +191,13 @@ class ConstrainedSentence:
         return allowed
 
 
-def _ends_in_mark(text: bytes) -> bool:
-    """Whether a word may follow without a space: after an opening bracket, "l'" or white space."""
-    word = text.decode("utf-8", errors="replace").rsplit(" ", 1)[-1]
-    if not text or is_unspaced(word[-1:]):
-        return bool(text)
+@lru_cache(maxsize=4096)
+def _ends_in_mark(last_word: bytes) -> bool:
+    """Whether a word may follow a text that ends in this without a space.
+
+    So it is after an opening bracket, after "l'", after a space, and in unspaced scripts.
+    """
+    word = last_word.decode("utf-8", errors="replace")
+    if is_unspaced(word[-1:]):
+        return True
     return word.endswith(_APOSTROPHES) or all(map(is_opening, word))
-
-
-def beam_width(constraints: SpelledConstraints, beam_size: int) -> int:
-    """Return a sentence's beam: room for all banks (`WIDEST_BEAM` at most), or `beam_size`."""
-    return max(beam_size, min(WIDEST_BEAM, constraints.term_length + 1))
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """A hypothesis during the search, with its progress."""
-
-    tokens: tuple[int, ...]
-    score: float
-    """log P"""
-    progress: ConstraintProgress
-    missing_tokens: int
-    """how many further tokens complete all terms; equal for all hypotheses of a bank"""
-    row: int = 0
-    """its row in the decoder's batch; of a continuation, the row of the continued hypothesis"""
-    handicap: float = 0.0
-    """nats subtracted from log P when hypotheses are compared"""
-
-    @property
-    def adjusted_score(self) -> float:
-        """The value by which hypotheses are compared: log P minus the handicap."""
-        return self.score - self.handicap
-
-    def with_handicap(self) -> Self:
-        """Return a copy with the handicap of one more misplaced term (`MISPLACED`)."""
-        return replace(self, handicap=self.handicap + MISPLACED)
-
-
-class SentenceSearch:
-    """The search of one sentence: its live hypotheses, and the best that have ended."""
-
-    def __init__(
-        self, constraints: ConstrainedSentence, limit: int, settings: DecodingConfig, n_best: int
-    ) -> None:
-        """Start with an empty hypothesis; without constraints it could have `limit` tokens."""
-        self.constraints = constraints
-        self.limit = limit + constraints.spelled.most_tokens
-        self.settings = settings
-        self.n_best = n_best
-        self.beam = beam_width(constraints.spelled, settings.beam_size)
-        term_length = constraints.spelled.term_length
-        self.live = [Partial((), 0.0, ConstraintProgress(), missing_tokens=term_length)]
-        self.ended: list[tuple[float, Hypothesis]] = []
-        """the best ended hypotheses, each with its `adjusted_score` over the length penalty"""
-
-    def continue_with(self, live: Partial, token: int, log_probability: float) -> Partial | None:
-        """Return hypothesis `live` with one more token; None if it cannot meet all constraints."""
-        length = len(live.tokens) + 1
-        progress = self.constraints.advance(live.progress, token, last=length == self.limit)
-        if progress is None:
-            return None
-        missing = self.constraints.missing_tokens(progress)
-        # a forbidden word at the end needs one token more, which makes it another word
-        needed = missing + int(self.constraints.ends_in_forbidden(progress))
-        if needed > self.limit - length:  # too few tokens are left
-            return None
-        tokens, score = (*live.tokens, token), live.score + log_probability
-        continued = Partial(tokens, score, progress, missing, live.row, live.handicap)
-        # At least two tokens more are missing than before: a term was begun and then abandoned.
-        return continued.with_handicap() if missing > live.missing_tokens + 1 else continued
-
-    def choose(self, candidates: Sequence[Partial]) -> list[Partial]:
-        """Choose up to `beam` hypotheses: the best of each bank, then the second of each, …."""
-        bank_sizes: Counter[int] = Counter()  # {missing tokens: number of hypotheses so far}
-        ranked = []  # (rank in its bank, bank, candidate)
-        for candidate in sorted(candidates, key=lambda candidate: -candidate.adjusted_score):
-            bank = candidate.missing_tokens
-            ranked.append((bank_sizes[bank], bank, candidate))
-            bank_sizes[bank] += 1
-        ranked.sort(key=lambda entry: entry[:2])  # by rank; of equal rank the fewest missing first
-        return [candidate for _, _, candidate in ranked[: self.beam]]
-
-    def update(self, chosen: list[Partial]) -> None:
-        """Set `live` to the chosen hypotheses that go on; `ended` keeps the `n_best` that ended."""
-        length = len(chosen[0].tokens)  # equal for all
-        penalty = length_penalty(float(length), self.settings)
-        self.live = []
-        for partial in chosen:
-            if partial.tokens[-1] == EOS or length == self.limit:
-                hypothesis = Hypothesis.from_row(list(partial.tokens), partial.score / penalty)
-                rank_by = partial.adjusted_score / penalty  # a handicap is not part of the score
-                self.ended.append((rank_by, hypothesis))
-            else:
-                self.live.append(partial)
-        self.ended = sorted(self.ended, key=lambda entry: -entry[0])[: self.n_best]
-
-    def is_done(self) -> bool:
-        """Whether no live hypothesis can still become one of the `n_best` that have ended."""
-        if not self.live:
-            return True
-        if len(self.ended) < self.n_best:  # then any live one can enter
-            return False
-        # log P never rises, so the best that a live one can reach is this over the highest penalty
-        best = max(live.adjusted_score for live in self.live)
-        worst_ended, _ = self.ended[-1]
-        return best / length_penalty(float(self.limit), self.settings) <= worst_ended

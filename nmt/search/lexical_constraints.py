@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from nmt.checkpoint_files import Array
 from nmt.data.text.words import any_of, continues_word, exactly, is_unspaced
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.errors import DataError
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 _DECODER = codecs.getincrementaldecoder("utf-8")
 _BYTE_AFTER_ANY = b"\xff"
@@ -47,11 +46,9 @@ class Spelling:
         return self.ends_word[token] and not self.tokenized
 
     @cached_property
-    def word_ends(self) -> "Tensor":
-        """`ends_word` as a tensor: a mask (V,)."""
-        import torch  # only a search with constraints needs it
-
-        return torch.tensor(self.ends_word)
+    def word_ends(self) -> Array:
+        """The ids for which `ends_word` is true, in an array."""
+        return np.flatnonzero(self.ends_word)
 
     @cached_property
     def has_inner_pieces(self) -> bool:
@@ -238,7 +235,7 @@ class SpelledConstraints:
         prefix_ids, prefix_text = spelling.prefix(text.prefix)
         return cls(text, terms, tuple(tokenizations), spans, forbidden, prefix_ids, prefix_text)
 
-    @property
+    @cached_property
     def term_length(self) -> int:
         """The number of tokens of all terms together."""
         return sum(map(len, self.terms))

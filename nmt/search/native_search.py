@@ -18,6 +18,7 @@ from nmt.inference.native.library import native_library
 from nmt.inference.native.weights import NativeWeights, UnexpectedWeightsError
 from nmt.run_directory import LoadedModel
 from nmt.search.hypothesis import Hypothesis, length_penalty
+from nmt.search.native_steps import NativeSteps, address, one_after_another
 from nmt.stored_model import StoredModel, arrays_of_run
 
 PRECISIONS = ("fp32", "int8")
@@ -27,7 +28,7 @@ NONE = -1
 
 
 class CSearch(ctypes.Structure):
-    """`Search` of search.c."""
+    """`Search` of search.h."""
 
     _fields_ = (
         *((name, ctypes.c_int32) for name in ("beam_size", "n_best", "early_stopping")),
@@ -108,11 +109,10 @@ class NativeSearch:
             NonFiniteScoresError: the model's scores are NaN or infinite.
             MemoryError: the memory does not suffice.
         """
-        lengths = [len(ids) for ids in sources]
         # the most tokens of each translation, EOS included, and of any in the batch
-        longest = np.array([max(1, settings.longest(length)) for length in lengths], np.int32)
+        longest = np.array([max(1, settings.longest(len(ids))) for ids in sources], np.int32)
         row_size = int(longest.max())
-        self._weights.extend_positions(max(row_size, *lengths))
+        self._weights.extend_positions(max(row_size, *map(len, sources)))
         unknown = [] if settings.allow_unknown else [UNK]
         excluded = [PAD, BOS, *unknown]
         excluded += [NONE] * (MOST_EXCLUDED - len(excluded))
@@ -128,21 +128,29 @@ class NativeSearch:
             excluded=(ctypes.c_int32 * MOST_EXCLUDED)(*excluded),
             penalties=penalty_of_length.ctypes.data,
         )
-        # sentence i has the ids from starts[i] to before starts[i + 1]
-        ids = np.concatenate([np.array(row, np.int32) for row in sources])
-        starts = np.cumsum([0, *lengths], dtype=np.int32)
+        ids, starts = one_after_another(sources)
         results = _Results(len(sources), n_best, row_size)
         failed = self._library.nmt_translate(
             ctypes.byref(self._weights.model),
             ctypes.byref(search),
             len(sources),
-            *(_address(array) for array in (ids, starts, longest)),
+            *(address(array) for array in (ids, starts, longest)),
             row_size,
-            *(_address(array) for array in (results.tokens, results.lengths, results.scores)),
+            *(address(array) for array in (results.tokens, results.lengths, results.scores)),
         )
         if failed:  # the library fails only for want of memory
             raise MemoryError
         return results.hypotheses()
+
+    def start(self, sources: Sequence[Sequence[int]], width: int, longest: int) -> NativeSteps:
+        """Return a decoder of these source ids, whose steps another search chooses.
+
+        A source has `width` hypotheses at most, of up to `longest` tokens each, EOS included.
+
+        Raises:
+            MemoryError: the memory does not suffice.
+        """
+        return NativeSteps(self._library, self._weights, sources, width, longest)
 
 
 class _Results:
@@ -170,8 +178,3 @@ class _Results:
                 raise NonFiniteScoresError()
             results.append(found)
         return results
-
-
-def _address(array: np.ndarray) -> ctypes.c_void_p:
-    """Return the address of the first number of an array, as a pointer for C."""
-    return ctypes.c_void_p(array.ctypes.data)

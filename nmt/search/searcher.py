@@ -11,17 +11,23 @@ from nmt.errors import ConfigError
 from nmt.memory import memory_explained, process_memory
 from nmt.processor import available_cores
 from nmt.run_directory import LoadedModel
-from nmt.search.constrained_sentence import beam_width
+from nmt.search.constrained_search import constrained_search
+from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.lexical_constraints import SpelledConstraints, Spelling
 from nmt.search.native_search import NativeSearch
+from nmt.search.sentence_search import beam_width
 from nmt.search.shortlist import Shortlist
+from nmt.search.step_decoder import StepDecoder
 from nmt.search.windows import SHORTEST_COUNTED, cut_into_batches
 from nmt.stored_model import StoredModel
 
 if TYPE_CHECKING:
     from nmt.checkpoint_files import Array
     from nmt.search.torch_search import TorchSearch
+
+SENTENCES_AT_ONCE = 64
+"""of a batch in a search under constraints; of each hypothesis it stores log P of all tokens"""
 
 
 @dataclass(frozen=True)
@@ -69,10 +75,7 @@ class Searcher:
 
     @cached_property
     def native(self) -> NativeSearch | None:
-        """The C library's search with the model, packed when it is first used; None: there is none.
-
-        It searches for one or several best translations without constraints.
-        """
+        """The C library's search, its weights packed when it is first used; None: there is none."""
         if self.sampling or self.settings.no_repeat_ngram:
             return None
         return NativeSearch.of(self.run, self.precision)
@@ -183,13 +186,28 @@ class Searcher:
             return has_ended and constraints[i].are_met_by(self._text(hypothesis))
 
         unmet = [i for i, found in enumerate(results) if not all(meets(i, h) for h in found)]
-        if unmet:
-            of_unmet = [constraints[i] for i in unmet]
-            sources = [ids[i] for i in unmet]
-            found = self.torch.constrained_search(sources, of_unmet, self.spelling, n_best)
-            for i, hypotheses in zip(unmet, found, strict=True):
+        for first in range(0, len(unmet), SENTENCES_AT_ONCE):
+            few = unmet[first : first + SENTENCES_AT_ONCE]
+            of_few = [ConstrainedSentence(constraints[i], self.spelling) for i in few]
+            limits = [self.settings.longest(len(ids[i])) for i in few]
+            decoder = self._start([ids[i] for i in few], limits, of_few)
+            found = constrained_search(decoder, limits, self.settings, of_few, n_best)
+            for i, hypotheses in zip(few, found, strict=True):
                 results[i] = hypotheses
         return results
+
+    def _start(
+        self,
+        sources: list[list[int]],
+        limits: list[int],
+        constraints: Sequence[ConstrainedSentence],
+    ) -> StepDecoder:
+        """Return the decoder of a search under constraints, by the C library if it can."""
+        if self.native is None:
+            return self.torch.start(sources)
+        width = max(beam_width(c.spelled, self.settings.beam_size) for c in constraints)
+        pairs = zip(limits, constraints, strict=True)
+        return self.native.start(sources, width, max(n + c.spelled.most_tokens for n, c in pairs))
 
     def _text(self, hypothesis: Hypothesis) -> str:
         text = self.spelling.text_of(hypothesis.tokens)

@@ -1,4 +1,4 @@
-"""All searches as PyTorch computes them: every kind of model, device and constraint."""
+"""All searches as PyTorch computes them: every kind of model and device."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,13 +13,11 @@ from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import beam_search
-from nmt.search.constrained_search import constrained_search
-from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.ensemble import restrict_models
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.lexical_constraints import SpelledConstraints, Spelling
 from nmt.search.sampling import draw, greedy_search
 from nmt.search.source_attention import rank_by_coverage
+from nmt.search.torch_steps import TorchSteps
 
 
 class TorchSearch:
@@ -56,22 +54,9 @@ class TorchSearch:
             return [[best] for best in greedy_search(model, source, self._settings)]
         return beam_search(model, source, self._settings, n_best)
 
-    def constrained_search(
-        self,
-        sources: list[list[int]],
-        constraints: Sequence[SpelledConstraints],
-        spelling: Spelling,
-        n_best: int,
-    ) -> list[list[Hypothesis]]:
-        """Return up to `n_best` hypotheses of each source that meet its constraints, best first.
-
-        Raises:
-            NonFiniteScoresError: the model's scores are NaN or infinite.
-            DataError: no translation meets all constraints on a sentence.
-        """
-        sentences = [ConstrainedSentence(of_source, spelling) for of_source in constraints]
-        source = self._collated(sources)
-        return constrained_search(self.model, source, self._settings, sentences, n_best)
+    def start(self, sources: list[list[int]]) -> TorchSteps:
+        """Return a decoder of these sources, whose steps another search chooses."""
+        return TorchSteps(self.model, self._collated(sources))
 
     def draw(
         self, sources: list[list[int]], sampling: Sampling, numbers: Sequence[int], count: int

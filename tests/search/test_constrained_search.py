@@ -16,7 +16,7 @@ from nmt.config import DecodingConfig, TokenizerConfig
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.words import any_of
-from nmt.data.tokens.tokenizer import EOS
+from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, DataError
 from nmt.evaluation.metrics import bleu
@@ -24,14 +24,10 @@ from nmt.load_run import load_run
 from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import constrained_search
-from nmt.search.constrained_sentence import (
-    WIDEST_BEAM,
-    ConstrainedSentence,
-    ConstraintProgress,
-    Partial,
-    SentenceSearch,
-)
+from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
+from nmt.search.sentence_search import WIDEST_BEAM, Partial, SentenceSearch
+from nmt.search.torch_steps import TorchSteps
 from nmt.translation.line import Line, Terminology
 from nmt.translation.translator import Translator
 from tests.search.plain_search import assert_same
@@ -45,7 +41,9 @@ def search(run: LoadedModel, asked: Asked, model: Any, beam: int = 3, n_best: in
     spelling = Spelling(run.tokenizer)
     own = [ConstrainedSentence(SpelledConstraints.spell(one, spelling), spelling) for one in asked]
     settings = DecodingConfig(beam_size=beam, max_length_offset=8)
-    return constrained_search(model, SOURCE[: len(own)], settings, own, n_best)
+    source = SOURCE[: len(own)]
+    limits = [settings.longest(length) for length in (source != PAD).sum(1).tolist()]
+    return constrained_search(TorchSteps(model, source), limits, settings, own, n_best)
 
 
 def count(term: str, text: str) -> int:

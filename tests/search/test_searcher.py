@@ -7,9 +7,11 @@ import pytest
 from nmt.config import DecodingConfig
 from nmt.errors import ConfigError
 from nmt.run_directory import LoadedModel
+from nmt.search import searcher
+from nmt.search.constrained_search import constrained_search
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
 from nmt.search.searcher import check_beam_size, widest_beam
-from nmt.search.torch_search import TorchSearch
+from nmt.search.step_decoder import StepDecoder
 from nmt.translation.text_translator import TextTranslator
 from nmt.translation.translator import Translator
 
@@ -39,12 +41,11 @@ def test_only_sentences_whose_translation_breaks_constraints_are_searched_with_t
 ) -> None:
     searched: list[int] = []
 
-    def recorded(self: TorchSearch, sources: list[list[int]], *others: Any) -> Any:
-        searched.append(len(sources))
-        return found_with_constraints(self, sources, *others)
+    def recorded(decoder: StepDecoder, limits: list[int], *others: Any) -> Any:
+        searched.append(len(limits))
+        return constrained_search(decoder, limits, *others)
 
-    found_with_constraints = TorchSearch.constrained_search
-    monkeypatch.setattr(TorchSearch, "constrained_search", recorded)
+    monkeypatch.setattr(searcher, "constrained_search", recorded)
     translator = Translator(random_run, DecodingConfig(beam_size=2, max_length_offset=12))
     text = TextTranslator(translator)
     lines = ["A dog sleeps.", "Two men read.", "Her small cat"]

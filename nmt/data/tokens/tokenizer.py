@@ -26,6 +26,8 @@ SHARED, SOURCE, TARGET = "tokenizer.model", "source.model", "target.model"
 
 # With fewer texts for each thread, starting it takes longer than it saves.
 _TEXTS_PER_THREAD = 256
+_WITHOUT_THREAD = 16
+"""so few texts are decoded before a thread for it has started"""
 _TAG = re.compile("(>>[^<> ]+<<) ?")
 ERRORS_ONLY = 2
 """The log level of SentencePiece that hides warnings."""
@@ -124,10 +126,10 @@ class SubwordModel:
         if self._hidden:
             return [self._decode_hidden(row) for row in kept]
         texts: list[str]
-        if len(kept) == 1 and kept[0]:  # without a thread, as in `encode`
-            texts = [self._processor.decode(kept[0])]
-        else:  # starting threads would take longer than decoding a batch
-            texts = self._processor.decode(kept, num_threads=1) if kept else []
+        if len(kept) <= _WITHOUT_THREAD:  # starting one would take longer, as in `encode`
+            texts = [self._processor.decode(row) if row else "" for row in kept]
+        else:
+            texts = self._processor.decode(kept, num_threads=1)
         # at word level the unknown symbol includes a space, even at the start of a text
         return [text[1:] if text.startswith(" " + UNKNOWN) else text for text in texts]
 

@@ -73,10 +73,11 @@ static void add_result(const Model *m, const Norm *norm, int rows, const float *
 }
 
 /* softmax(q k^T / sqrt(d_k)) v for one query and all heads. The keys of position i begin at
- * keys + i * stride, and with slots slots[i] * slot_size behind that; so do the values. */
+ * keys + i * stride, and with slots slots[i] * slot_size behind that; so do the values. Unless it is
+ * NULL, the softmax of all heads is added to `sums`. */
 static void attend(const Model *m, const float *query, const float *keys, const float *values,
                    size_t stride, const int32_t *slots, size_t slot_size, int count, float *scores,
-                   float *y) {
+                   float *y, float *sums) {
   int width = m->d_model / m->heads, padded = (count + LANES - 1) / LANES * LANES;
   float factor = 1.0f / sqrtf(width);
   for (int h = 0; h < m->heads; h++) {
@@ -98,6 +99,7 @@ static void attend(const Model *m, const float *query, const float *keys, const 
       total += e;
     }
     float inverse = 1.0f / sum_of(total);
+    for (int i = 0; sums && i < count; i++) sums[i] += scores[i] * inverse;
     for (int j = 0; j < width; j += LANES) {
       Floats sum = {};
       for (int i = 0; i < count; i++) {
@@ -173,7 +175,7 @@ static void encode(const Model *m, int sentences, const int32_t *source, const i
       int length = starts[n + 1] - starts[n];
       for (int i = 0; i < length; i++)
         attend(m, first + i * 3 * d, first + d, first + 2 * d, 3 * d, NULL, 0, length, b->scores,
-               b->attended + (starts[n] + i) * d);
+               b->attended + (starts[n] + i) * d, NULL);
     }
     apply(&layer->output, rows, b->attended, b->result, b);
     add_result(m, &layer->self_norm, rows, b->result, x);
@@ -190,7 +192,14 @@ typedef struct {
   int32_t past_count;
   int32_t first_slot; /* of its sentence */
   int32_t first_source, source_length; /* rows of the projected memory */
+  float *weights; /* gets the attention to the source, summed over the heads; NULL: not wanted */
 } Query;
+
+/* The layer whose attention aligns best: see nmt/search/source_attention.py. */
+static int alignment_layer(const Model *m) {
+  int layers = m->decoder_layers;
+  return layers == 1 ? 0 : layers == 2 ? 1 : layers - 2;
+}
 
 /* Apply all decoder layers to x (rows, d_model). `cache` (positions, layers, slots, 2 * d_model)
  * has the keys and values of earlier positions; those of x are added. Layer l has those of the
@@ -213,7 +222,7 @@ static void decode(const Model *m, int rows, const Query *queries, int slots, fl
       const Query *query = &queries[r];
       const float *keys = of_layer + query->first_slot * slot_size;
       attend(m, b->projected + r * 3 * d, keys, keys + d, stride, query->past, slot_size,
-             query->past_count, b->scores, b->attended + r * d);
+             query->past_count, b->scores, b->attended + r * d, NULL);
     }
     apply(&layer->output, rows, b->attended, b->result, b);
     add_result(m, &layer->self_norm, rows, b->result, x);
@@ -222,8 +231,9 @@ static void decode(const Model *m, int rows, const Query *queries, int slots, fl
           b->projected, b);
     for (int r = 0; r < rows; r++) {
       const float *stored = memory[l] + (size_t)queries[r].first_source * 2 * d;
+      float *sums = l == alignment_layer(m) ? queries[r].weights : NULL;
       attend(m, b->projected + r * d, stored, stored + d, 2 * d, NULL, 0, queries[r].source_length,
-             b->scores, b->attended + r * d);
+             b->scores, b->attended + r * d, sums);
     }
     apply(&layer->cross_output, rows, b->attended, b->result, b);
     add_result(m, &layer->cross_norm, rows, b->result, x);

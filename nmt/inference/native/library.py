@@ -74,10 +74,10 @@ def _digest(compiler: str) -> str:
 
 
 def _compile(compiler: str, path: Path) -> None:
-    """Compile search.c into the file `path`, which appears only when it is complete."""
+    """Compile library.c into the file `path`, which appears only when it is complete."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         unfinished = Path(folder) / path.name
-        command = [compiler, *FLAGS, str(FOLDER / "search.c"), "-o", str(unfinished), "-lm"]
+        command = [compiler, *FLAGS, str(FOLDER / "library.c"), "-o", str(unfinished), "-lm"]
         subprocess.run(command, check=True, capture_output=True, timeout=LONGEST_COMPILATION)
         unfinished.replace(path)

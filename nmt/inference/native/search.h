@@ -1,15 +1,5 @@
-/* Beam search of nmt/search/beam_search.py over the layers of layers.h: the same rules and scores.
- *
- * All live hypotheses of all sentences are the rows of one step. A sentence has k slots at each
- * position; the keys and values of a slot are never copied, and each hypothesis knows in which slot
- * each position of its past stands. Positions follow one another in memory, so that only as much
- * memory is touched as the longest translation needs, not as the longest one might need.
- */
-#include "layers.h"
-
-#define EXPORT __attribute__((visibility("default")))
+/* Beam search of nmt/search/beam_search.py over the layers of layers.h: the same rules and scores. */
 #define MOST_EXCLUDED 4
-#define ROWS_OF_LOGITS 96 /* so many logits fit into the caches, and the matrix is read less often */
 
 typedef struct {
   int32_t beam_size, n_best, early_stopping, min_length, bos, eos;
@@ -17,61 +7,15 @@ typedef struct {
   const float *penalties; /* [length]: the divisor of log P of a translation of so many tokens */
 } Search;
 
-typedef struct {
-  float score;
-  int32_t parent, token;
-} Candidate;
-
-typedef struct {
-  int32_t longest; /* tokens that its translation may have, EOS included */
-  int32_t live; /* hypotheses; 0: the sentence is done */
-  int32_t ended; /* hypotheses that have ended so far, kept or not */
-  float *scores; /* (k) log P of the live ones */
-  int32_t *latest; /* (k) their last tokens */
-  int32_t *past, *next_past; /* (k, T) the slots of their past; the second for the next step */
-  int32_t *tokens; /* (T, k) the token in each slot, at position t the input of step t */
-} Sentence;
-
-/* Insert into the `count` best so far, `most` at most, sorted by falling score. */
-INLINE int insert(Candidate *best, int count, int most, Candidate candidate) {
-  if (count == most) {
-    if (!(candidate.score > best[most - 1].score)) return count;
-    count--;
-  }
-  int i = count;
-  for (; i > 0 && candidate.score > best[i - 1].score; i--) best[i] = best[i - 1];
-  best[i] = candidate;
-  return count + 1;
-}
-
 /* The `most` best tokens of one row of logits; their scores are `score` + log P. */
 static int best_tokens(const Model *m, const Search *s, float *logits, int length, float score,
                        int parent, int most, Candidate *best) {
   int size = m->projection.padded;
-  Floats maxima = *(Floats *)logits, total = {};
-  for (int i = LANES; i < size; i += LANES) maxima = larger(maxima, *(Floats *)(logits + i));
-  float largest = max_of(maxima);
-  for (int i = 0; i < size; i += LANES) total += exponential(*(Floats *)(logits + i) - largest);
-  float log_total = logf(sum_of(total)) + largest;
+  float log_total = log_sum(logits, size);
   for (int i = 0; i < MOST_EXCLUDED; i++)
     if (s->excluded[i] >= 0) logits[s->excluded[i]] = -INFINITY;
   if (length < s->min_length) logits[s->eos] = -INFINITY;
-  int count = 0;
-  float least = -INFINITY; /* a logit must be larger to be among the best */
-  for (int i = 0; i < size; i += LANES) {
-    Ints above = *(Floats *)(logits + i) > least;
-    int any = 0;
-#ifdef __AVX512F__
-    any = _mm512_movepi32_mask((__m512i)above);
-#else
-    any = _mm256_movemask_ps((__m256)above);
-#endif
-    for (; any; any &= any - 1) { /* for each bit of the mask; this removes the lowest one */
-      int token = i + __builtin_ctz(any);
-      count = insert(best, count, most, (Candidate){logits[token], parent, token});
-      if (count == most) least = best[most - 1].score;
-    }
-  }
+  int count = best_logits(logits, size, parent, most, best);
   for (int i = 0; i < count; i++) best[i].score = score + (best[i].score - log_total);
   return count;
 }
@@ -131,69 +75,6 @@ static void extend(const Search *s, Sentence *x, Candidate *best, int count, int
   if (!(bound > scores[s->n_best - 1]) || (s->early_stopping && x->ended >= k)) x->live = 0;
 }
 
-/* All memory of one call, taken from one block that is freed at its end. */
-typedef struct {
-  char *block;
-  size_t used, size;
-} Memory;
-
-static void *take(Memory *memory, size_t bytes) {
-  void *start = memory->block ? memory->block + memory->used : NULL;
-  memory->used += (bytes + 63) / 64 * 64;
-  return start;
-}
-
-typedef struct {
-  Buffers buffers;
-  Sentence *sentences;
-  Query *queries;
-  Candidate *candidates, *best;
-  int32_t *row_sentence, *row_slot, *row_counts;
-  float *x, *logits, *cache, **memory;
-} Work;
-
-/* Divide the block; without a block, count how large it must be. */
-static void divide(Memory *block, Work *w, const Model *m, const Search *s, int sentences,
-                   int source_rows, int longest, int longest_source) {
-  size_t k = s->beam_size, d = m->d_model, steps = (size_t)sentences * k;
-  size_t rows = steps > (size_t)source_rows ? steps : (size_t)source_rows;
-  size_t wide = m->d_ff > 3 * (int)d ? (size_t)m->d_ff : 3 * d;
-  size_t attended = (longest > longest_source ? longest : longest_source) + LANES;
-  Buffers *b = &w->buffers;
-  b->normalized = take(block, rows * d * 4);
-  b->projected = take(block, rows * 3 * d * 4);
-  b->attended = take(block, rows * d * 4);
-  b->hidden = take(block, rows * m->d_ff * 4);
-  b->result = take(block, rows * d * 4);
-  b->scores = take(block, attended * 4);
-  b->x_scales = take(block, rows * 4);
-  b->bytes = take(block, (rows + PADDING_ROWS) * wide);
-  w->x = take(block, rows * d * 4);
-  w->logits = take(block, (size_t)ROWS_OF_LOGITS * m->projection.padded * 4);
-  w->queries = take(block, steps * sizeof(Query));
-  w->row_sentence = take(block, steps * 4);
-  w->row_slot = take(block, steps * 4);
-  w->row_counts = take(block, steps * 4);
-  w->candidates = take(block, steps * (k + 1) * sizeof(Candidate));
-  w->best = take(block, 2 * k * sizeof(Candidate));
-  w->memory = take(block, m->decoder_layers * sizeof(float *));
-  w->sentences = take(block, sentences * sizeof(Sentence));
-  for (int l = 0; l < m->decoder_layers; l++) {
-    float *memory = take(block, source_rows * 2 * d * 4);
-    if (block->block) w->memory[l] = memory;
-  }
-  for (int n = 0; n < sentences; n++) {
-    Sentence x = {0};
-    x.scores = take(block, k * 4);
-    x.latest = take(block, k * 4);
-    x.past = take(block, k * longest * 4);
-    x.next_past = take(block, k * longest * 4);
-    x.tokens = take(block, k * (longest + 1) * 4);
-    if (block->block) w->sentences[n] = x;
-  }
-  w->cache = take(block, (size_t)longest * m->decoder_layers * steps * 2 * d * 4); /* the last one */
-}
-
 /* Collect the rows of step t: embed the latest tokens of all live hypotheses. */
 static int collect(const Model *m, const Search *s, Work *w, int sentences, int t, int row_size,
                    const int32_t *starts) {
@@ -239,20 +120,9 @@ static void find_candidates(const Model *m, const Search *s, Work *w, int rows, 
 EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, const int32_t *source,
                   const int32_t *starts, const int32_t *longest, int32_t row_size, int32_t *tokens,
                   int32_t *lengths, float *scores) {
-  int k = s->beam_size, kept = s->n_best, longest_source = 0;
-  for (int n = 0; n < sentences; n++)
-    if (starts[n + 1] - starts[n] > longest_source) longest_source = starts[n + 1] - starts[n];
+  int k = s->beam_size, kept = s->n_best;
   Work w;
-  Memory block = {0};
-  /* first without memory, to learn how much is needed */
-  divide(&block, &w, m, s, sentences, starts[sentences], row_size, longest_source);
-  block.size = block.used, block.used = 0;
-  if (!(block.block = aligned_alloc(64, block.size))) return 1;
-  divide(&block, &w, m, s, sentences, starts[sentences], row_size, longest_source);
-
-  encode(m, sentences, source, starts, w.x, &w.buffers);
-  for (int l = 0; l < m->decoder_layers; l++)
-    apply(&m->decoder[l].cross_key_value, starts[sentences], w.x, w.memory[l], &w.buffers);
+  if (begin(&w, m, k, sentences, source, starts, row_size)) return 1;
   for (int n = 0; n < sentences; n++) {
     Sentence *x = &w.sentences[n];
     x->longest = longest[n], x->live = 1, x->ended = 0;
@@ -273,19 +143,6 @@ EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, con
              lengths + n * kept, scores + n * kept);
     }
   }
-  free(block.block);
-#ifdef __AMX_INT8__
-  if (may_use_tiles) _tile_release();
-#endif
+  end(&w);
   return 0;
 }
-
-EXPORT void nmt_positions(const Model *m, int32_t length, int32_t kind) {
-  fill_positions(m, length, kind);
-}
-
-/* Outputs in a panel: the caller stores matrices accordingly. */
-EXPORT int nmt_panel(void) { return PANEL; }
-
-/* Floats in a register: the widths of heads are multiples of it. */
-EXPORT int nmt_lanes(void) { return LANES; }

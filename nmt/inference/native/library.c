@@ -1,0 +1,14 @@
+/* What Python calls: beam search, and single steps for a search in Python. */
+#include "work.h"
+#include "search.h"
+#include "steps.h"
+
+EXPORT void nmt_positions(const Model *m, int32_t length, int32_t kind) {
+  fill_positions(m, length, kind);
+}
+
+/* Outputs in a panel: the caller stores matrices accordingly. */
+EXPORT int nmt_panel(void) { return PANEL; }
+
+/* Floats in a register: the widths of heads are multiples of it. */
+EXPORT int nmt_lanes(void) { return LANES; }

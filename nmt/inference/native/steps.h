@@ -1,0 +1,114 @@
+/* Single steps of the decoder, for a search in Python that chooses the hypotheses. */
+typedef struct {
+  const Model *model;
+  Work work;
+  int32_t k, sentences, longest, step; /* slots a sentence, tokens at most, tokens so far */
+  int32_t *starts;
+  float *weights; /* (sentences * k, longest_source) attention to the source */
+} Steps;
+
+EXPORT void nmt_finish(Steps *steps) {
+  if (!steps) return;
+  end(&steps->work);
+  free(steps->starts);
+  free(steps->weights);
+  free(steps);
+}
+
+/* Encode the sentences, as `begin`. Returns NULL if the memory does not suffice. */
+EXPORT Steps *nmt_start(const Model *m, int32_t k, int32_t sentences, const int32_t *source,
+                        const int32_t *starts, int32_t longest) {
+  Steps *steps = calloc(1, sizeof(Steps));
+  if (!steps) return NULL;
+  *steps = (Steps){.model = m, .k = k, .sentences = sentences, .longest = longest};
+  if (begin(&steps->work, m, k, sentences, source, starts, longest)) {
+    free(steps);
+    return NULL;
+  }
+  size_t bytes = (sentences + 1) * sizeof(int32_t);
+  steps->starts = malloc(bytes);
+  steps->weights = malloc((size_t)sentences * k * steps->work.longest_source * sizeof(float));
+  if (!steps->starts || !steps->weights) {
+    nmt_finish(steps);
+    return NULL;
+  }
+  memcpy(steps->starts, starts, bytes);
+  return steps;
+}
+
+/* Let each row continue the past of its sentence's row parent[r] of the last step, and embed it. */
+static void continue_rows(Steps *steps, int rows, const int32_t *sentence, const int32_t *parent,
+                          const int32_t *token, int records) {
+  const Model *m = steps->model;
+  Work *w = &steps->work;
+  int t = steps->step, slot = 0;
+  for (int r = 0; r < rows; r++) {
+    int n = sentence[r];
+    Sentence *x = &w->sentences[n];
+    slot = r && sentence[r - 1] == n ? slot + 1 : 0;
+    int32_t *past = x->next_past + slot * steps->longest;
+    memcpy(past, x->past + parent[r] * steps->longest, t * sizeof(int32_t));
+    past[t] = slot;
+    w->queries[r] = (Query){.past = past,
+                            .past_count = t + 1,
+                            .first_slot = n * steps->k,
+                            .first_source = steps->starts[n],
+                            .source_length = steps->starts[n + 1] - steps->starts[n],
+                            .weights = records ? steps->weights + r * w->longest_source : NULL};
+    embed(m, m->target_embedding, token[r], t, m->zero, w->x + (size_t)r * m->d_model);
+  }
+  for (int r = 0; r < rows; r++) { /* once for each sentence */
+    if (r && sentence[r - 1] == sentence[r]) continue;
+    Sentence *x = &w->sentences[sentence[r]];
+    int32_t *swapped = x->past;
+    x->past = x->next_past, x->next_past = swapped;
+  }
+}
+
+/* Compute the next step of `rows` hypotheses, those of a sentence side by side.
+ *
+ * sentence, parent and token (rows) say which sentence they belong to, which of its rows of the last
+ * step they continue, and their last token. log_p (rows, padded) gets log P of each next token;
+ * attended (rows), unless NULL, the source position but the last, EOS, to which each attends most.
+ * Returns 0, or 1 if a score is no number. */
+EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *sentence, const int32_t *parent,
+                    const int32_t *token, float *log_p, int32_t *attended) {
+  const Model *m = steps->model;
+  Work *w = &steps->work;
+  int size = m->projection.padded, failed = 0;
+  if (attended) memset(steps->weights, 0, (size_t)rows * w->longest_source * sizeof(float));
+  continue_rows(steps, rows, sentence, parent, token, attended != NULL);
+  decode(m, rows, w->queries, steps->sentences * steps->k, w->cache, w->memory, w->x, &w->buffers);
+  for (int first = 0; first < rows; first += ROWS_OF_LOGITS) {
+    int count = rows - first < ROWS_OF_LOGITS ? rows - first : ROWS_OF_LOGITS;
+    float *logits = log_p + (size_t)first * size;
+    apply(&m->projection, count, w->x + (size_t)first * m->d_model, logits, &w->buffers);
+    for (int r = 0; r < count; r++, logits += size) {
+      float log_total = log_sum(logits, size);
+      failed |= !isfinite(log_total);
+      for (int i = 0; i < size; i += LANES) *(Floats *)(logits + i) -= log_total;
+    }
+  }
+  for (int r = 0; attended && r < rows; r++) {
+    const float *weights = w->queries[r].weights;
+    attended[r] = 0;
+    for (int i = 1; i < w->queries[r].source_length - 1; i++)
+      if (weights[i] > weights[attended[r]]) attended[r] = i;
+  }
+  steps->step++;
+  return failed;
+}
+
+/* The `most` largest of each row (rows, padded), the largest first, at their indices. */
+EXPORT void nmt_largest(const Model *m, const float *log_p, int32_t rows, int32_t most,
+                        int32_t *indices, float *values) {
+  int size = m->projection.padded;
+  Candidate best[most];
+  for (int r = 0; r < rows; r++, indices += most, values += most) {
+    int count = best_logits(log_p + (size_t)r * size, size, 0, most, best);
+    for (int i = 0; i < most; i++) {
+      indices[i] = i < count ? best[i].token : 0;
+      values[i] = i < count ? best[i].score : -INFINITY;
+    }
+  }
+}

@@ -1,0 +1,85 @@
+"""Single steps of the decoder by the C library, for a search in Python (`StepDecoder`)."""
+
+import ctypes
+from collections.abc import Sequence
+
+import numpy as np
+
+from nmt.checkpoint_files import Array
+from nmt.errors import NonFiniteScoresError
+from nmt.inference.native.weights import NativeWeights
+from nmt.search.step_decoder import NextScores, StepRow
+
+
+class NativeSteps:
+    """The C library's decoder with the encoded sources of one batch."""
+
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        weights: NativeWeights,
+        sources: Sequence[Sequence[int]],
+        width: int,
+        longest: int,
+    ) -> None:
+        """Encode the sources, which have `width` hypotheses of `longest` tokens at most.
+
+        Raises:
+            MemoryError: the memory does not suffice.
+        """
+        self._library, self._weights = library, weights
+        weights.extend_positions(max(longest, *map(len, sources)))
+        ids, starts = one_after_another(sources)
+        library.nmt_start.restype = ctypes.c_void_p
+        start = library.nmt_start(
+            ctypes.byref(weights.model), width, len(sources), address(ids), address(starts), longest
+        )
+        if not start:
+            raise MemoryError
+        self._steps = ctypes.c_void_p(start)
+        projection = weights.model.projection
+        self._entries: int = projection.outputs
+        # rows are filled up with -inf to a multiple of what the library computes at once
+        self._log_p = np.empty((len(sources) * width, projection.padded), np.float32)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_steps"):
+            self._library.nmt_finish(self._steps)
+
+    def step(self, rows: Sequence[StepRow], best: int, attention: bool) -> NextScores:
+        """Add a token to hypotheses, and return the scores of the next ones, see `StepDecoder`.
+
+        Raises:
+            NonFiniteScoresError: the model's scores are NaN or infinite.
+        """
+        sentences, parents, tokens = np.array(rows, np.int32).T.copy()
+        attended = np.zeros(len(rows), np.int32)
+        failed = self._library.nmt_step(
+            self._steps,
+            len(rows),
+            *(address(array) for array in (sentences, parents, tokens, self._log_p)),
+            address(attended) if attention else None,
+        )
+        if failed:
+            raise NonFiniteScoresError()
+        best = min(best, self._entries)
+        indices = np.empty((len(rows), best), np.int32)
+        values = np.empty((len(rows), best), np.float32)
+        self._library.nmt_largest(
+            ctypes.byref(self._weights.model),
+            *(address(self._log_p), len(rows), best, address(indices), address(values)),
+        )
+        log_p = self._log_p[: len(rows), : self._entries]
+        return NextScores(log_p, indices, values, attended.tolist())
+
+
+def one_after_another(sources: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+    """Return all ids in one array; those of sentence i begin at starts[i], the second array."""
+    ids = np.concatenate([np.array(row, np.int32) for row in sources])
+    starts = np.cumsum([0, *map(len, sources)], dtype=np.int32)
+    return ids, starts
+
+
+def address(array: np.ndarray) -> ctypes.c_void_p:
+    """Return the address of the first number of an array, as a pointer for C."""
+    return ctypes.c_void_p(array.ctypes.data)

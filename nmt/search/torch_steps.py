@@ -1,0 +1,70 @@
+"""Single steps of the decoder by PyTorch, for a search in Python (`StepDecoder`)."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import torch
+from torch import Tensor
+
+from nmt.errors import NonFiniteScoresError
+from nmt.model.attention import AttentionRecord
+from nmt.model.transformer import Transformer
+from nmt.search.decoding import log_probabilities
+from nmt.search.source_attention import attention_of_step, most_attended
+from nmt.search.step_decoder import NextScores, StepRow
+
+
+class TorchSteps:
+    """A model, or an ensemble, with the encoded sources of one batch: ids (B, S), padded.
+
+    The model needs equally many hypotheses of each sentence; a sentence with fewer than the others
+    repeats its first one, and the results are ignored.
+    """
+
+    @torch.inference_mode()
+    def __init__(self, model: Transformer, source: Tensor) -> None:
+        self._model, self._source = model, source
+        self._cache = model.start(model.encode(source), source)
+        self._sentences = list(range(len(source)))
+        """the sentences in the cache, in its order"""
+        self._has_started = False
+
+    @torch.inference_mode()
+    def step(self, rows: Sequence[StepRow], best: int, attention: bool) -> NextScores:
+        """Add a token to hypotheses, and return the scores of the next ones, see `StepDecoder`.
+
+        Raises:
+            NonFiniteScoresError: the model's scores are NaN or infinite.
+        """
+        by_sentence = {n: list(own) for n, own in groupby(rows, lambda row: row.sentence)}
+        self._drop_all_but(list(by_sentence))
+        width = max(map(len, by_sentence.values()))
+        filled = [own + own[:1] * (width - len(own)) for own in by_sentence.values()]
+        if self._has_started:
+            parents = [[row.parent for row in own] for own in filled]
+            self._cache.continue_hypotheses(self._tensor(parents))
+        self._has_started = True
+        latest = self._tensor([[row.token for row in own] for own in filled])
+        record = AttentionRecord() if attention else None  # collects the weights
+        logits = self._model.step(latest, self._cache, record).flatten(0, 1).float()  # (N * k, V)
+        kept = self._tensor([i < len(own) for own in by_sentence.values() for i in range(width)])
+        log_p = log_probabilities(logits)[kept]
+        if log_p.isnan().any():
+            raise NonFiniteScoresError()
+        values, tokens = (part.cpu().numpy() for part in log_p.topk(min(best, log_p.shape[1])))
+        attended = [0] * len(rows)
+        if record is not None:
+            weights = attention_of_step(self._model, record.cross)  # (N, k, S)
+            most = most_attended(weights, self._source, self._model.padding)
+            attended = most.flatten()[kept].tolist()
+        return NextScores(log_p.cpu().numpy(), tokens, values, attended)
+
+    def _drop_all_but(self, sentences: list[int]) -> None:
+        if sentences != self._sentences:
+            kept = self._tensor([self._sentences.index(n) for n in sentences])
+            self._cache.keep_sentences(kept)
+            self._source = self._source[kept]
+            self._sentences = sentences
+
+    def _tensor(self, numbers: list[list[int]] | list[int] | list[bool]) -> Tensor:
+        return torch.tensor(numbers, device=self._source.device)
