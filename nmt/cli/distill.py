@@ -39,6 +39,9 @@ class DistillOptions:
     best_of: Annotated[int, typer.Option(metavar="N", min=1)] = 1
     """Take, of the teacher's N best translations of a line, the one most similar to the reference
     (chrF). 1 takes the best by the search."""
+    minutes: Annotated[float | None, typer.Option(min=0.5)] = None
+    """Train at most so long: fewer steps, if the recipe has more than this machine takes in that
+    time. The teacher's translations come on top."""
 
 
 @with_option_groups
@@ -57,6 +60,7 @@ def distill(
     """
     from nmt.config_file import replace_settings
     from nmt.data.text.finished_pairs import folder_text
+    from nmt.planning.time_limit import fit_into_minutes
     from nmt.training.train import train
 
     run_dir = options.run_dir or Path("runs") / recipe.name
@@ -67,7 +71,10 @@ def distill(
     _translate_training_text(teacher, config.data, options, folder, workers)
     training_text = {"train": [folder_text(folder, config.data.languages)]}
     data = replace_settings(config.data, training_text, "distill")
-    train(config.model_copy(update={"data": data}), run_dir, log)
+    config = config.model_copy(update={"data": data})
+    if options.minutes:
+        config = fit_into_minutes(config, options.minutes, run_dir, log)
+    train(config, run_dir, log)
     _print_comparison(options.teacher, run_dir, compute)
 
 

@@ -32,7 +32,7 @@ class CSearch(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_int32) for name in ("beam_size", "n_best", "early_stopping")),
-        *((name, ctypes.c_int32) for name in ("min_length", "bos", "eos")),
+        *((name, ctypes.c_int32) for name in ("min_length", "no_repeat_ngram", "bos", "eos")),
         ("excluded", ctypes.c_int32 * MOST_EXCLUDED),
         ("penalties", ctypes.c_void_p),
     )
@@ -103,7 +103,7 @@ class NativeSearch:
     ) -> list[list[Hypothesis]]:
         """Return up to `n_best` hypotheses of each row of source ids, best first.
 
-        Scores and rules are those of `beam_search`; `no_repeat_ngram` must be 0.
+        Scores and rules are those of `beam_search`.
 
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
@@ -123,6 +123,7 @@ class NativeSearch:
             n_best=n_best,
             early_stopping=settings.early_stopping,
             min_length=settings.min_length,
+            no_repeat_ngram=settings.no_repeat_ngram,
             bos=BOS,
             eos=EOS,
             excluded=(ctypes.c_int32 * MOST_EXCLUDED)(*excluded),

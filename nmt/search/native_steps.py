@@ -30,7 +30,6 @@ class NativeSteps:
         self._library, self._weights = library, weights
         weights.extend_positions(max(longest, *map(len, sources)))
         ids, starts = one_after_another(sources)
-        library.nmt_start.restype = ctypes.c_void_p
         start = library.nmt_start(
             ctypes.byref(weights.model), width, len(sources), address(ids), address(starts), longest
         )

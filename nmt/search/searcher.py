@@ -76,7 +76,7 @@ class Searcher:
     @cached_property
     def native(self) -> NativeSearch | None:
         """The C library's search, its weights packed when it is first used; None: there is none."""
-        if self.sampling or self.settings.no_repeat_ngram:
+        if self.sampling:
             return None
         return NativeSearch.of(self.run, self.precision)
 

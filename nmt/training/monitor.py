@@ -92,6 +92,8 @@ class Monitor:
         """target tokens, and seconds of training, since the run began"""
         self._recorded_tokens, self._recorded_seconds = 0, 0.0
         """`total_tokens` and `seconds` at the last training record"""
+        self._recorded_step, self._max_steps = 0, 0
+        """the step of the last training record, and of the end"""
         self._unwritten = ""
         """records, as lines, that could not be written yet"""
         self._clock = time.perf_counter()
@@ -125,6 +127,7 @@ class Monitor:
             lines = [line for line in text.split("\n") if line.endswith("}") and is_kept(line)]
             return "".join(f"{line}\n" for line in lines)
 
+        self._recorded_step = min(self._recorded_step, step)
         if self._board:
             self._board.last_shown = step
         self._unwritten = kept_lines(self._unwritten)
@@ -137,6 +140,7 @@ class Monitor:
     def open_bar(self, step: int, max_steps: int) -> None:
         """Show a progress bar of `step` of `max_steps` if stderr is a terminal; start the clock."""
         disable = self._silent or None  # None: disabled only if stderr is no terminal
+        self._recorded_step, self._max_steps = step, max_steps
         self._bar = tqdm(
             total=max_steps, initial=step, unit="step", disable=disable, dynamic_ncols=True
         )
@@ -180,6 +184,8 @@ class Monitor:
         tokens = self.total_tokens - self._recorded_tokens
         speed = tokens / elapsed if elapsed > 0 else 0.0  # tokens per second
         self._recorded_tokens, self._recorded_seconds = self.total_tokens, self.seconds
+        minutes_of_step = elapsed / max(1, step - self._recorded_step) / 60
+        self._recorded_step = step
         loss = self.loss / self.tokens
         self.loss, self.tokens = 0.0, 0
         self._write(
@@ -196,7 +202,8 @@ class Monitor:
         if self._bar is not None and not self._bar.disable:
             self._bar.set_postfix_str(text)
         else:
-            self.say(f"step {step:,}: {text}")
+            left = minutes_of_step * (self._max_steps - step)
+            self.say(f"step {step:,} of {self._max_steps:,}: {text}, {left:.0f} min left")
 
     def record_validation(self, step: int, figures: dict[str, float], text: str) -> None:
         """Record the `figures` of a validation (loss per token, scores); print them as `text`."""

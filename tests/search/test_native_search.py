@@ -80,8 +80,10 @@ def assert_same_results(
         {"early_stopping": True},
         {"length_normalization": "average", "min_length": 3},
         {"length_normalization": "none", "allow_unknown": True, "max_length_factor": 1.5},
+        {"no_repeat_ngram": 1},
+        {"no_repeat_ngram": 2, "max_length_factor": 3.0},
     ],
-    ids=["plain", "early", "average", "none"],
+    ids=["plain", "early", "average", "none", "no token twice", "no bigram twice"],
 )
 def test_it_finds_what_beam_search_finds(beam_size: int, others: dict[str, Any]) -> None:
     run, rows = random_run(), sentences()

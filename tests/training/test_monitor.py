@@ -93,17 +93,19 @@ def test_paused_time_is_no_training_time_and_a_bar_is_only_for_terminals(
     now = 100.0
     monkeypatch.setattr("nmt.training.monitor.time.perf_counter", lambda: now)
     monitor.open_bar(step=0, max_steps=10)
-    now = 103.0
-    monitor.count(loss=1.0, tokens=6)
+    now = 130.0
+    monitor.count(loss=1.0, tokens=60)
     with monitor.paused():
-        now = 150.0
-    now = 152.0
-    monitor.count(loss=1.0, tokens=4)
+        now = 500.0
+    now = 520.0
+    monitor.count(loss=1.0, tokens=40)
     monitor.close()
-    assert monitor.seconds == 5.0
+    assert monitor.seconds == 50.0
     monitor.record_training(2, epoch=1.0, learning_rate=0.1)
     assert records(monitor.metrics)[0]["tokens_per_second"] == 2.0
-    assert "%|" not in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "step 2 of 10: epoch 1.0, loss 0.020, 2 tokens/s, 3 min left\n" in said  # 200 s
+    assert "%|" not in said
 
 
 def test_records_of_a_full_disk_are_written_later(

@@ -42,7 +42,9 @@ def native_library() -> ctypes.CDLL | None:
     try:
         if not path.exists():
             _compile(compiler, path)
-        return ctypes.CDLL(str(path))
+        library = ctypes.CDLL(str(path))
+        library.nmt_start.restype = ctypes.c_void_p
+        return library
     except (OSError, subprocess.SubprocessError):
         return None
 

@@ -2,20 +2,42 @@
 #define MOST_EXCLUDED 4
 
 typedef struct {
-  int32_t beam_size, n_best, early_stopping, min_length, bos, eos;
+  int32_t beam_size, n_best, early_stopping, min_length, no_repeat_ngram, bos, eos;
   int32_t excluded[MOST_EXCLUDED]; /* ids that may not occur; -1: none */
   const float *penalties; /* [length]: the divisor of log P of a translation of so many tokens */
 } Search;
 
-/* The `most` best tokens of one row of logits; their scores are `score` + log P. */
-static int best_tokens(const Model *m, const Search *s, float *logits, int length, float score,
-                       int parent, int most, Candidate *best) {
+/* Token i of a live hypothesis. The output of step t was the input of step t + 1: it stands at
+ * position t + 1, in the slot that the past of the hypothesis names there. */
+INLINE int32_t output_token(const Search *s, const Sentence *x, const int32_t *past, int i) {
+  return x->tokens[(i + 1) * s->beam_size + past[i + 1]];
+}
+
+/* Forbid the tokens after which no_repeat_ngram tokens would stand there twice. */
+static void forbid_repetitions(const Search *s, const Sentence *x, const int32_t *past, int length,
+                               float *logits) {
+  int before = s->no_repeat_ngram - 1; /* so many latest tokens, and the next one, are compared */
+  for (int i = 0; i + before < length; i++) {
+    int j = 0;
+    while (j < before && output_token(s, x, past, i + j) ==
+                             output_token(s, x, past, length - before + j))
+      j++;
+    if (j == before) logits[output_token(s, x, past, i + before)] = -INFINITY;
+  }
+}
+
+/* The `most` best tokens after one hypothesis with `length` tokens, given their logits; their scores
+ * are log P with that of the hypothesis. Where the rules forbid all tokens, EOS is allowed. */
+static int best_tokens(const Model *m, const Search *s, const Sentence *x, int slot, float *logits,
+                       int length, int row_size, int most, Candidate *best) {
   int size = m->projection.padded;
-  float log_total = log_sum(logits, size);
+  float log_total = log_sum(logits, size), eos_logit = logits[s->eos], score = x->scores[slot];
   for (int i = 0; i < MOST_EXCLUDED; i++)
     if (s->excluded[i] >= 0) logits[s->excluded[i]] = -INFINITY;
+  if (s->no_repeat_ngram) forbid_repetitions(s, x, x->past + slot * row_size, length, logits);
   if (length < s->min_length) logits[s->eos] = -INFINITY;
-  int count = best_logits(logits, size, parent, most, best);
+  int count = best_logits(logits, size, slot, most, best);
+  if (!count && eos_logit > -INFINITY) best[count++] = (Candidate){eos_logit, slot, s->eos};
   for (int i = 0; i < count; i++) best[i].score = score + (best[i].score - log_total);
   return count;
 }
@@ -31,12 +53,10 @@ static void store_ended(const Search *s, const Sentence *x, const Candidate *end
     lengths[i] = lengths[i - 1];
     memcpy(tokens + i * row_size, tokens + (i - 1) * row_size, row_size * sizeof(int32_t));
   }
-  /* The output of step t was the input of step t + 1: it stands at position t + 1, in the slot that
-   * the past of the parent names there. The last output has no position; the candidate holds it. */
   const int32_t *past = x->past + ended->parent * row_size;
   int32_t *output = tokens + i * row_size;
-  for (int t = 0; t + 1 < length; t++) output[t] = x->tokens[(t + 1) * s->beam_size + past[t + 1]];
-  output[length - 1] = ended->token;
+  for (int t = 0; t + 1 < length; t++) output[t] = output_token(s, x, past, t);
+  output[length - 1] = ended->token; /* it has no position; the candidate holds it */
   lengths[i] = length - (ended->token == s->eos);
   scores[i] = score;
 }
@@ -96,16 +116,16 @@ static int collect(const Model *m, const Search *s, Work *w, int sentences, int 
 }
 
 /* Find the best tokens after each row: up to k + 1 candidates a row. */
-static void find_candidates(const Model *m, const Search *s, Work *w, int rows, int length) {
+static void find_candidates(const Model *m, const Search *s, Work *w, int rows, int length,
+                            int row_size) {
   int most = s->beam_size == 1 ? 1 : s->beam_size + 1;
   for (int first = 0; first < rows; first += ROWS_OF_LOGITS) {
     int count = rows - first < ROWS_OF_LOGITS ? rows - first : ROWS_OF_LOGITS;
     apply(&m->projection, count, w->x + (size_t)first * m->d_model, w->logits, &w->buffers);
     for (int r = first; r < first + count; r++) {
       float *logits = w->logits + (size_t)(r - first) * m->projection.padded;
-      int slot = w->row_slot[r];
-      float score = w->sentences[w->row_sentence[r]].scores[slot];
-      w->row_counts[r] = best_tokens(m, s, logits, length, score, slot, most,
+      const Sentence *x = &w->sentences[w->row_sentence[r]];
+      w->row_counts[r] = best_tokens(m, s, x, w->row_slot[r], logits, length, row_size, most,
                                      w->candidates + (size_t)r * (s->beam_size + 1));
     }
   }
@@ -133,7 +153,7 @@ EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, con
     int rows = collect(m, s, &w, sentences, t, row_size, starts);
     if (!rows) break;
     decode(m, rows, w.queries, sentences * k, w.cache, w.memory, w.x, &w.buffers);
-    find_candidates(m, s, &w, rows, t);
+    find_candidates(m, s, &w, rows, t, row_size);
     for (int r = 0; r < rows;) { /* the rows of one sentence at a time: merge their candidates */
       int n = w.row_sentence[r], count = 0;
       for (; r < rows && w.row_sentence[r] == n; r++)
@@ -143,6 +163,7 @@ EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, con
              lengths + n * kept, scores + n * kept);
     }
   }
-  end(&w);
+  free(w.block.block);
+  release_tiles();
   return 0;
 }

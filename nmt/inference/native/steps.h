@@ -9,7 +9,7 @@ typedef struct {
 
 EXPORT void nmt_finish(Steps *steps) {
   if (!steps) return;
-  end(&steps->work);
+  free(steps->work.block.block);
   free(steps->starts);
   free(steps->weights);
   free(steps);
@@ -33,6 +33,7 @@ EXPORT Steps *nmt_start(const Model *m, int32_t k, int32_t sentences, const int3
     return NULL;
   }
   memcpy(steps->starts, starts, bytes);
+  release_tiles();
   return steps;
 }
 
@@ -96,6 +97,7 @@ EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *sentence, const i
       if (weights[i] > weights[attended[r]]) attended[r] = i;
   }
   steps->step++;
+  release_tiles();
   return failed;
 }
 

@@ -111,8 +111,8 @@ static int begin(Work *w, const Model *m, int k, int sentences, const int32_t *s
   return 0;
 }
 
-static void end(Work *w) {
-  free(w->block.block);
+/* To be called at the end of each call from Python that has computed products. */
+static void release_tiles(void) {
 #ifdef __AMX_INT8__
   if (may_use_tiles) _tile_release();
 #endif
