@@ -1,5 +1,6 @@
 """A run is read as arrays, without PyTorch, and translates as PyTorch's model does."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -52,16 +53,29 @@ def translate(run: Path, *options: str, **environment: str) -> subprocess.Comple
     )
     command = [sys.executable, "-c", program, "translate", "--model", str(run), *options]
     return subprocess.run(
-        command, input="\n".join(TEXTS) + "\n", capture_output=True, text=True, check=False
+        command,
+        input="\n".join(TEXTS) + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
     )
 
 
 @needs_library
-def test_translating_imports_no_pytorch_and_finds_what_pytorch_finds(run: Path) -> None:
-    without = translate(run, "--device", "cpu", "--precision", "fp32")
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--no-repeat-ngram", "2"], ["--forbid", "a", "--forbid", "e"]],
+    ids=["plain", "no bigram twice", "forbidden words"],
+)
+def test_translating_imports_no_pytorch_and_finds_what_pytorch_finds(
+    run: Path, options: list[str]
+) -> None:
+    in_fp32 = ("--device", "cpu", "--precision", "fp32", *options)
+    without = translate(run, *in_fp32)
     assert without.returncode == 0, without.stderr
     assert without.stderr.split()[-1] == "False"
-    with_it = translate(run, "--device", "cpu", "--precision", "fp32", "--no-repeat-ngram", "50")
+    with_it = translate(run, *in_fp32, NMT_NATIVE="0")
     assert with_it.stderr.split()[-1] == "True"
     assert without.stdout == with_it.stdout
     assert len(without.stdout.split("\n")) == len(TEXTS) + 1

@@ -141,7 +141,7 @@ class _NextTokens:
         log_p[(tokens == EOS) & no_eos[:, None]] = IMPOSSIBLE
         for row, search, i in special:
             allowed = self._allowed(search, i, row)
-            tokens[row] = np.argsort(-allowed, kind="stable")[: tokens.shape[1]]
+            tokens[row] = _largest(allowed, tokens.shape[1])
             log_p[row] = allowed[tokens[row]]
         return tokens, log_p
 
@@ -178,6 +178,8 @@ class _NextTokens:
         allowed = log_p.copy()
         allowed[self.excluded] = IMPOSSIBLE
         allowed[_repetitions(hypothesis.tokens, self.settings.no_repeat_ngram)] = IMPOSSIBLE
+        if hypothesis.progress.length < self.settings.min_length:
+            allowed[EOS] = IMPOSSIBLE
         if (allowed == IMPOSSIBLE).all():
             allowed[EOS] = log_p[EOS]
         elif not self._may_end(search, i, row):
@@ -266,6 +268,13 @@ def _distinct(
         continued_hypotheses.add(i)
         if count >= search.beam and len(continued_hypotheses) == len(search.live):
             return
+
+
+def _largest(values: Array, count: int) -> Array:
+    """Return the indices of the `count` largest values (V,), the largest first."""
+    indices = np.argpartition(-values, count - 1)[:count]
+    ranks = np.argsort(-values[indices], kind="stable")
+    return indices[ranks]
 
 
 def _repetitions(tokens: Sequence[int], size: int) -> list[int]:

@@ -250,15 +250,18 @@ class SpelledConstraints:
         """Whether a term contains UNK; then UNK must occur in terms only, to be replaced."""
         return any(UNK in ids for ids in self.terms)
 
+    @property
+    def needs_search(self) -> bool:
+        """Whether only a search under constraints can meet them: see `are_met_by`."""
+        return bool(self.text.prefix) or self.has_unknown
+
     def are_met_by(self, text: str) -> bool:
         """Whether a text has every term, each in a place of its own, and no forbidden word.
 
         Terms are whole words. Always False if there is a prefix, or a term with UNK among its ids:
         this method does not check those two, and only the constrained search produces them.
         """
-        if self.text.prefix or self.has_unknown:
-            return False
-        if contains_any(self.forbidden, text.encode("utf-8")):
+        if self.needs_search or contains_any(self.forbidden, text.encode("utf-8")):
             return False
         unused = text  # the text without the terms that are found already
         for term in sorted(self.text.terms, key=len, reverse=True):

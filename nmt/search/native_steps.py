@@ -22,7 +22,7 @@ class NativeSteps:
         width: int,
         longest: int,
     ) -> None:
-        """Encode the sources, which have `width` hypotheses of `longest` tokens at most.
+        """Encode the sources; each may have up to `width` hypotheses of up to `longest` tokens.
 
         Raises:
             MemoryError: the memory does not suffice.
@@ -36,6 +36,7 @@ class NativeSteps:
         if not start:
             raise MemoryError
         self._steps = ctypes.c_void_p(start)
+        self._steps_left = longest
         projection = weights.model.projection
         self._entries: int = projection.outputs
         # rows are filled up with -inf to a multiple of what the library computes at once
@@ -51,6 +52,9 @@ class NativeSteps:
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
+        if len(rows) > len(self._log_p) or not self._steps_left:
+            raise AssertionError("more hypotheses or tokens than the memory was taken for")
+        self._steps_left -= 1
         sentences, parents, tokens = np.array(rows, np.int32).T.copy()
         attended = np.zeros(len(rows), np.int32)
         failed = self._library.nmt_step(
@@ -80,5 +84,5 @@ def one_after_another(sources: Sequence[Sequence[int]]) -> tuple[Array, Array]:
 
 
 def address(array: np.ndarray) -> ctypes.c_void_p:
-    """Return the address of the first number of an array, as a pointer for C."""
+    """Return the address of the first number of an array, which the caller keeps alive, for C."""
     return ctypes.c_void_p(array.ctypes.data)

@@ -11,7 +11,7 @@ from nmt.checkpoint_files import Array
 
 
 class StepRow(NamedTuple):
-    """A hypothesis of one step. The rows of a sentence stand side by side, in the order of both."""
+    """A hypothesis of one step. All rows of a sentence are adjacent."""
 
     sentence: int
     """index of its sentence in the batch"""
@@ -28,7 +28,7 @@ class NextScores:
     log_p: Array
     """(R, V) log P of each token"""
     best_tokens: Array
-    """(R, K) the most probable tokens of each row, the best one first"""
+    """(R, K) the most probable tokens of each row, the best one first; K is at most V"""
     best_log_p: Array
     """(R, K) their log P"""
     attended: list[int]
@@ -41,8 +41,8 @@ class StepDecoder(Protocol):
     def step(self, rows: Sequence[StepRow], best: int, attention: bool) -> NextScores:
         """Add a token to hypotheses, and return the scores of the next ones.
 
-        `rows` are all that go on; others, and sentences without any, are dropped. `best` is K, and
-        `attention` says whether `attended` is needed.
+        `rows` are all that go on; a sentence without any is dropped and cannot return. K is the
+        smaller one of `best` and V, and `attention` says whether `attended` is needed.
 
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.

@@ -73,8 +73,8 @@ static void add_result(const Model *m, const Norm *norm, int rows, const float *
 }
 
 /* softmax(q k^T / sqrt(d_k)) v for one query and all heads. The keys of position i begin at
- * keys + i * stride, and with slots slots[i] * slot_size behind that; so do the values. Unless it is
- * NULL, the softmax of all heads is added to `sums`. */
+ * keys + i * stride, and with slots slots[i] * slot_size behind that; so do the values (in floats).
+ * If `sums` (count) is not NULL, the weights of each head are added to it; the caller clears it. */
 static void attend(const Model *m, const float *query, const float *keys, const float *values,
                    size_t stride, const int32_t *slots, size_t slot_size, int count, float *scores,
                    float *y, float *sums) {
@@ -192,7 +192,7 @@ typedef struct {
   int32_t past_count;
   int32_t first_slot; /* of its sentence */
   int32_t first_source, source_length; /* rows of the projected memory */
-  float *weights; /* gets the attention to the source, summed over the heads; NULL: not wanted */
+  float *weights; /* (source_length) the attention to the source is added here; NULL: not wanted */
 } Query;
 
 /* The layer whose attention aligns best: see nmt/search/source_attention.py. */

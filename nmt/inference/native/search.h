@@ -163,7 +163,7 @@ EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, con
              lengths + n * kept, scores + n * kept);
     }
   }
-  free(w.block.block);
+  free(w.arena.start);
   release_tiles();
   return 0;
 }

@@ -2,14 +2,15 @@
 typedef struct {
   const Model *model;
   Work work;
-  int32_t k, sentences, longest, step; /* slots a sentence, tokens at most, tokens so far */
+  int32_t k, sentences, longest; /* hypotheses of a sentence and tokens of a hypothesis, at most */
+  int32_t step; /* steps so far */
   int32_t *starts;
-  float *weights; /* (sentences * k, longest_source) attention to the source */
+  float *weights; /* (sentences * k, longest_source) attention of each row, the sum over the heads */
 } Steps;
 
 EXPORT void nmt_finish(Steps *steps) {
   if (!steps) return;
-  free(steps->work.block.block);
+  free(steps->work.arena.start);
   free(steps->starts);
   free(steps->weights);
   free(steps);
@@ -30,9 +31,10 @@ EXPORT Steps *nmt_start(const Model *m, int32_t k, int32_t sentences, const int3
   steps->weights = malloc((size_t)sentences * k * steps->work.longest_source * sizeof(float));
   if (!steps->starts || !steps->weights) {
     nmt_finish(steps);
-    return NULL;
+    steps = NULL;
+  } else {
+    memcpy(steps->starts, starts, bytes);
   }
-  memcpy(steps->starts, starts, bytes);
   release_tiles();
   return steps;
 }
@@ -70,8 +72,8 @@ static void continue_rows(Steps *steps, int rows, const int32_t *sentence, const
  *
  * sentence, parent and token (rows) say which sentence they belong to, which of its rows of the last
  * step they continue, and their last token. log_p (rows, padded) gets log P of each next token;
- * attended (rows), unless NULL, the source position but the last, EOS, to which each attends most.
- * Returns 0, or 1 if a score is no number. */
+ * attended (rows), or NULL, the source position, except EOS, with the most attention of the row.
+ * Returns 0, or 1 if a score is NaN or infinite. */
 EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *sentence, const int32_t *parent,
                     const int32_t *token, float *log_p, int32_t *attended) {
   const Model *m = steps->model;
@@ -101,7 +103,8 @@ EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *sentence, const i
   return failed;
 }
 
-/* The `most` largest of each row (rows, padded), the largest first, at their indices. */
+/* Find the `most` largest of each row of log_p (rows, padded), the largest first, and their columns.
+ * Where a row has fewer than that above -inf, column 0 and -inf stand for the others. */
 EXPORT void nmt_largest(const Model *m, const float *log_p, int32_t rows, int32_t most,
                         int32_t *indices, float *values) {
   int size = m->projection.padded;

@@ -1,4 +1,5 @@
-/* The memory of a search: hypotheses, their past, and buffers for the layers of layers.h.
+/* What beam search and single steps share: memory for hypotheses, their past and the layers of
+ * layers.h, the encoded sources, and the best of a row of logits.
  *
  * All live hypotheses of all sentences are the rows of one step. A sentence has k slots at each
  * position; the keys and values of a slot are never copied, and each hypothesis knows in which slot
@@ -15,6 +16,7 @@ typedef struct {
   int32_t parent, token;
 } Candidate;
 
+/* T: the most tokens of any translation of the batch, EOS included. */
 typedef struct {
   int32_t longest; /* tokens that its translation may have, EOS included */
   int32_t live; /* hypotheses; 0: the sentence is done */
@@ -22,73 +24,75 @@ typedef struct {
   float *scores; /* (k) log P of the live ones */
   int32_t *latest; /* (k) their last tokens */
   int32_t *past, *next_past; /* (k, T) the slots of their past; the second for the next step */
-  int32_t *tokens; /* (T, k) the token in each slot, at position t the input of step t */
+  int32_t *tokens; /* (T + 1, k) the token in each slot, at position t the input of step t */
 } Sentence;
 
 /* One block, from which all memory of a search is taken; it is freed at the end. */
 typedef struct {
-  char *block;
-  size_t used, size;
-} Memory;
+  char *start;
+  size_t used;
+} Arena;
 
-static void *take(Memory *memory, size_t bytes) {
-  void *start = memory->block ? memory->block + memory->used : NULL;
-  memory->used += (bytes + 63) / 64 * 64;
-  return start;
+static void *take(Arena *arena, size_t bytes) {
+  void *taken = arena->start ? arena->start + arena->used : NULL;
+  arena->used += (bytes + 63) / 64 * 64;
+  return taken;
 }
 
 typedef struct {
-  Memory block;
+  Arena arena;
   Buffers buffers;
   Sentence *sentences;
   Query *queries;
   Candidate *candidates, *best;
   int32_t *row_sentence, *row_slot, *row_counts;
-  float *x, *logits, *cache, **memory;
+  float *x, *logits; /* (rows, d_model), (ROWS_OF_LOGITS, padded) */
+  float *cache; /* (T, decoder layers, sentences * k, 2 * d_model), see `decode` */
+  float **memory; /* [decoder layer]: keys and values of the sources (source ids, 2 * d_model) */
   int32_t longest_source;
 } Work;
 
-/* Divide the block; without a block, count how large it must be. */
+/* Divide the arena; as long as it has no memory, only count how much it must have. */
 static void divide(Work *w, const Model *m, size_t k, int sentences, int source_rows, int longest,
                    int longest_source) {
-  Memory *block = &w->block;
+  Arena *arena = &w->arena;
   size_t d = m->d_model, steps = (size_t)sentences * k;
   size_t rows = steps > (size_t)source_rows ? steps : (size_t)source_rows;
   size_t wide = m->d_ff > 3 * (int)d ? (size_t)m->d_ff : 3 * d;
   size_t attended = (longest > longest_source ? longest : longest_source) + LANES;
   Buffers *b = &w->buffers;
-  b->normalized = take(block, rows * d * 4);
-  b->projected = take(block, rows * 3 * d * 4);
-  b->attended = take(block, rows * d * 4);
-  b->hidden = take(block, rows * m->d_ff * 4);
-  b->result = take(block, rows * d * 4);
-  b->scores = take(block, attended * 4);
-  b->x_scales = take(block, rows * 4);
-  b->bytes = take(block, (rows + PADDING_ROWS) * wide);
-  w->x = take(block, rows * d * 4);
-  w->logits = take(block, (size_t)ROWS_OF_LOGITS * m->projection.padded * 4);
-  w->queries = take(block, steps * sizeof(Query));
-  w->row_sentence = take(block, steps * 4);
-  w->row_slot = take(block, steps * 4);
-  w->row_counts = take(block, steps * 4);
-  w->candidates = take(block, steps * (k + 1) * sizeof(Candidate));
-  w->best = take(block, 2 * k * sizeof(Candidate));
-  w->memory = take(block, m->decoder_layers * sizeof(float *));
-  w->sentences = take(block, sentences * sizeof(Sentence));
+  b->normalized = take(arena, rows * d * 4);
+  b->projected = take(arena, rows * 3 * d * 4);
+  b->attended = take(arena, rows * d * 4);
+  b->hidden = take(arena, rows * m->d_ff * 4);
+  b->result = take(arena, rows * d * 4);
+  b->scores = take(arena, attended * 4);
+  b->x_scales = take(arena, rows * 4);
+  b->bytes = take(arena, (rows + PADDING_ROWS) * wide);
+  w->x = take(arena, rows * d * 4);
+  w->logits = take(arena, (size_t)ROWS_OF_LOGITS * m->projection.padded * 4);
+  w->queries = take(arena, steps * sizeof(Query));
+  w->row_sentence = take(arena, steps * 4);
+  w->row_slot = take(arena, steps * 4);
+  w->row_counts = take(arena, steps * 4);
+  w->candidates = take(arena, steps * (k + 1) * sizeof(Candidate));
+  w->best = take(arena, 2 * k * sizeof(Candidate));
+  w->memory = take(arena, m->decoder_layers * sizeof(float *));
+  w->sentences = take(arena, sentences * sizeof(Sentence));
   for (int l = 0; l < m->decoder_layers; l++) {
-    float *memory = take(block, source_rows * 2 * d * 4);
-    if (block->block) w->memory[l] = memory;
+    float *memory = take(arena, source_rows * 2 * d * 4);
+    if (arena->start) w->memory[l] = memory;
   }
   for (int n = 0; n < sentences; n++) {
     Sentence x = {0};
-    x.scores = take(block, k * 4);
-    x.latest = take(block, k * 4);
-    x.past = take(block, k * longest * 4);
-    x.next_past = take(block, k * longest * 4);
-    x.tokens = take(block, k * (longest + 1) * 4);
-    if (block->block) w->sentences[n] = x;
+    x.scores = take(arena, k * 4);
+    x.latest = take(arena, k * 4);
+    x.past = take(arena, k * longest * 4);
+    x.next_past = take(arena, k * longest * 4);
+    x.tokens = take(arena, k * (longest + 1) * 4);
+    if (arena->start) w->sentences[n] = x;
   }
-  w->cache = take(block, (size_t)longest * m->decoder_layers * steps * 2 * d * 4); /* the last one */
+  w->cache = take(arena, (size_t)longest * m->decoder_layers * steps * 2 * d * 4); /* the last one */
 }
 
 /* Encode sentences n, the source ids starts[n] to before starts[n + 1], and project what k hypotheses
@@ -98,11 +102,11 @@ static int begin(Work *w, const Model *m, int k, int sentences, const int32_t *s
   int source_rows = starts[sentences], longest_source = 0;
   for (int n = 0; n < sentences; n++)
     if (starts[n + 1] - starts[n] > longest_source) longest_source = starts[n + 1] - starts[n];
-  w->block = (Memory){0};
+  w->arena = (Arena){0};
   /* first without memory, to learn how much is needed */
   divide(w, m, k, sentences, source_rows, longest, longest_source);
-  w->block.size = w->block.used, w->block.used = 0;
-  if (!(w->block.block = aligned_alloc(64, w->block.size))) return 1;
+  if (!(w->arena.start = aligned_alloc(64, w->arena.used))) return 1;
+  w->arena.used = 0;
   divide(w, m, k, sentences, source_rows, longest, longest_source);
   w->longest_source = longest_source;
   encode(m, sentences, source, starts, w->x, &w->buffers);
