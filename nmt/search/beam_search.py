@@ -18,8 +18,8 @@ from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
-from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource
-from nmt.search.hypothesis import Hypothesis, length_penalty
+from nmt.search.decoding import Decoding, EncodedSource
+from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis, length_penalty
 
 BLOCK = 16
 """columns of a row of log P that share one maximum in `largest`"""

@@ -17,16 +17,12 @@ from itertools import accumulate
 import numpy as np
 
 from nmt.checkpoint_files import Array
-from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import DataError
-from nmt.search.constrained_sentence import ConstrainedSentence
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis
 from nmt.search.sentence_search import Partial, SentenceSearch
 from nmt.search.step_decoder import NextScores, StepDecoder, StepRow
 
-IMPOSSIBLE = float("-inf")
-"""log P of a token that may not follow"""
 LOG_IMPROBABLE = math.log(0.01)
 """a token counts as improbable if its p is less than 1 % of the most probable token's"""
 SPECIAL = (PAD, BOS, UNK, EOS)
@@ -34,30 +30,25 @@ SPECIAL = (PAD, BOS, UNK, EOS)
 
 
 def constrained_search(
-    decoder: StepDecoder,
-    limits: Sequence[int],
-    settings: DecodingConfig,
-    constraints: Sequence[ConstrainedSentence],
-    n_best: int = 1,
+    decoder: StepDecoder, searches: Sequence[SentenceSearch]
 ) -> list[list[Hypothesis]]:
     """Translate the sources of a decoder so that each translation meets its constraints.
 
-    `limits` are the most tokens of each translation without constraints. Returns up to `n_best`
-    hypotheses of each sentence, best first; `score` is log P divided by the length penalty.
+    `searches` has the search of each source, with the same settings. Returns up to their `n_best`
+    hypotheses of each, best first; `score` is log P divided by the length penalty.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
         DataError: no translation meets all constraints on a sentence.
     """
-    pairs = zip(constraints, limits, strict=True)
-    searches = [SentenceSearch(c, limit, settings, n_best) for c, limit in pairs]
-    uses_attention = any(c.spelled.source_spans for c in constraints)  # to place glossary terms
+    # glossary terms are placed by attention
+    uses_attention = any(search.constraints.spelled.source_spans for search in searches)
     width = max((search.beam for search in searches), default=0)
     unfinished = list(range(len(searches)))
     while unfinished:
         rows = [StepRow(n, h.parent, h.last_token) for n in unfinished for h in searches[n].live]
         scores = decoder.step(rows, width + len(SPECIAL), uses_attention)
-        next_tokens = _NextTokens([searches[n] for n in unfinished], scores, settings)
+        next_tokens = _NextTokens([searches[n] for n in unfinished], scores)
         for n, candidates in zip(unfinished, next_tokens.candidates(), strict=True):
             searches[n].update(searches[n].choose(candidates))
         unfinished = [n for n in unfinished if not searches[n].is_done()]
@@ -67,18 +58,17 @@ def constrained_search(
 class _NextTokens:
     """The next token of every live hypothesis: which may follow, and how probable it is."""
 
-    def __init__(
-        self, searches: list[SentenceSearch], scores: NextScores, settings: DecodingConfig
-    ) -> None:
+    def __init__(self, searches: list[SentenceSearch], scores: NextScores) -> None:
         """Take the scores of R rows: the live hypotheses of the first sentence, of the second, ….
 
         Handicaps hypotheses that the model would end although terms are missing.
         """
-        self.searches, self.scores, self.settings = searches, scores, settings
+        self.searches, self.scores = searches, scores
+        self.settings = searches[0].settings
         self.first_rows = list(accumulate((len(s.live) for s in searches), initial=0))
         """the row of each sentence's first hypothesis, and R"""
         self.spelling = searches[0].constraints.spelling
-        unknown = () if settings.allow_unknown else (UNK,)
+        unknown = () if self.settings.allow_unknown else (UNK,)
         self.excluded = [PAD, BOS, *unknown]
         self.eos_log_p: list[float] = scores.log_p[:, EOS].tolist()
         self.best_tokens: list[list[int]] = scores.best_tokens.tolist()

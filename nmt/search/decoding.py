@@ -14,8 +14,7 @@ from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, UNK
 from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
-
-IMPOSSIBLE = float("-inf")  # log P of a token that may not follow
+from nmt.search.hypothesis import IMPOSSIBLE
 
 
 @dataclass(frozen=True)

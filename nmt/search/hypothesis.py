@@ -9,6 +9,8 @@ from nmt.data.tokens.tokenizer import EOS
 if TYPE_CHECKING:
     from torch import Tensor
 
+IMPOSSIBLE = float("-inf")
+"""log P of a token that may not follow"""
 Length = TypeVar("Length", float, "Tensor")
 
 

@@ -10,8 +10,8 @@ from nmt.config import DecodingConfig, Sampling
 from nmt.device import widest_float
 from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
-from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource
-from nmt.search.hypothesis import Hypothesis, length_penalty
+from nmt.search.decoding import Decoding, EncodedSource
+from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis, length_penalty
 
 ChooseTokens = Callable[[Tensor, Tensor], Tensor]
 """maps log P (N, V) and its rows' sentences, indices (N,) in the batch, to the next tokens (N,)"""

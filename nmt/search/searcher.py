@@ -16,7 +16,7 @@ from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.lexical_constraints import SpelledConstraints, Spelling
 from nmt.search.native_search import NativeSearch
-from nmt.search.sentence_search import beam_width
+from nmt.search.sentence_search import SentenceSearch, beam_width
 from nmt.search.shortlist import Shortlist
 from nmt.search.step_decoder import StepDecoder
 from nmt.search.windows import SHORTEST_COUNTED, cut_into_batches
@@ -210,16 +210,17 @@ class Searcher:
 
         The C library computes the steps if it can.
         """
-        limits = [self.settings.longest(len(source)) for source in sources]
+        settings, searches = self.settings, []
+        for of_source, source in zip(constraints, sources, strict=True):
+            sentence = ConstrainedSentence(of_source, self.spelling)
+            limit = settings.longest(len(source))
+            searches.append(SentenceSearch(sentence, limit, settings, n_best))
         if self.native is None:
             decoder: StepDecoder = self.torch.start(sources)
         else:
-            width = max(beam_width(c, self.settings.beam_size) for c in constraints)
-            pairs = zip(limits, constraints, strict=True)
-            longest = max(limit + c.most_tokens for limit, c in pairs)
-            decoder = self.native.start(sources, width, longest)
-        sentences = [ConstrainedSentence(c, self.spelling) for c in constraints]
-        return constrained_search(decoder, limits, self.settings, sentences, n_best)
+            width = max(search.beam for search in searches)
+            decoder = self.native.start(sources, width, max(search.limit for search in searches))
+        return constrained_search(decoder, searches)
 
     def _text(self, hypothesis: Hypothesis) -> str:
         text = self.spelling.text_of(hypothesis.tokens)

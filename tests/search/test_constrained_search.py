@@ -43,7 +43,9 @@ def search(run: LoadedModel, asked: Asked, model: Any, beam: int = 3, n_best: in
     settings = DecodingConfig(beam_size=beam, max_length_offset=8)
     source = SOURCE[: len(own)]
     limits = [settings.longest(length) for length in (source != PAD).sum(1).tolist()]
-    return constrained_search(TorchSteps(model, source), limits, settings, own, n_best)
+    pairs = zip(own, limits, strict=True)
+    searches = [SentenceSearch(one, limit, settings, n_best) for one, limit in pairs]
+    return constrained_search(TorchSteps(model, source), searches)
 
 
 def count(term: str, text: str) -> int:

@@ -10,8 +10,8 @@ import torch
 from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.search.beam_search import beam_search
-from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.decoding import Decoding, EncodedSource
+from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis
 from nmt.search.sampling import greedy_search
 from tests.stand_in_models import table_model
 

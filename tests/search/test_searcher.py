@@ -11,6 +11,7 @@ from nmt.search import searcher
 from nmt.search.constrained_search import constrained_search
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
 from nmt.search.searcher import check_beam_size, widest_beam
+from nmt.search.sentence_search import SentenceSearch
 from nmt.search.step_decoder import StepDecoder
 from nmt.translation.text_translator import TextTranslator
 from nmt.translation.translator import Translator
@@ -41,9 +42,9 @@ def test_only_sentences_whose_translation_breaks_constraints_are_searched_with_t
 ) -> None:
     searched: list[int] = []
 
-    def recorded(decoder: StepDecoder, limits: list[int], *others: Any) -> Any:
-        searched.append(len(limits))
-        return constrained_search(decoder, limits, *others)
+    def recorded(decoder: StepDecoder, searches: list[SentenceSearch]) -> Any:
+        searched.append(len(searches))
+        return constrained_search(decoder, searches)
 
     monkeypatch.setattr(searcher, "constrained_search", recorded)
     translator = Translator(random_run, DecodingConfig(beam_size=2, max_length_offset=12))

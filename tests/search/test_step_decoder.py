@@ -17,6 +17,7 @@ from nmt.search.constrained_search import constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
+from nmt.search.sentence_search import SentenceSearch
 from nmt.search.step_decoder import StepDecoder, StepRow
 from nmt.search.torch_steps import TorchSteps
 from tests.search.test_native_search import (
@@ -110,9 +111,12 @@ def test_a_constrained_search_finds_the_same_with_both(
     settings = DecodingConfig(beam_size=beam_size, max_length_offset=8)
     limits = [settings.longest(len(source)) for source in sources]
 
-    def found(decoder: StepDecoder) -> list[list[Hypothesis]]:
-        return constrained_search(decoder, limits, settings, own, n_best=beam_size)
+    def searches() -> list[SentenceSearch]:
+        pairs = zip(own, limits, strict=True)
+        return [SentenceSearch(one, limit, settings, n_best=beam_size) for one, limit in pairs]
 
-    longest = max(limit + c.spelled.most_tokens for limit, c in zip(limits, own, strict=True))
-    in_c = found(native(run).start(sources, 32, longest))
+    def found(decoder: StepDecoder) -> list[list[Hypothesis]]:
+        return constrained_search(decoder, searches())
+
+    in_c = found(native(run).start(sources, 32, max(one.limit for one in searches())))
     assert_same_results(in_c, found(TorchSteps(run.model, collate_source(sources))))

@@ -128,7 +128,7 @@ class SubwordModel:
         texts: list[str]
         if len(kept) <= _WITHOUT_THREAD:  # starting one would take longer, as in `encode`
             texts = [self._processor.decode(row) if row else "" for row in kept]
-        else:
+        else:  # several threads would take longer than decoding a batch
             texts = self._processor.decode(kept, num_threads=1)
         # at word level the unknown symbol includes a space, even at the start of a text
         return [text[1:] if text.startswith(" " + UNKNOWN) else text for text in texts]
