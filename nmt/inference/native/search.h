@@ -87,8 +87,7 @@ static void extend(const Search *s, Sentence *x, Candidate *best, int count, int
     }
   }
   memcpy(x->scores, live_scores, live * sizeof(float));
-  int32_t *swapped = x->past;
-  x->past = x->next_past, x->next_past = swapped;
+  swap_past(x);
   x->live = live;
   /* exact: log P only falls, so this bounds the score of all that may still end */
   float bound = live ? live_scores[0] / s->penalties[x->longest] : -INFINITY;
@@ -96,20 +95,14 @@ static void extend(const Search *s, Sentence *x, Candidate *best, int count, int
 }
 
 /* Collect the rows of step t: embed the latest tokens of all live hypotheses. */
-static int collect(const Model *m, const Search *s, Work *w, int sentences, int t, int row_size,
-                   const int32_t *starts) {
+static int collect(const Model *m, Work *w, int sentences, int t, int row_size) {
   int rows = 0;
   for (int n = 0; n < sentences; n++) {
     Sentence *x = &w->sentences[n];
     for (int j = 0; j < x->live; j++, rows++) {
       w->row_sentence[rows] = n;
       w->row_slot[rows] = j;
-      w->queries[rows] = (Query){.past = x->past + j * row_size,
-                                 .past_count = t + 1,
-                                 .first_slot = n * s->beam_size,
-                                 .first_source = starts[n],
-                                 .source_length = starts[n + 1] - starts[n]};
-      embed(m, m->target_embedding, x->latest[j], t, m->zero, w->x + (size_t)rows * m->d_model);
+      fill_row(m, w, rows, n, x->past + j * row_size, t, x->latest[j]);
     }
   }
   return rows;
@@ -150,7 +143,7 @@ EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, con
     for (int i = 0; i < kept; i++) scores[n * kept + i] = -INFINITY, lengths[n * kept + i] = -1;
   }
   for (int t = 0; t < row_size; t++) {
-    int rows = collect(m, s, &w, sentences, t, row_size, starts);
+    int rows = collect(m, &w, sentences, t, row_size);
     if (!rows) break;
     decode(m, rows, w.queries, sentences * k, w.cache, w.memory, w.x, &w.buffers);
     find_candidates(m, s, &w, rows, t, row_size);

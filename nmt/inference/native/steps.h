@@ -2,17 +2,12 @@
 typedef struct {
   const Model *model;
   Work work;
-  int32_t k, sentences, longest; /* hypotheses of a sentence and tokens of a hypothesis, at most */
+  int32_t sentences, longest; /* longest: the most tokens of a hypothesis */
   int32_t step; /* steps so far */
-  int32_t *starts;
-  float *weights; /* (sentences * k, longest_source) attention of each row, the sum over the heads */
 } Steps;
 
 EXPORT void nmt_finish(Steps *steps) {
-  if (!steps) return;
   free(steps->work.arena.start);
-  free(steps->starts);
-  free(steps->weights);
   free(steps);
 }
 
@@ -21,19 +16,10 @@ EXPORT Steps *nmt_start(const Model *m, int32_t k, int32_t sentences, const int3
                         const int32_t *starts, int32_t longest) {
   Steps *steps = calloc(1, sizeof(Steps));
   if (!steps) return NULL;
-  *steps = (Steps){.model = m, .k = k, .sentences = sentences, .longest = longest};
+  steps->model = m, steps->sentences = sentences, steps->longest = longest;
   if (begin(&steps->work, m, k, sentences, source, starts, longest)) {
     free(steps);
     return NULL;
-  }
-  size_t bytes = (sentences + 1) * sizeof(int32_t);
-  steps->starts = malloc(bytes);
-  steps->weights = malloc((size_t)sentences * k * steps->work.longest_source * sizeof(float));
-  if (!steps->starts || !steps->weights) {
-    nmt_finish(steps);
-    steps = NULL;
-  } else {
-    memcpy(steps->starts, starts, bytes);
   }
   release_tiles();
   return steps;
@@ -52,20 +38,11 @@ static void continue_rows(Steps *steps, int rows, const int32_t *sentence, const
     int32_t *past = x->next_past + slot * steps->longest;
     memcpy(past, x->past + parent[r] * steps->longest, t * sizeof(int32_t));
     past[t] = slot;
-    w->queries[r] = (Query){.past = past,
-                            .past_count = t + 1,
-                            .first_slot = n * steps->k,
-                            .first_source = steps->starts[n],
-                            .source_length = steps->starts[n + 1] - steps->starts[n],
-                            .weights = records ? steps->weights + r * w->longest_source : NULL};
-    embed(m, m->target_embedding, token[r], t, m->zero, w->x + (size_t)r * m->d_model);
+    fill_row(m, w, r, n, past, t, token[r]);
+    if (records) w->queries[r].weights = w->weights + (size_t)r * w->longest_source;
   }
-  for (int r = 0; r < rows; r++) { /* once for each sentence */
-    if (r && sentence[r - 1] == sentence[r]) continue;
-    Sentence *x = &w->sentences[sentence[r]];
-    int32_t *swapped = x->past;
-    x->past = x->next_past, x->next_past = swapped;
-  }
+  for (int r = 0; r < rows; r++) /* once for each sentence */
+    if (!r || sentence[r - 1] != sentence[r]) swap_past(&w->sentences[sentence[r]]);
 }
 
 /* Compute the next step of `rows` hypotheses, those of a sentence side by side.
@@ -79,9 +56,9 @@ EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *sentence, const i
   const Model *m = steps->model;
   Work *w = &steps->work;
   int size = m->projection.padded, failed = 0;
-  if (attended) memset(steps->weights, 0, (size_t)rows * w->longest_source * sizeof(float));
+  if (attended) memset(w->weights, 0, (size_t)rows * w->longest_source * sizeof(float));
   continue_rows(steps, rows, sentence, parent, token, attended != NULL);
-  decode(m, rows, w->queries, steps->sentences * steps->k, w->cache, w->memory, w->x, &w->buffers);
+  decode(m, rows, w->queries, steps->sentences * w->k, w->cache, w->memory, w->x, &w->buffers);
   for (int first = 0; first < rows; first += ROWS_OF_LOGITS) {
     int count = rows - first < ROWS_OF_LOGITS ? rows - first : ROWS_OF_LOGITS;
     float *logits = log_p + (size_t)first * size;

@@ -49,17 +49,19 @@ typedef struct {
   float *x, *logits; /* (rows, d_model), (ROWS_OF_LOGITS, padded) */
   float *cache; /* (T, decoder layers, sentences * k, 2 * d_model), see `decode` */
   float **memory; /* [decoder layer]: keys and values of the sources (source ids, 2 * d_model) */
-  int32_t longest_source;
+  float *weights; /* (sentences * k, longest_source) attention of each row, the sum over the heads */
+  int32_t *starts; /* sentence n has the source ids starts[n] to before starts[n + 1] */
+  int32_t k, longest_source;
 } Work;
 
 /* Divide the arena; as long as it has no memory, only count how much it must have. */
-static void divide(Work *w, const Model *m, size_t k, int sentences, int source_rows, int longest,
-                   int longest_source) {
+static void divide(Work *w, const Model *m, int sentences, int source_rows, int longest) {
   Arena *arena = &w->arena;
+  size_t k = w->k, longest_source = w->longest_source;
   size_t d = m->d_model, steps = (size_t)sentences * k;
   size_t rows = steps > (size_t)source_rows ? steps : (size_t)source_rows;
   size_t wide = m->d_ff > 3 * (int)d ? (size_t)m->d_ff : 3 * d;
-  size_t attended = (longest > longest_source ? longest : longest_source) + LANES;
+  size_t attended = (longest > w->longest_source ? longest : w->longest_source) + LANES;
   Buffers *b = &w->buffers;
   b->normalized = take(arena, rows * d * 4);
   b->projected = take(arena, rows * 3 * d * 4);
@@ -77,6 +79,8 @@ static void divide(Work *w, const Model *m, size_t k, int sentences, int source_
   w->row_counts = take(arena, steps * 4);
   w->candidates = take(arena, steps * (k + 1) * sizeof(Candidate));
   w->best = take(arena, 2 * k * sizeof(Candidate));
+  w->weights = take(arena, steps * longest_source * 4);
+  w->starts = take(arena, (sentences + 1) * 4);
   w->memory = take(arena, m->decoder_layers * sizeof(float *));
   w->sentences = take(arena, sentences * sizeof(Sentence));
   for (int l = 0; l < m->decoder_layers; l++) {
@@ -99,20 +103,38 @@ static void divide(Work *w, const Model *m, size_t k, int sentences, int source_
  * of at most `longest` tokens each will attend to. Returns 0, or 1 if the memory does not suffice. */
 static int begin(Work *w, const Model *m, int k, int sentences, const int32_t *source,
                  const int32_t *starts, int longest) {
-  int source_rows = starts[sentences], longest_source = 0;
+  int source_rows = starts[sentences];
+  w->arena = (Arena){0}, w->k = k, w->longest_source = 0;
   for (int n = 0; n < sentences; n++)
-    if (starts[n + 1] - starts[n] > longest_source) longest_source = starts[n + 1] - starts[n];
-  w->arena = (Arena){0};
+    if (starts[n + 1] - starts[n] > w->longest_source) w->longest_source = starts[n + 1] - starts[n];
   /* first without memory, to learn how much is needed */
-  divide(w, m, k, sentences, source_rows, longest, longest_source);
+  divide(w, m, sentences, source_rows, longest);
   if (!(w->arena.start = aligned_alloc(64, w->arena.used))) return 1;
   w->arena.used = 0;
-  divide(w, m, k, sentences, source_rows, longest, longest_source);
-  w->longest_source = longest_source;
+  divide(w, m, sentences, source_rows, longest);
+  memcpy(w->starts, starts, (sentences + 1) * sizeof(int32_t));
   encode(m, sentences, source, starts, w->x, &w->buffers);
   for (int l = 0; l < m->decoder_layers; l++)
     apply(&m->decoder[l].cross_key_value, source_rows, w->x, w->memory[l], &w->buffers);
   return 0;
+}
+
+/* Put a hypothesis of sentence n into the row of step t: embed its last token. `past` has the slots
+ * of positions 0 to t. */
+static void fill_row(const Model *m, Work *w, int row, int n, const int32_t *past, int t,
+                     int32_t token) {
+  w->queries[row] = (Query){.past = past,
+                            .past_count = t + 1,
+                            .first_slot = n * w->k,
+                            .first_source = w->starts[n],
+                            .source_length = w->starts[n + 1] - w->starts[n]};
+  embed(m, m->target_embedding, token, t, m->zero, w->x + (size_t)row * m->d_model);
+}
+
+/* Exchange the past of a sentence's hypotheses for that of the next step. */
+static void swap_past(Sentence *x) {
+  int32_t *swapped = x->past;
+  x->past = x->next_past, x->next_past = swapped;
 }
 
 /* To be called at the end of each call from Python that has computed products. */
