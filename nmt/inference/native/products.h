@@ -107,14 +107,20 @@ INLINE Ints add_dot_products(Ints sum, Ints x, Ints w) {
 #endif
 }
 
-/* Quantize a row x: q = round(x / scale) + QUANTIZED_MAX + 1, an unsigned byte. Returns the scale. */
+/* Quantize a row x: q = round(x / scale) + QUANTIZED_MAX + 1, an unsigned byte. Returns the scale,
+ * which is NaN if a number of the row is. */
 INLINE float quantize(const float *x, int count, uint8_t *q) {
-  Floats most = {};
+  Ints most = {}; /* the largest |x|, compared by their bits: NaN, which has the largest, counts */
   for (int i = 0; i < count; i += LANES) {
-    Floats value = *(Floats *)(x + i);
-    most = larger(most, larger(value, -value));
+    Ints bits = *(Ints *)(x + i) & 0x7fffffff; /* without the sign */
+    Ints is_larger = bits > most;
+    most = (bits & is_larger) | (most & ~is_larger);
   }
-  float scale = max_of(most) / QUANTIZED_MAX;
+  int32_t largest = 0;
+  for (int i = 0; i < LANES; i++) largest = most[i] > largest ? most[i] : largest;
+  float scale;
+  memcpy(&scale, &largest, sizeof scale);
+  scale /= QUANTIZED_MAX;
   float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
   for (int i = 0; i < count; i += LANES) {
     Floats value = *(Floats *)(x + i) * inverse + (QUANTIZED_MAX + 1.5f);
