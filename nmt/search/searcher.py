@@ -135,7 +135,8 @@ class Searcher:
         for i in indices:
             if (of_line := constraints[i]) is not None:
                 constrained.append(i)
-                counted_lengths[i] *= math.ceil(beam_width(of_line, beam) / beam)  # n, rounded up
+                times = math.ceil(beam_width(of_line, beam) / beam)
+                counted_lengths[i] = times * max(lengths[i], SHORTEST_COUNTED)
         yield from cut_into_batches(constrained, counted_lengths, batch_tokens)
 
     def search(self, batch: SearchBatch) -> list[list[Hypothesis]]:
