@@ -5,6 +5,7 @@ error with file, line and key; for an unknown key it also names the nearest know
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,13 +13,15 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from nmt import strict_yaml
-from nmt.config import Config, TextPair
+from nmt.config import Config, Section, TextPair
 from nmt.errors import ConfigError
 
 MAX_CONFIG_BYTES = 1 << 20  # 1 MiB
 SomeSection = TypeVar("SomeSection", bound=BaseModel)
 KeyPath = tuple[str, ...]
 """the keys that lead to a value, from the outermost; the items of a list count as 0, 1, …"""
+_TABLE = re.compile(r"\.(tsv|tab|txt)(\.(gz|xz|zst))?$")
+"""the end of the name of a file whose records have columns"""
 
 
 def load_config(name: str, settings: Iterable[str] = ()) -> Config:
@@ -215,30 +218,35 @@ def exchange_sides(config: Config) -> Config:
             "language of the target; write a recipe of its own for the opposite direction"
         )
     scripts = {"source_script": cleaning.target_script, "target_script": cleaning.source_script}
-    data_changes = {
-        "source_language": data.target_language,
-        "target_language": data.source_language,
+    exchanged = {
         "train": [_exchange_text(text) for text in data.train],
         "validation": [_exchange_text(text) for text in data.validation],
         "test": [_exchange_text(text) for text in data.test],
         "cleaning": cleaning.model_copy(update=scripts),
     }
+    # a key that the recipe leaves out stays so, to be taken from a parent or teacher
+    given = {name: value for name, value in exchanged.items() if name in data.model_fields_set}
+    languages = {
+        "source_language": data.target_language,
+        "target_language": data.source_language,
+    }
+    changes: dict[str, Section] = {"data": data.model_copy(update=languages | given)}
     if tokenizer.target_model:
         models = {"model": tokenizer.target_model, "target_model": tokenizer.model}
-        tokenizer = tokenizer.model_copy(update=models)
-    changes = {"data": data.model_copy(update=data_changes), "tokenizer": tokenizer}
+        changes["tokenizer"] = tokenizer.model_copy(update=models)
     return config.model_copy(update=changes)
 
 
 def _exchange_text(text: TextPair) -> TextPair:
     """Return the text with its target as source and its source as target."""
     source_field, target_field = text.source_field, text.target_field
-    is_table = text.file is not None and {".tsv", ".tab", ".txt"} & set(Path(text.file).suffixes)
-    if is_table:  # its default columns, 1 and 2, must be named to change places
+    if text.file is not None and _TABLE.search(text.file):
+        # its default columns, 1 and 2, must be named to change places
         source_field, target_field = source_field or 1, target_field or 2
     sides = {"source": text.target, "target": text.source}
     fields = {"source_field": target_field, "target_field": source_field}
-    return text.model_copy(update=sides | fields)
+    languages = {"languages": text.languages[::-1]} if text.languages else {}
+    return text.model_copy(update=sides | fields | languages)
 
 
 def dump_config(config: Config) -> str:

@@ -317,7 +317,7 @@ data:
   train:
     - {source: a.en, target: a.ru}
     - {file: b.tsv.gz}
-    - {file: c.jsonl}
+    - {file: c.txt.jsonl, languages: [en, ru]}
     - {file: d.jsonl, source_field: from, target_field: to}
   validation: {source: v.en, target: v.ru}
   cleaning: {target_script: Cyrillic}
@@ -332,7 +332,7 @@ def test_a_recipe_read_backward_has_source_and_target_exchanged_everywhere() -> 
     assert backward.data.train == [
         TextPair(source="a.ru", target="a.en"),
         TextPair(file="b.tsv.gz", source_field=2, target_field=1),
-        TextPair(file="c.jsonl"),  # its keys are the languages
+        TextPair(file="c.txt.jsonl", languages=["ru", "en"]),  # its keys are the languages
         TextPair(file="d.jsonl", source_field="to", target_field="from"),
     ]
     assert backward.data.validation == [TextPair(source="v.ru", target="v.en")]
@@ -350,3 +350,10 @@ def test_a_recipe_with_tags_is_not_read_backward() -> None:
     config = parse_config("data: {train: {source: a, target: b, tags: [de]}}")
     with pytest.raises(ConfigError, match="--backward .* write a recipe of its own"):
         exchange_sides(config)
+
+
+def test_what_a_recipe_leaves_out_is_left_out_when_it_is_read_backward() -> None:
+    backward = exchange_sides(parse_config("data: {validation: {source: a, target: b}}"))
+    assert "tokenizer" not in backward.model_fields_set  # a parent's or teacher's is taken
+    assert not backward.data.model_fields_set & {"train", "test", "cleaning"}
+    assert backward.data.validation == [TextPair(source="b", target="a")]

@@ -83,7 +83,7 @@ def _with_text_of(teacher: "Translator", student: "Config") -> "Config":
 
     Raises:
         ConfigError: The teacher translates between other languages than the student, or the text
-            has tags, which the student's text would not have.
+            has tags, weights or steps, which the student's text would not have.
     """
     from nmt.config_file import replace_settings
 
@@ -102,6 +102,12 @@ def _with_text_of(teacher: "Translator", student: "Config") -> "Config":
         raise ConfigError(
             f"data.train has texts with the tags {', '.join(tags)}, and a student learns no tags; "
             "name the text of one direction, without tags, in data.train of the student's recipe"
+        )
+    mixing = {(text.weight, text.after_step, text.until_step) for text in data.train}
+    if len(mixing) > 1 or any(after or until for _, after, until in mixing):
+        raise ConfigError(
+            "the texts of data.train have weights, or steps, of their own, and what the teacher "
+            "writes is one text; leave these keys out of data.train of the student's recipe"
         )
     return student.model_copy(update={"data": data})
 

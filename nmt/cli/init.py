@@ -9,7 +9,7 @@ import typer
 from nmt.cli.lines.streams import log
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.test_set import parse_languages
-from nmt.errors import ConfigError, print_warning
+from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig, TextPair
@@ -73,12 +73,18 @@ class InitOptions:
         """Return the texts of --validation and --test: {name: [text]}, without absent ones.
 
         The names and lists are those of a recipe's data section.
+
+        Raises:
+            DataError: a file is missing.
         """
         from nmt.config import TextPair
 
         texts = {}
         for name, files in (("validation", self.validation), ("test", self.test)):
             if files:
+                for file in files:
+                    if not file.is_file():
+                        raise DataError(f"{file}: no such file; check --{name}")
                 source, target = files
                 texts[name] = [TextPair(source=str(source), target=str(target))]
         return texts

@@ -103,7 +103,7 @@ def hash_file(path: Path, cache: dict[str, Any]) -> str:
         stat = path.stat()
         key, size_and_time = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
         cached = cache.get(key)
-        if cached and cached[:2] == size_and_time:
+        if isinstance(cached, list) and len(cached) == 3 and cached[:2] == size_and_time:
             return str(cached[2])
         with open(path, "rb") as file:
             result = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()

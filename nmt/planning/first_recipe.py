@@ -198,6 +198,11 @@ def _encode_sample(profile: TextProfile, tokenizer: Tokenizer) -> TokenStore:
         for source, target in zip(sources, targets, strict=True)
         if max(len(source), len(target)) <= max_length
     ]
+    if not pairs:
+        raise DataError(
+            f"the lines of the text have more than {max_length} tokens (data.cleaning.max_length), "
+            "too many to learn from; write one sentence a line"
+        )
     return TokenStore.of([source for source, _ in pairs], [target for _, target in pairs])
 
 

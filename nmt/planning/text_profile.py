@@ -27,7 +27,6 @@ _ONE_SCRIPT = 0.95  # share of the letters from which on a side has one script
 _WITHOUT_SPACES = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer"}
 _LANGUAGE_SUFFIX = re.compile(r"\.([a-z]{2,3}(?:_[A-Za-z]{2,4})?)(?:\.(?:gz|xz|zst))?$")
 """a language code at the end of a file name, before the suffix of a compression"""
-_FORMATS = {"txt", "tsv", "csv"}  # endings that are no language codes
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,8 @@ def languages_from_file_names(text: TextPair) -> tuple[str | None, str | None]:
 
 def _language_from_file_name(path: str) -> str | None:
     match = _LANGUAGE_SUFFIX.search(Path(path).name)
-    return match[1] if match and match[1] not in _FORMATS else None
+    # other endings, such as .src and .tgt, are no codes of languages
+    return match[1] if match and look_up_language(match[1]).codes else None
 
 
 def choose_languages(

@@ -46,7 +46,7 @@ def fit_into_minutes(config: Config, minutes: float, run: Path, log: Log) -> Con
     steps = {"max_steps": max_steps}
     for name in IN_PROPORTION:
         if value := getattr(training, name):  # a cooldown may have no steps
-            steps[name] = max(1, round(value * max_steps / training.max_steps))
+            steps[name] = max(1, value * max_steps // training.max_steps)
     log(
         f"{minutes:g} minutes are {max_steps:,} of {training.max_steps:,} steps "
         f"({plan.speed.step_seconds:.2f} s a step)"

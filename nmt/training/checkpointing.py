@@ -182,7 +182,7 @@ class Checkpointer:
             return _Outcome(saved, str(error))
         except OSError as error:
             where = error.filename or self._directory.path
-            return _Outcome(saved, f"{where}: not written: {error.strerror}")
+            return _Outcome(saved, f"{where}: not written: {error.strerror or error}")
         return _Outcome(saved)
 
     def wait(self) -> None:

@@ -47,7 +47,8 @@ def write_environment(
     }
     content = read_json_or_empty(directory.environment)
     if content:
-        content.setdefault("resumed", []).append(session)
+        resumed = content.get("resumed")
+        content["resumed"] = [*resumed, session] if isinstance(resumed, list) else [session]
     else:
         content = session
     write_json(directory.environment, content)

@@ -118,10 +118,13 @@ class Monitor:
         """
 
         def is_kept(line: str) -> bool:
-            record = json.loads(line)
-            if record["step"] == step and record["event"] == "validation":
-                return validated
-            return record["step"] <= step
+            try:
+                record = json.loads(line)
+                if record["step"] == step and record["event"] == "validation":
+                    return validated
+                return bool(record["step"] <= step)
+            except (ValueError, TypeError, KeyError):  # a power failure may leave zeros
+                return False
 
         def kept_lines(text: str) -> str:
             lines = [line for line in text.split("\n") if line.endswith("}") and is_kept(line)]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import TrainingConfig
+from nmt.errors import print_warning
 from nmt.files import write_json
 from nmt.run_directory import RunDirectory
 
@@ -112,4 +113,15 @@ def update_after_checkpoint(
     needed.update(saved[-training.keep_last :])
     for path in saved:
         if path not in needed:
+            _delete(path)
+
+
+def _delete(path: Path) -> None:
+    """Delete a checkpoint; where that fails, warn, because training can go on with it."""
+    try:
+        if path.is_symlink():  # its folder stays where somebody has moved it
+            path.unlink()
+        else:
             shutil.rmtree(path)
+    except OSError as error:
+        print_warning(f"{path}: not deleted: {error.strerror or error}; delete it yourself")

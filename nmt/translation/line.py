@@ -1,8 +1,10 @@
 """A line on its way to its translation: its text, the constraints on it, ids, translations."""
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Self
 
 from nmt.data.text.glossary import Glossary, check_term
@@ -80,6 +82,13 @@ class Terminology:
             prefix=self.prefix,
             source_spans=tuple(occurrence.characters for occurrence in occurrences),
         )
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """The numbers in all of it: they may not stand for a protected part of a line."""
+        texts = [*self.glossary.terms, *self.glossary.terms.values()]
+        texts += [*self.terms, *self.forbidden, self.prefix]
+        return frozenset(re.findall(r"\d+", "\n".join(texts)))
 
     @property
     def digest(self) -> str:

@@ -5,7 +5,7 @@ part. Sentences of a line have the list of the whole line.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from itertools import count, islice
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from nmt.translation.line import Line, has_words
 from nmt.translation.spans import Edit, Span, edited
 
 _NUMBER = re.compile(r"(?<!\w)\d+(?!\w)")
+_WORD_CHARACTER = re.compile(r"\w")  # a letter, a digit or an underscore
 
 
 class HiddenPart(NamedTuple):
@@ -24,23 +25,24 @@ class HiddenPart(NamedTuple):
     """puts the part back into the text of the line"""
 
 
-def hide(line: Line, spans: Sequence[Span]) -> Line:
+def hide(line: Line, spans: Sequence[Span], reserved: Set[str] = frozenset()) -> Line:
     """Return the line with a number that it does not contain in place of each span.
 
-    `spans` are in order and do not overlap.
+    `spans` are in order and do not overlap. `reserved` numbers stand for no part.
     """
     text = line.text
-    unused = (str(n) for n in count(1) if str(n) not in text)  # numbers without end
+    digits = map(str, count(1))  # numbers without end
+    unused = (number for number in digits if number not in text and number not in reserved)
     numbers = islice(unused, len(spans))
     starts = {start for start, _ in spans}
     ends = {end for _, end in spans}
     edits, hidden = [], []
     for (start, end), number in zip(spans, numbers, strict=True):
-        # one space where the number would touch a letter, a digit, or another number; the space
-        # between two numbers is put before the second one
+        # one space where the number would touch a character of a word, or another number; the
+        # space between two numbers is put before the second one
         previous, following = text[max(start - 1, 0) : start], text[end : end + 1]  # characters
-        before = " " if start in ends or previous.isalnum() else ""
-        after = " " if end not in starts and following.isalnum() else ""
+        before = " " if start in ends or _WORD_CHARACTER.match(previous) else ""
+        after = " " if end not in starts and _WORD_CHARACTER.match(following) else ""
         word = before + number + after
         edits.append(Edit((start, end), word))
         hidden.append((word, text[start:end]))

@@ -8,12 +8,13 @@ of the word before it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from nmt.data.text.protected_text import ProtectedText
 from nmt.data.tokens.tokenizer import SubwordModel
+from nmt.search.lexical_constraints import LexicalConstraints
 from nmt.search.searcher import Searcher
-from nmt.translation.line import Alignment, EncodedLine, Line, Translation
+from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation
 from nmt.translation.placeholders import (
     HiddenPart,
     find_numbers,
@@ -31,6 +32,8 @@ class ProtectionStage:
     searcher: Searcher
     patterns: ProtectedText
     """what is protected in every line, in addition to the spans that a line names"""
+    terminology: Terminology = field(default_factory=Terminology)
+    """the constraints on all lines; no number in them stands for a part"""
 
     def hide(self, lines: Sequence[Line]) -> list[Line]:
         """Return the lines with a number in place of each protected part.
@@ -42,7 +45,7 @@ class ProtectionStage:
             DataError: a pattern takes too long.
         """
         source = self.searcher.run.tokenizer.source
-        return [hide_protected(line, self.patterns, source) for line in lines]
+        return [hide_protected(line, self.patterns, source, self.terminology) for line in lines]
 
     def restore(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
@@ -54,7 +57,7 @@ class ProtectionStage:
             if not line.line.hidden:
                 continue
             if all(t.alignment or _is_clear(line.line, t.text) for t in translations[i]):
-                restored[i] = [_restored(line.line, t, t.alignment) for t in translations[i]]
+                restored[i] = [_restored(line, t, t.alignment) for t in translations[i]]
             else:
                 unclear.append(i)
         if unclear:
@@ -64,14 +67,21 @@ class ProtectionStage:
             aligned = align([lines[i] for i in unclear], rows, self.searcher)
             for i, row in zip(unclear, aligned, strict=True):
                 restored[i] = [
-                    _restored(lines[i].line, translation, with_links.alignment)
+                    _restored(lines[i], translation, with_links.alignment)
                     for translation, with_links in zip(translations[i], row, strict=True)
                 ]
         return restored
 
 
-def hide_protected(line: Line, patterns: ProtectedText, source: SubwordModel) -> Line:
+def hide_protected(
+    line: Line,
+    patterns: ProtectedText,
+    source: SubwordModel,
+    terminology: Terminology | None = None,
+) -> Line:
     """Return a line with a number in place of each protected part, as `ProtectionStage.hide`.
+
+    `terminology` are constraints in addition to those of the line.
 
     Raises:
         DataError: a pattern takes too long.
@@ -84,8 +94,10 @@ def hide_protected(line: Line, patterns: ProtectedText, source: SubwordModel) ->
     ]
     if not spans:
         return line
+    # a term that has such a number would lose it, and a glossary would translate it
+    reserved = frozenset[str]().union(*(t.numbers for t in (terminology, line.terminology) if t))
     # `protected` is emptied, because its spans count characters of the old text
-    hidden = hide(replace(line, protected=()), sorted(spans))
+    hidden = hide(replace(line, protected=()), sorted(spans), reserved)
     _tags, untagged = source.divide_tags(hidden.text)
     without_tags = replace(hidden, text=untagged)
     if has_other_words(without_tags):
@@ -99,11 +111,18 @@ def _is_clear(line: Line, text: str) -> bool:
     return all(len(found.get(part.number, ())) == 1 for part in hidden_parts(line))
 
 
-def _restored(line: Line, translation: Translation, alignment: Alignment | None) -> Translation:
+def _restored(
+    encoded: EncodedLine, translation: Translation, alignment: Alignment | None
+) -> Translation:
     """Return a translation with the protected parts of its line in place of their numbers."""
+    line = encoded.line
     parts = hidden_parts(line)
     links = alignment.links if alignment else ()
-    placed = _Placing(translation.text, links, parts).edits()
+    placed: list[tuple[Edit, int | None]] = [(part.edit, i) for i, part in enumerate(parts)]
+    if translation.text != line.text:  # else it is a copy, with the same places
+        asked = encoded.constraints.text if encoded.constraints else LexicalConstraints()
+        fixed = _first_places((asked.prefix, *asked.terms), translation.text)
+        placed = _Placing(translation.text, links, parts, fixed).edits()
     edits = [edit for edit, _ in placed]
     text = edited(translation.text, edits)
     if translation.alignment is None:
@@ -131,13 +150,28 @@ def _restored(line: Line, translation: Translation, alignment: Alignment | None)
     return replace(translation, text=text, alignment=moved_alignment)
 
 
+def _first_places(words: Sequence[str], text: str) -> list[Span]:
+    """Return where each of the words occurs first in a text; nothing for those that do not."""
+    starts = [(text.find(word), len(word)) for word in words]
+    return [(start, start + length) for start, length in starts if start >= 0 and length]
+
+
 class _Placing:
     """Finds the places of the protected parts of a line in a translation."""
 
-    def __init__(self, text: str, links: Sequence[Link], parts: Sequence[HiddenPart]) -> None:
-        """Take a translation and its links; without links it must have each number once."""
+    def __init__(
+        self,
+        text: str,
+        links: Sequence[Link],
+        parts: Sequence[HiddenPart],
+        fixed: Sequence[Span] = (),
+    ) -> None:
+        """Take a translation and its links; without links it must have each number once.
+
+        `fixed` are the prefix and the terms in it: no part is put in place of them.
+        """
         self._text, self._links, self._parts = text, links, parts
-        self._taken: list[Span] = []
+        self._taken: list[Span] = [*fixed]
 
     def edits(self) -> list[tuple[Edit, int | None]]:
         """Return all edits in order, each with the index of its part.

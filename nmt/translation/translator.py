@@ -97,7 +97,7 @@ class Translator:
         searcher = self.searcher
         _check_request(request, searcher)
         result_count = request.n_best  # how many hypotheses of a line the search returns
-        protection = ProtectionStage(searcher, request.protected)
+        protection = ProtectionStage(searcher, request.protected, request.terminology)
         terminology = TerminologyStage(searcher, request.terminology)
         stages: list[FinishingStage] = [terminology.restore]  # gives terms the user's spelling
         if self.settings.copy_unknown:

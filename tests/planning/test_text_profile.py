@@ -82,6 +82,7 @@ def test_languages_come_from_the_user_else_the_labels_else_the_words(profile: Te
         "pt_BR",
     )
     assert languages_from_file_names(TextPair(source="source.txt", target="target")) == (None, None)
+    assert languages_from_file_names(TextPair(source="a.src", target="a.trg")) == (None, None)
     assert languages_from_file_names(TextPair(file="both.tsv")) == (None, None)
     assert choose_languages(("en_GB", "de_AT"), ("en", "de"), profile) == ("en_GB", "de_AT")
     assert choose_languages(None, ("en", None), profile) == ("en", "de")

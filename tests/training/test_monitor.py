@@ -87,6 +87,15 @@ def test_a_last_line_that_was_cut_is_dropped(
     assert steps(monitor) == [*kept, 30]
 
 
+@pytest.mark.parametrize("line", ["\0\0{}", "{}", '{"step": "x", "event": "train"}'])
+def test_a_line_that_is_no_record_is_dropped(monitor: Monitor, line: str) -> None:
+    with_steps(monitor, 10)
+    with monitor.metrics.open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    monitor.drop_records_after(10)
+    assert steps(monitor) == [10]
+
+
 def test_paused_time_is_no_training_time_and_a_bar_is_only_for_terminals(
     monitor: Monitor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,6 @@
 """Which validations are the best, and which checkpoints stay on disk."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,23 @@ def test_those_to_average_the_best_and_the_last_stay(
 def test_as_many_of_the_best_stay_as_asked_for_and_averaged() -> None:
     changes: list[Changes] = [{}, {"keep_best": 2}, {"average": "best", "keep_best": 2}]
     assert [ranking_size(TRAINING.model_copy(update=each)) for each in changes] == [1, 2, 3]
+
+
+def test_a_checkpoint_that_cannot_be_deleted_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_with(tmp_path, [10, 20, 30, 40, 50, 60])
+    moved = run.checkpoint(10).rename(tmp_path / "moved")
+    run.checkpoint(10).symlink_to(moved)
+    delete = shutil.rmtree
+
+    def refuse_the_second(path: Path) -> None:
+        if path == run.checkpoint(20):
+            raise PermissionError(13, "Permission denied")
+        delete(path)
+
+    monkeypatch.setattr(shutil, "rmtree", refuse_the_second)
+    update_after_checkpoint(run, TRAINING, 60, [])
+    assert run.saved_checkpoints() == [run.checkpoint(step) for step in (20, 40, 50, 60)]
+    assert moved.is_dir()
+    assert "step-00000020: not deleted: Permission denied; delete it" in capsys.readouterr().err

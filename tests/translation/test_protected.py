@@ -1,5 +1,6 @@
 """Protected parts arrive exactly once, whatever a model makes of the numbers in their place."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from nmt.config import DecodingConfig
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.run_directory import LoadedModel
-from nmt.translation.line import Alignment, EncodedLine, Line, Translation, numbered
+from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation, numbered
 from nmt.translation.placeholders import has_other_words, hidden_parts
 from nmt.translation.protected import ProtectionStage
 from nmt.translation.spans import Link
@@ -54,6 +55,7 @@ def restored(
         ("See https://x.org, or a@b.de!", "See 1, or 2!"),
         ("1 {a} and 12 {b} of 3", "1 4 and 12 5 of 3"),  # numbers of the line are not used
         ("{x}s and K{y}", "1 s and K 2"),
+        ("foo_{x} and {y}_", "foo_ 1 and 2 _"),  # an underscore belongs to a word
         ("no part", "no part"),
     ],
 )
@@ -62,8 +64,16 @@ def test_a_number_takes_the_place_of_each_part(
 ) -> None:
     [line] = stage.hide([Line(1, text)])
     assert line.text == hidden
-    expected = text.replace("{x}s and K{y}", "{x} s and K {y}")  # the spaces were added
-    assert restored(stage, line, hidden).text == expected
+    assert restored(stage, line, hidden).text == text  # a copy loses the spaces that were added
+    assert restored(stage, line, f"{hidden} !").text.count("{") == text.count("{")
+
+
+def test_a_number_of_a_term_stands_for_no_part(stage: ProtectionStage) -> None:
+    of_all_lines = Terminology.of({"2": "two"}, forbidden=["no 3"])
+    of_line = Terminology.of({"dog": "Hund 1"}, terms=["No. 5"], prefix="Chapter 7: ")
+    stage = replace(stage, terminology=of_all_lines)
+    [line] = stage.hide([Line(1, "the dog {a} {b} {c}", of_line)])
+    assert line.text == "the dog 4 6 8"
 
 
 @pytest.mark.parametrize("text", ["{a}", " {a}, https://x.org!", "%s: %d"])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli.lines.streams import input_name, is_stdin
-from nmt.data.text.remote_files import open_file
+from nmt.data.text.lines import open_bytes
 from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
@@ -78,7 +78,10 @@ def _encoding_of(page: bytes) -> str:
         if page.startswith(mark):
             return encoding
     declared = _DECLARED_ENCODING.search(page[:_SEARCHED_BYTES])
-    return declared[1].decode("ascii") if declared else "utf-8"
+    encoding = declared[1].decode("ascii") if declared else "utf-8"
+    # a declaration that can be read byte by byte is not in UTF-16: HTML's standard takes UTF-8
+    is_wide = encoding.lower().startswith(("utf-16", "utf16", "utf-32", "utf32"))
+    return "utf-8" if is_wide else encoding
 
 
 def _read_bytes(path: Path | None) -> bytes:
@@ -87,11 +90,8 @@ def _read_bytes(path: Path | None) -> bytes:
         if sys.stdin is None:
             raise ConfigError("stdin is closed; give a FILE or pipe a page in")
         return sys.stdin.buffer.read()
-    try:
-        with open_file(path) as file:
-            return file.read()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    with open_bytes(path) as file:
+        return file.read()
 
 
 def check_options(options: "OutputOptions", is_long: bool) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config import TextPair, spell_tag
-from nmt.data.text.lines import SUFFIXES, decode_line, raw_lines, read_errors
+from nmt.data.text.lines import SUFFIXES, check_text, decode_line, raw_lines, read_errors
 from nmt.data.text.remote_files import with_urls
 from nmt.errors import DataError
 
@@ -125,6 +125,8 @@ def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
         DataError: a file is unreadable or not UTF-8, both are empty, or their lengths differ
             (noticed only at the end of the shorter file).
     """
+    for path in (source, target):
+        check_text(str(path), f"the name of the file {str(path)!a}")
     files = TextPair(source=str(source), target=str(target))
     return iter(ParallelText(files))
 

@@ -176,12 +176,13 @@ def unknown_surface(kind: str) -> str:
 def _cut(texts: Iterable[str]) -> Iterator[str]:
     """Yield texts of at most `_CUT` characters; longer ones are cut, if possible at spaces."""
     for text in texts:
-        while len(text) > _CUT:
-            space = text.rfind(" ", 1, _CUT)
-            end = space if space > 0 else _CUT
-            yield text[:end]
-            text = text[end:]
-        yield text
+        start = 0  # of what is left; to copy the rest for each part would take quadratic time
+        while len(text) - start > _CUT:
+            space = text.rfind(" ", start + 1, start + _CUT)
+            end = space if space > 0 else start + _CUT
+            yield text[start:end]
+            start = end
+        yield text[start:]
 
 
 def _learn(

@@ -38,14 +38,14 @@ def native_library() -> ctypes.CDLL | None:
     if is_turned_off() or not runs_on_this_processor():
         return None
     compiler = os.environ.get("CC", "cc")
-    path = cache_folder() / f"search-{_digest(compiler)}.so"
     try:
+        path = cache_folder() / f"search-{_digest(compiler)}.so"
         if not path.exists():
             _compile(compiler, path)
         library = ctypes.CDLL(str(path))
         library.nmt_start.restype = ctypes.c_void_p
         return library
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, subprocess.SubprocessError, RuntimeError):  # RuntimeError: no home folder
         return None
 
 

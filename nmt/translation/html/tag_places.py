@@ -233,6 +233,8 @@ class _Runs:
         if taken:
             return self._nearest_gap(taken[0] + 1)
         source, first, end = self._elements[element], self._parent.first, self._parent.end
+        if not self._source:  # the parent has no words, but a space such as U+00A0
+            return self._nearest_gap(first)
         scale = (end - first) / len(self._source)
         middle = (source.start + source.stop) / 2 - self._source.start
         target = first + int(middle * scale)

@@ -85,7 +85,7 @@ def _parts(tokens: Sequence[Token], partners: dict[int, int], block: Block) -> I
 
 def _join_empty_elements(parts: Sequence[_Part]) -> Iterator[_Part]:
     """Yield the parts with one tag in place of each element that has no text."""
-    words_before = list(accumulate((p.kind in ("word", "kept") for p in parts), initial=0))
+    words_before = list(accumulate((_has_text(part) for part in parts), initial=0))
     ends: dict[int, int] = {}  # of each start tag; an inner element ends first
     open_parts: list[int] = []
     for i, part in enumerate(parts):
@@ -102,6 +102,12 @@ def _join_empty_elements(parts: Sequence[_Part]) -> Iterator[_Part]:
         else:
             yield parts[i]
             i += 1
+
+
+def _has_text(part: _Part) -> bool:
+    """Return whether a part is more than tags, white space and soft hyphens."""
+    is_word = part.kind == "word" and text_of(part.tokens[0].source) != ""
+    return is_word or part.kind == "kept"
 
 
 def _inside(parts: Sequence[_Part]) -> Span:
@@ -222,6 +228,7 @@ class _BlockReader:
 
     def _close(self, tokens: list[Token]) -> None:
         element = self._open.pop()
-        span = element.start or 0, self._length
+        start = self._length if element.start is None else element.start
+        span = start, self._length
         self._open[-1].children.append(InlineTag(span, element.opening, tokens, element.children))
         self._spaces, self._point = [], None

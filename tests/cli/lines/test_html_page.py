@@ -1,5 +1,6 @@
 """`nmt translate --html`: a page in, a page out, in the encoding of its file."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,7 @@ def test_a_text_without_tags_is_one_text_with_a_warning(tiny_run: Path) -> None:
             "cp1252",
         ),
         ("<p>ä".encode("utf-16"), "<p>ä", "utf-16"),
+        ('<meta charset="utf-16">ä'.encode(), '<meta charset="utf-16">ä', "utf-8"),
     ],
 )
 def test_a_page_is_read_and_written_in_its_encoding(
@@ -68,6 +70,12 @@ def test_a_page_is_read_and_written_in_its_encoding(
     assert page.encoding == encoding
     assert html is None or page.html == html
     assert page.encode(page.html) == content
+
+
+def test_a_compressed_page_is_decompressed(tmp_path: Path) -> None:
+    path = tmp_path / "page.html.gz"
+    path.write_bytes(gzip.compress(b"<p>a"))
+    assert HtmlPage.read(path).html == "<p>a"
 
 
 def test_a_character_that_the_encoding_lacks_becomes_a_reference() -> None:

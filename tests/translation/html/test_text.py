@@ -36,6 +36,7 @@ def drawn(text: str, tags: list[InlineTag]) -> str:
         ("one<b> two </b>three", "one [two] three"),
         ("a <b>b <i>c</i></b> d", "a [b [c]] d"),
         ("a<br>b", "a_ b"),
+        ("a <b>&shy;</b>b", "a_ b"),  # a soft hyphen is no word
         ("a <img> b", "a_ b"),
         ("a<img>b", "a|b"),
         ("a<img> b", "a_ b"),
