@@ -127,14 +127,14 @@ def verify_translations(
     ]
     differences = [translation.difference(tolerance.nats) for translation in checked]
     differences = [difference for difference in differences if difference]
-    if len(differences) > (1 - tolerance.share) * len(checked):
+    agreeing = len(checked) - len(differences)
+    if agreeing < tolerance.share * len(checked):
         raise ExchangeError(
             f"the exported model is not the same: {len(differences)} of {len(checked)} "
             f"translations differ, the first of them: {differences[0]}"
         )
     summary = ""
     if tolerance.share < 1:
-        agreeing = len(checked) - len(differences)
         summary = f"with rounded weights {agreeing} of {len(checked)} sentences agree; "
     equal = sum(translation.theirs == translation.ours for translation in checked)
     error = max(translation.log_p_error for translation in checked)

@@ -82,11 +82,14 @@ class Server:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(reload.wait(), self.settings.reload_seconds)
             reload.clear()
-            await self.models.reload()
             try:
                 self.access.reload()
             except ConfigError as error:
                 self.operations.log("the keys stay as they are", {"error": str(error)})
+            try:
+                await self.models.reload()
+            except Exception as error:  # a mistake of ours must not end all later reloads
+                self.operations.explain(error)
 
     def admit(self, request: Request, key: str | None, texts: Sequence[str]) -> str:
         """Return the name of the client that sent a request, if it may have these texts now.

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +23,8 @@ from nmt.translation.spans import Link
 
 QUICK_CHARACTERS = 20_000
 """texts of so many characters are cut into segments at once; longer ones in a thread"""
+PAGES_AT_ONCE = 8
+"""pages of HTML that are translated at once; others wait"""
 LONGEST_CUT = 5.0
 """seconds that own patterns of protected text may take for all texts of a request"""
 
@@ -69,6 +72,9 @@ class TranslationService:
     ) -> None:
         self.models = models
         self._batcher, self._cache, self._operations = batcher, cache, operations
+        # Its threads wait for segments. In asyncio's own pool they could take all threads, and
+        # what cuts texts into these segments would find none.
+        self._pages = ThreadPoolExecutor(PAGES_AT_ONCE, "page")
 
     async def translate(
         self,
@@ -162,15 +168,21 @@ class TranslationService:
     async def _html(self, direction: Direction, html: str, asked: Asked, client: str) -> str:
         """Translate a page; its tags are read and placed in a thread."""
         loop = asyncio.get_running_loop()
+        pending: list[Future[list[TranslatedText]]] = []
 
         def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
             lines = [replace(line, terminology=asked.terminology) for line in lines]
             of_lines = replace(asked, n_best=1, alignments=with_links)
             work = self._lines(direction, lines, of_lines, client, None)
-            found = asyncio.run_coroutine_threadsafe(work, loop).result()
-            return [_as_translation(text) for text in found]
+            pending.append(asyncio.run_coroutine_threadsafe(work, loop))
+            return [_as_translation(text) for text in pending[-1].result()]
 
-        return await asyncio.to_thread(translate_html, html, translate)
+        try:
+            return await loop.run_in_executor(self._pages, translate_html, html, translate)
+        except asyncio.CancelledError:  # the client has left: its sentences leave the queue
+            for future in pending:
+                future.cancel()
+            raise
 
     async def _lines(
         self,

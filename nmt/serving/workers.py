@@ -130,9 +130,10 @@ class ProcessCompute:
         self._loaded.append(version)
 
     async def unload(self, version: ModelVersion) -> None:
-        """Drop a model, and replace the workers."""
-        self._loaded.remove(version)
-        await self._order(unload=(version,))
+        """Drop a model, and replace the workers; nothing happens if it was never loaded."""
+        if version in self._loaded:
+            self._loaded.remove(version)
+            await self._order(unload=(version,))
 
     async def translate(
         self, version: ModelVersion, kind: SearchKind, lines: Sequence[Line]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,17 @@ def test_html_keeps_its_tags(client: TestClient) -> None:
     assert found["text"].count("<code>x()</code>") == 1
     answer = client.post("/translate", json={"q": page, **PAIR, "format": "html"})
     assert answer.json()["translatedText"] == found["text"]
+
+
+def test_many_pages_at_once_do_not_wait_for_each_other(client: TestClient) -> None:
+    def send(number: int) -> str:
+        page = f"<p>A <b>small dog</b> sees {{name}} {number}.</p>"
+        [found] = translate(client, page, format="html", protect=True)
+        return str(found["text"])
+
+    with ThreadPoolExecutor(24) as clients:  # more than the threads of any pool
+        pages = list(clients.map(send, range(24)))
+    assert all(page.count("{name}") == 1 for page in pages)
 
 
 def test_protected_text_arrives_as_it_was(client: TestClient) -> None:
