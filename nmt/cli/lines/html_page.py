@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nmt.cli.lines.streams import input_name, is_stdin
 from nmt.data.text.lines import open_bytes
+from nmt.data.text.remote_files import open_file
 from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
@@ -90,7 +91,11 @@ def _read_bytes(path: Path | None) -> bytes:
         if sys.stdin is None:
             raise ConfigError("stdin is closed; give a FILE or pipe a page in")
         return sys.stdin.buffer.read()
-    with open_bytes(path) as file:
+    try:
+        open_file(path).close()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    with open_bytes(path) as file:  # which decompresses it
         return file.read()
 
 
