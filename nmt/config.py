@@ -4,6 +4,7 @@ A default lives in its field below and nowhere else.
 """
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
@@ -59,6 +60,9 @@ class MixedText(Section):
         return self
 
 
+_TABLE = re.compile(r"\.(tsv|tab|txt)(\.(gz|xz|zst))?$")
+
+
 class TextPair(MixedText):
     """The paths of a parallel text: two line-aligned files, or one file with both sides."""
 
@@ -100,6 +104,11 @@ class TextPair(MixedText):
     def paths(self) -> list[str]:
         """The given paths: source and target, or the one file."""
         return [path for path in (self.source, self.target, self.file) if path is not None]
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the records of `file` are lines with columns, as in a .tsv or .tsv.gz."""
+        return self.file is not None and _TABLE.search(self.file) is not None
 
     def languages_or(self, default: tuple[str, str]) -> tuple[str, str]:
         """Return the codes of source and target language; `default` if the text has none."""

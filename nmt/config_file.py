@@ -5,7 +5,6 @@ error with file, line and key; for an unknown key it also names the nearest know
 """
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,8 +19,6 @@ MAX_CONFIG_BYTES = 1 << 20  # 1 MiB
 SomeSection = TypeVar("SomeSection", bound=BaseModel)
 KeyPath = tuple[str, ...]
 """the keys that lead to a value, from the outermost; the items of a list count as 0, 1, …"""
-_TABLE = re.compile(r"\.(tsv|tab|txt)(\.(gz|xz|zst))?$")
-"""the end of the name of a file whose records have columns"""
 
 
 def load_config(name: str, settings: Iterable[str] = ()) -> Config:
@@ -240,8 +237,7 @@ def exchange_sides(config: Config) -> Config:
 def _exchange_text(text: TextPair) -> TextPair:
     """Return the text with its target as source and its source as target."""
     source_field, target_field = text.source_field, text.target_field
-    if text.file is not None and _TABLE.search(text.file):
-        # its default columns, 1 and 2, must be named to change places
+    if text.has_columns:  # its default ones, 1 and 2, must be named to change places
         source_field, target_field = source_field or 1, target_field or 2
     sides = {"source": text.target, "target": text.source}
     fields = {"source_field": target_field, "target_field": source_field}

@@ -31,8 +31,8 @@ def hide(line: Line, spans: Sequence[Span], reserved: Set[str] = frozenset()) ->
     `spans` are in order and do not overlap. `reserved` numbers stand for no part.
     """
     text = line.text
-    digits = map(str, count(1))  # numbers without end
-    unused = (number for number in digits if number not in text and number not in reserved)
+    all_numbers = map(str, count(1))  # without end
+    unused = (number for number in all_numbers if number not in text and number not in reserved)
     numbers = islice(unused, len(spans))
     starts = {start for start, _ in spans}
     ends = {end for _, end in spans}

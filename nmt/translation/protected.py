@@ -118,8 +118,10 @@ def _restored(
     line = encoded.line
     parts = hidden_parts(line)
     links = alignment.links if alignment else ()
-    placed: list[tuple[Edit, int | None]] = [(part.edit, i) for i, part in enumerate(parts)]
-    if translation.text != line.text:  # else it is a copy, with the same places
+    placed: list[tuple[Edit, int | None]]
+    if translation.text == line.text:  # a copy has the same places
+        placed = [(part.edit, i) for i, part in enumerate(parts)]
+    else:
         asked = encoded.constraints.text if encoded.constraints else LexicalConstraints()
         fixed = _first_places((asked.prefix, *asked.terms), translation.text)
         placed = _Placing(translation.text, links, parts, fixed).edits()
@@ -164,7 +166,7 @@ class _Placing:
         text: str,
         links: Sequence[Link],
         parts: Sequence[HiddenPart],
-        fixed: Sequence[Span] = (),
+        fixed: Sequence[Span],
     ) -> None:
         """Take a translation and its links; without links it must have each number once.
 

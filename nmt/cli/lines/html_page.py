@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli.lines.streams import input_name, is_stdin
-from nmt.data.text.lines import open_bytes
+from nmt.data.text.lines import SUFFIXES, open_bytes
 from nmt.data.text.remote_files import open_file
 from nmt.errors import ConfigError, DataError, print_warning
 
@@ -91,12 +91,14 @@ def _read_bytes(path: Path | None) -> bytes:
         if sys.stdin is None:
             raise ConfigError("stdin is closed; give a FILE or pipe a page in")
         return sys.stdin.buffer.read()
+    if path.suffix in SUFFIXES:
+        with open_bytes(path) as decompressed:
+            return decompressed.read()
     try:
-        open_file(path).close()
+        with open_file(path) as file:
+            return file.read()
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    with open_bytes(path) as file:  # which decompresses it
-        return file.read()
 
 
 def check_options(options: "OutputOptions", is_long: bool) -> None:

@@ -175,9 +175,9 @@ def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePa
     """
     path, source_field, target_field = Path(text.paths[0]), text.source_field, text.target_field
     source_language, target_language = languages
-    kind = path.with_suffix("").suffix if path.suffix in SUFFIXES else path.suffix
-    if kind in (".tsv", ".tab", ".txt"):
+    if text.has_columns:
         return _read_tsv(path, (source_field, target_field))
+    kind = path.with_suffix("").suffix if path.suffix in SUFFIXES else path.suffix
     if kind in (".jsonl", ".json", ".ndjson"):
         records = _read_json_lines(path)
     elif kind == ".parquet" and path.suffix == kind:
