@@ -437,7 +437,7 @@ class TrainingConfig(Section):
     """store only the input of each layer and compute the rest again for the gradient: a third more
     arithmetic for a fraction of the memory"""
     compile: bool = True
-    """on a GPU, let PyTorch compile the layers, which takes minutes at the start"""
+    """on a GPU, let PyTorch compile the layers and the loss, which takes a minute at the start"""
     max_steps: int = Field(100_000, ge=1)
     """number of optimiser steps of the whole training"""
     schedule: Literal[

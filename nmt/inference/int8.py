@@ -147,12 +147,14 @@ class Int8Attention(MultiHeadAttention):
             projection = getattr(attention, name)
             self.add_module(name, Int8Linear(projection.weight, projection.bias))
 
-    def _attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    def _attention(
+        self, query: Tensor, key: Tensor, value: Tensor, context: AttentionContext
+    ) -> Tensor:
         query, dtype = query.to(key.dtype), query.dtype
         few = query.shape[0] * query.shape[2] <= FEW_ROWS
         if few or (dtype != key.dtype and query.shape[2] <= FEW_QUERIES):
-            return scaled_dot_product_attention(query, key, value, mask).to(dtype)
-        return fused_attention(query, key, value, mask).to(dtype)
+            return scaled_dot_product_attention(query, key, value, context.mask).to(dtype)
+        return fused_attention(query, key, value, context.mask).to(dtype)
 
 
 class Int8SelfAttention(Int8Attention):

@@ -46,16 +46,24 @@ def scaled_dot_product_attention(
 
 
 def fused_attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float = 0.0
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout: float = 0.0,
+    is_causal: bool = False,
 ) -> Tensor:
     """Return Eq. 1, computed by PyTorch's fused kernel, which stores no attention weights.
 
     `query` and the result are (B, H, T, K), `key` and `value` (B, H, S, K). In `mask`, True = may
-    attend. `dropout` is a probability. On a CPU, autocast is ignored and float32 is used.
+    attend. `dropout` is a probability. On a CPU, autocast is ignored and float32 is used. If the
+    mask `is_causal`, a GPU has a faster kernel, which needs no mask.
     """
     if query.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
             return fused_attention(query.float(), key.float(), value.float(), mask, dropout)
+    if is_causal and query.device.type == "cuda":
+        return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
     return F.scaled_dot_product_attention(query, key, value, mask, dropout_p=dropout)
 
 
@@ -79,6 +87,8 @@ class AttentionContext:
     """how queries, and the positions that they attend to, are stored: with padding or without"""
     record: MutableSequence[Tensor] | None = None
     """if given, the weights (B, H, T, S) are appended to it"""
+    is_causal: bool = False
+    """whether the mask is that of `causal_mask`"""
 
 
 class MultiHeadAttention(nn.Module):
@@ -116,10 +126,12 @@ class MultiHeadAttention(nn.Module):
         if context.record is not None:
             query_like_key = query.to(key.dtype)  # a cache may hold keys of lower precision
             context.record.append(attention_weights(query_like_key, key, context.mask))
-        heads = self._attention(query, key, value, context.mask)
+        heads = self._attention(query, key, value, context)
         return self.output(context.query_layout.join_heads(heads))  # (B, T, D)
 
-    def _attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    def _attention(
+        self, query: Tensor, key: Tensor, value: Tensor, context: AttentionContext
+    ) -> Tensor:
         """Return Eq. 1, by the fused kernel or, in two cases on a CPU, unfused.
 
         On a CPU, unfused is faster in bf16 in training, and in bf16 for few queries and contiguous
@@ -134,8 +146,8 @@ class MultiHeadAttention(nn.Module):
                 contiguous = key.stride()[2:] == (key.shape[3], 1)  # within each head
                 unfused = in_bf16 and contiguous and query.shape[2] <= FEW_QUERIES
             if unfused:
-                return scaled_dot_product_attention(query, key, value, mask, self.dropout)
-        return fused_attention(query, key, value, mask, p)
+                return scaled_dot_product_attention(query, key, value, context.mask, self.dropout)
+        return fused_attention(query, key, value, context.mask, p, context.is_causal)
 
     def project_query(self, x: Tensor, layout: Layout = PADDED) -> Tensor:
         """Return the queries x W^Q of all heads: (B, T, D) -> (B, H, T, K)."""

@@ -84,7 +84,9 @@ class Transformer(nn.Module):
         to_source = padding_mask(source, self.padding)
         self_record = attention.decoder if attention else None
         cross_record = attention.cross if attention else None
-        self_context = AttentionContext(to_past, target_layout, target_layout, self_record)
+        self_context = AttentionContext(
+            to_past, target_layout, target_layout, self_record, is_causal=True
+        )
         cross_context = AttentionContext(to_source, target_layout, source_layout, cross_record)
         return self.decoder(x, memory, self_context, cross_context)
 

@@ -24,6 +24,7 @@ from nmt.memory import is_out_of_memory
 from nmt.model.dropout import masks_from
 from nmt.run_directory import LoadedModel
 from nmt.training.distributed import ProcessGroup, shard
+from nmt.training.layers import is_compiled
 from nmt.training.loss import Objective
 from nmt.training.step_memory import MicroBatchSize, trained_count
 from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
@@ -88,7 +89,9 @@ class GradientComputer:
         self._run, self._store, self._plan = run, store, plan
         self._device = next(run.model.parameters()).device
         self._pad_multiple = PAD_MULTIPLE[hardware_kind(self._device)]
-        self._objective = Objective(run.model, run.config.training.label_smoothing, precision)
+        smoothing = run.config.training.label_smoothing
+        compiles = is_compiled(run.config.training, self._device)
+        self._objective = Objective(run.model, smoothing, precision, compiles)
         self._parallel: nn.Module | None = None
         """the objective, wrapped to average gradients if there are several processes"""
         self._team: ThreadTeam | None = None
@@ -294,5 +297,4 @@ class GradientComputer:
         description = f"{len(rows)} pairs such as the translations {quoted}"
         # each process knows its own micro-batches only; the first one with a divergent one decides
         descriptions = self.group.all_gather(description if divergent else None)
-        of_divergent = [text for text in descriptions if text is not None]
-        return of_divergent[0] if of_divergent else description
+        return next((text for text in descriptions if text is not None), description)

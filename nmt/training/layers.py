@@ -25,7 +25,7 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
     With `training.activation_checkpointing` each layer stores only its input and computes the rest
     again in the backward pass.
     """
-    compiles = training.compile and can_compile(next(model.parameters()).device)
+    compiles = is_compiled(training, next(model.parameters()).device)
     for layer in chain(model.encoder.layers, model.decoder.layers):
         if compiles:
             layer.compile(dynamic=True)
@@ -33,6 +33,11 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
             # a module calls what is in this attribute, where `compile` puts its code, if anything
             call = layer._compiled_call_impl or layer._call_impl
             layer._compiled_call_impl = partial(checkpoint, call, use_reentrant=False)
+
+
+def is_compiled(training: TrainingConfig, device: torch.device) -> bool:
+    """Return whether layers and loss are compiled: the recipe asks for it and it is possible."""
+    return training.compile and can_compile(device)
 
 
 def can_compile(device: torch.device) -> bool:

@@ -1,5 +1,7 @@
 """Section 5.4: cross-entropy with label smoothing, summed over the tokens of a batch."""
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,10 +35,16 @@ class Loss:
 class Objective(nn.Module):
     """The label-smoothed loss of a model: a module, so that DistributedDataParallel can wrap it."""
 
-    def __init__(self, model: Transformer, smoothing: float, precision: str) -> None:
-        """`smoothing` is epsilon of section 5.4, 0 for none; `precision` is fp32 or bf16."""
+    def __init__(
+        self, model: Transformer, smoothing: float, precision: str, compiles: bool = False
+    ) -> None:
+        """`smoothing` is epsilon of section 5.4, 0 for none; `precision` is fp32 or bf16.
+
+        With `compiles`, PyTorch compiles the loss; the layers are compiled by `prepare_layers`.
+        """
         super().__init__()
         self.model, self.smoothing, self.precision = model, smoothing, precision
+        self.compiles = compiles
 
     def forward(self, batch: Batch) -> Loss:
         """Run the model, on a CPU without padding; return the loss, summed over target tokens."""
@@ -56,7 +64,13 @@ class Objective(nn.Module):
         target = target_layout.tokens(batch.target_output)  # an id for each row of x
         output = self.model.output_embedding
         return label_smoothed_cross_entropy(
-            x, output.weight, target, padding=PAD, smoothing=self.smoothing, bias=output.bias
+            x,
+            output.weight,
+            target,
+            padding=PAD,
+            smoothing=self.smoothing,
+            bias=output.bias,
+            compiles=self.compiles,
         )
 
 
@@ -67,15 +81,19 @@ def label_smoothed_cross_entropy(
     padding: int,
     smoothing: float,
     bias: Tensor | None = None,
+    compiles: bool = False,
 ) -> Loss:
     """Return the summed loss of the logits x E^T + bias for the ids `target`; E is `embedding`.
 
     Shapes: x (..., D), E (V, D), `target` (...), bias (V,) or None: no bias. Where `target` is the
     id `padding`, nothing is added. Matrix products have the precision of x, all else is float32.
+    With `compiles`, PyTorch compiles the softmax, which makes the loss much faster on a GPU.
     """
     real = (target != padding).flatten()
+    softmax = _compiled_softmax() if compiles else _replace_by_gradient
+    replace_by_gradient = functools.partial(softmax, smoothing=smoothing)
     total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        x.flatten(0, -2), embedding, bias, target.flatten(), real, smoothing
+        x.flatten(0, -2), embedding, bias, target.flatten(), real, replace_by_gradient
     )
     return Loss(total, cross_entropy)
 
@@ -97,7 +115,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         bias: Tensor | None,
         target: Tensor,
         real: Tensor,
-        smoothing: float,
+        replace_by_gradient: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
     ) -> tuple[Tensor, Tensor]:
         matrix = embedding.to(x.dtype)  # E
         rows = PROJECTION_ROWS[hardware_kind(x.device)]
@@ -112,7 +130,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             logits = torch.mm(x_chunk, matrix.t(), out=buffer[: len(x_chunk)])
             if bias is not None:
                 logits += bias.to(logits.dtype)
-            total, cross_entropy = _replace_by_gradient(logits, ids, is_real, smoothing)
+            total, cross_entropy = replace_by_gradient(logits, ids, is_real)
             totals.append(total)
             cross_entropies.append(cross_entropy)
             if any(ctx.needs_input_grad):
@@ -135,7 +153,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         # Almost always `grad_total` is 1. On an accelerator, `item` would wait for it.
         if not grad_total.is_cpu or grad_total.item() != 1.0:
             gradients = [None if g is None else g * grad_total for g in gradients]
-        return (*gradients, None, None, None)  # target, real and smoothing have none
+        return (*gradients, None, None, None)  # the other arguments have none
 
 
 def _replace_by_gradient(
@@ -169,3 +187,31 @@ def _replace_by_gradient(
         p.sub_(q_other).scatter_add_(1, ids, p.new_full(ids.shape, q_other - q_target))  # p - q
         chunk.copy_(p.mul_(is_real[:, None]))
     return total, cross_entropy
+
+
+def _replace_by_gradient_at_once(
+    logits: Tensor, target: Tensor, real: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Do the same as `_replace_by_gradient`, written for a compiler.
+
+    Compiled, its operations become two kernels, which write no float32 tensor of (U, V) to memory.
+    """
+    entries = logits.shape[1]
+    q_target, q_other = 1.0 - smoothing, smoothing / (entries - 1)
+    z = logits.float()
+    log_z = torch.logsumexp(z, 1)
+    target_logit = z.gather(1, target[:, None])[:, 0]
+    smoothed = log_z - q_target * target_logit - q_other * (z.sum(1) - target_logit)
+    is_target = torch.arange(entries, device=logits.device) == target[:, None]
+    q = torch.where(is_target, q_target, q_other)
+    logits.copy_((torch.exp(z - log_z[:, None]) - q) * real[:, None])
+    return (smoothed * real).sum(), ((log_z - target_logit) * real).sum()
+
+
+@functools.cache
+def _compiled_softmax() -> Callable[..., tuple[Tensor, Tensor]]:
+    """Return `_replace_by_gradient_at_once`, to be compiled at its first call.
+
+    PyTorch's compiler takes a second to import, so this is not done before it is needed.
+    """
+    return torch.compile(_replace_by_gradient_at_once)

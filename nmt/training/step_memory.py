@@ -18,7 +18,7 @@ from nmt.training.loss import PROJECTION_ROWS, SOFTMAX_ROWS
 FP32, BF16 = 4, 2
 """bytes of one number"""
 
-LARGEST_MICRO_BATCH = {"cpu": 8192, "cuda": 32_768}
+LARGEST_MICRO_BATCH = {"cpu": 8192, "cuda": 131_072}
 """padded tokens per side; larger micro-batches are no faster"""
 _SMALLEST_MICRO_BATCH = 512
 _USABLE = {"cpu": 0.5, "cuda": 0.8}

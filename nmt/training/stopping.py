@@ -7,11 +7,16 @@ of the weights or a checkpoint that is being written is finished first.
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 from nmt.errors import StoppedBySignal
+
+_ONE_REQUEST = 0.5
+"""seconds in which the same signal again is no second request: `timeout` sends it to the process
+and to its group, so that it may arrive twice"""
 
 
 class Interrupted(BaseException):
@@ -26,6 +31,8 @@ class StopSignals:
         self._second_stops_at_once = second_stops_at_once
         self.number = 0
         """the first signal that was received, such as 15 for SIGTERM; 0 if there was none"""
+        self._received_at = 0.0
+        """when the first signal was received, on the clock `time.monotonic`"""
         self._may_interrupt = False
         """whether a signal raises `Interrupted` now, wherever the program is"""
         self._earlier_handlers: dict[int, Any] = {}
@@ -56,12 +63,13 @@ class StopSignals:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: record the first one, and stop at once at the second one."""
         if self.number:
-            if not self._second_stops_at_once:
+            again = number == self.number and time.monotonic() < self._received_at + _ONE_REQUEST
+            if again or not self._second_stops_at_once:
                 return
             raise StoppedBySignal(
                 f"stopped at once by a second {signal.Signals(number).name}", number
             )
-        self.number = number
+        self.number, self._received_at = number, time.monotonic()
         # Straight to stderr: the handler may have interrupted a write to Python's own buffer.
         with contextlib.suppress(OSError):  # the program at the other end may have stopped too
             os.write(2, b"stopping and saving; a second signal stops at once\n")

@@ -64,7 +64,8 @@ def test_loss_and_gradients_are_those_of_a_cpu_in_float64(
 
     model.cuda().train()
     prepare_layers(model, TrainingConfig(compile=compiles))
-    loss = Objective(model, 0.1, precision)(batch.to(torch.device("cuda"))).total
+    objective = Objective(model, 0.1, precision, compiles=compiles)
+    loss = objective(batch.to(torch.device("cuda"))).total
     gradients = torch.autograd.grad(loss, list(model.parameters()))
     pairs = zip(gradients, expected_gradients, strict=True)
     differences = [found.cpu().double() - wanted for found, wanted in pairs]

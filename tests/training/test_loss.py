@@ -1,6 +1,7 @@
 """The loss is label-smoothed cross-entropy: value and gradient of its formula in float64."""
 
 import math
+import shutil
 from typing import Any
 
 import pytest
@@ -35,10 +36,11 @@ def computed(
     smoothing: float = 0.1,
     matrix: Tensor = IDENTITY,
     weight: float = 1.0,
+    compiles: bool = False,
 ) -> tuple[Loss, Tensor, Tensor]:
     """The loss, and the gradients of weight * loss of outputs and embeddings."""
     leaves = x.clone().requires_grad_(), matrix.clone().requires_grad_()
-    loss = label_smoothed_cross_entropy(*leaves, target, PAD, smoothing)
+    loss = label_smoothed_cross_entropy(*leaves, target, PAD, smoothing, compiles=compiles)
     x_gradient, matrix_gradient = torch.autograd.grad(weight * loss.total, leaves)
     return loss, x_gradient, matrix_gradient
 
@@ -68,6 +70,38 @@ def test_loss_and_gradients_are_those_of_the_formula(
     assert loss.total.item() == pytest.approx(total.item(), rel=1e-5)
     expected = torch.autograd.grad(weight * total, leaves)
     torch.testing.assert_close(tuple(gradients), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of what PyTorch itself imports while it compiles
+def test_the_compiled_loss_is_the_same_for_any_number_of_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not shutil.which("g++"):
+        pytest.skip("no g++, with which PyTorch compiles for a CPU")
+    x, target = batch(D)
+    matrix = torch.randn(V, D) / D**0.5
+    for rows in (64, 50, 1000):
+        monkeypatch.setitem(loss_module.PROJECTION_ROWS, "cpu", rows)
+        (found, *gradients), (plain, *expected) = (
+            computed(x, target, 0.1, matrix, compiles=compiles) for compiles in (True, False)
+        )
+        torch.testing.assert_close(found.total, plain.total)
+        torch.testing.assert_close(found.cross_entropy, plain.cross_entropy)
+        torch.testing.assert_close(gradients, expected)
+
+
+def test_what_is_compiled_computes_the_loss_of_the_formula(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    as_written = loss_module._replace_by_gradient_at_once
+    monkeypatch.setattr(loss_module, "_compiled_softmax", lambda: as_written)
+    x, target = batch()
+    loss, gradient, _ = computed(x, target, compiles=True)
+    plain, expected, _ = computed(x, target)
+    torch.testing.assert_close(loss.total, plain.total)
+    torch.testing.assert_close(loss.cross_entropy, plain.cross_entropy)
+    torch.testing.assert_close(gradient, expected)
 
 
 def test_a_bias_of_the_output_is_in_the_logits_and_gets_its_gradient() -> None:

@@ -240,6 +240,16 @@ def test_a_second_signal_is_obeyed_at_once(recipe: Recipe, tmp_path: Path) -> No
     assert not RunDirectory(tmp_path / "run").saved_checkpoints()
 
 
+def test_a_signal_that_arrives_twice_is_one_request(recipe: Recipe, tmp_path: Path) -> None:
+    def twice() -> None:  # as `timeout` does
+        stop()
+        stop()
+
+    error = interrupted(recipe(), tmp_path / "run", 3, twice)
+    assert "saved" in str(error)
+    assert len(RunDirectory(tmp_path / "run").saved_checkpoints()) == 1
+
+
 def test_a_finished_run_continues_with_a_larger_max_steps(
     recipe: Recipe, trained: Trained, whole: RunDirectory, tmp_path: Path
 ) -> None:

@@ -102,7 +102,7 @@ def test_a_micro_batch_is_as_large_as_is_of_use_and_as_fits(recipe: Recipe, devi
         return micro_batch_tokens(recipe, model, Hardware(device, "bf16", memory), 20)
 
     largest = found(None)
-    assert largest == found(1e12) == {"cpu": 8192, "cuda": 32_768}[device]
+    assert largest == found(1e12) == {"cpu": 8192, "cuda": 131_072}[device]
     sizes = [found(memory) for memory in (1e9, 3e8, 1e8, 5e7, 2e7, 1.0)]
     assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) > 3
     assert sizes[-1] == 512
