@@ -1,5 +1,7 @@
 """Finds text that must not be translated: addresses, placeholders of programs, own patterns."""
 
+import math
+import re
 from collections.abc import Sequence
 
 import regex
@@ -20,6 +22,13 @@ USUAL_PATTERNS = (
 )
 SECONDS_PER_TEXT = 2.0
 """the longest that a pattern may search in one text; some patterns take exponential time"""
+SECONDS_WITHOUT_TEXT = 0.05
+"""the longest that a pattern may search in the empty text"""
+MOST_CHARACTERS = 20_000
+"""the longest pattern, with its repetitions written out as `regex` compiles them: nothing else can
+be done in the about 20 ms that this takes"""
+_LEAST_COUNT = re.compile(r"(\)?)\{0*(\d{1,9})")
+"""the least count of a repetition such as {3} or {3,5}, perhaps after the end of a group"""
 
 
 class ProtectedText:
@@ -29,7 +38,8 @@ class ProtectedText:
         """Take regular expressions of the package `regex`; none: nothing is protected.
 
         Raises:
-            ConfigError: a pattern is no regular expression, or matches the empty string.
+            ConfigError: a pattern is no regular expression, is too large, or matches the empty
+                string.
         """
         self.patterns = tuple(patterns)
         self._compiled = [_compile(pattern) for pattern in patterns]
@@ -67,13 +77,37 @@ class ProtectedText:
 def _compile(pattern: str) -> "regex.Pattern[str]":
     """Return a compiled pattern of the user, or raise a ConfigError."""
     where = f"the protected pattern {pattern!r}"
+    if "\n" in pattern:  # it could end a comment inside a count
+        raise ConfigError(f"{where} holds a line break; write \\n for it")
+    if len(pattern) * _most_repetitions(pattern) > MOST_CHARACTERS:
+        raise ConfigError(
+            f"{where} has more than {MOST_CHARACTERS} characters once its repetitions such as "
+            "{3} are written out; write smaller numbers, or + instead of them"
+        )
     try:
         compiled = regex.compile(pattern)
+        matches_nothing = compiled.search("", timeout=SECONDS_WITHOUT_TEXT)
     except regex.error as error:
         raise ConfigError(
             f"{where} is no regular expression: {error}; put a backslash before characters that "
             "stand for themselves"
         ) from error
-    if compiled.search(""):
+    except TimeoutError as error:
+        raise ConfigError(
+            f"{where} takes too long even without a text; write it without repetitions inside "
+            "repetitions"
+        ) from error
+    if matches_nothing:
         raise ConfigError(f"{where} matches the empty string; write + instead of *")
     return compiled
+
+
+def _most_repetitions(pattern: str) -> int:
+    """Return how often a part of a pattern may be repeated, at most.
+
+    A repeated group may stand inside each other one, and the largest other repetition inside all.
+    """
+    counts = _LEAST_COUNT.findall("".join(pattern.split()))  # with (?x), spaces are ignored
+    of_groups = [max(1, int(count)) for group, count in counts if group]
+    others = [int(count) for group, count in counts if not group]
+    return math.prod(of_groups) * max([1, *others])

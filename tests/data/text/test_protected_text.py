@@ -46,11 +46,25 @@ def test_own_patterns_are_found_and_the_longer_of_two_matches_counts() -> None:
         ("*", "put a backslash before characters that stand for themselves"),
         ("a*", r"the protected pattern 'a\*' matches the empty string; write \+ instead of \*"),
         ("", "matches the empty string"),
+        ("(?:(?:a?){300}){300}", "has more than 20000 characters once its repetitions such as"),
+        ("(?x) (?:(?:a?){3 00} ) {300,}b", "are written out; write smaller numbers, or +"),
+        ("(?:(?:a?){300}(?#comment)){300}b", "more than 20000 characters"),
+        (f"a{{{'9' * 5000}}}", "more than 20000 characters"),
+        ("(?x)(?:(?:a?){3#\n00}){300}b", r"holds a line break; write \\n for it"),
+        (r"(?:a?|b?){40}(?<!^)", "takes too long even without a text; write it without"),
     ],
 )
 def test_a_pattern_without_sense_is_refused(pattern: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         ProtectedText([pattern])
+
+
+def test_repetitions_beside_each_other_do_not_multiply() -> None:
+    """A UUID repeats five parts, and none inside another."""
+    lengths = (8, 4, 4, 4, 12)
+    pattern = "-".join(f"([0-9a-f]{{{length}}})" for length in lengths)
+    uuid = "-".join("0" * length for length in lengths)
+    assert found(f"{uuid} 0-0", (pattern, r"(?:\d{1,3}\.){3}\d{1,3}")) == [uuid]
 
 
 def test_a_pattern_of_exponential_time_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
