@@ -1,14 +1,17 @@
 """Runs a server on a socket, by uvicorn, with time limits on its connections."""
 
 import asyncio
+import contextlib
+import signal
 import socket
+from types import FrameType
 from typing import Any
 
 import uvicorn
 import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, StoppedBySignal
 from nmt.memory import tune_memory
 from nmt.serving.application import build_application
 from nmt.serving.operations import log_to_stderr
@@ -24,6 +27,7 @@ def serve(settings: ServerSettings) -> None:
 
     Raises:
         NmtError: a run, a setting or the port is not usable.
+        StoppedBySignal: a signal ended it.
     """
     tune_memory()
     log_to_stderr()
@@ -63,10 +67,38 @@ async def _serve(server: Server, opened: socket.socket) -> None:
         timeout_keep_alive=round(settings.idle_seconds),
         timeout_graceful_shutdown=round(settings.drain_seconds),
     )
-    async with server.run():
+    async with contextlib.AsyncExitStack() as running:
+        await _start(server, running)
         host, port = opened.getsockname()[:2]
         server.operations.log("listening", {"host": host, "port": port})
         await uvicorn.Server(config).serve(sockets=[opened])
+
+
+async def _start(server: Server, running: contextlib.AsyncExitStack) -> None:
+    """Start a server, which ends with `running`.
+
+    Raises:
+        NmtError: a model cannot be loaded.
+        StoppedBySignal: a signal has ended the start.
+    """
+    loop = asyncio.get_running_loop()
+    start = asyncio.create_task(running.enter_async_context(server.run()))
+    received: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        received.append(number)  # raising an error here would not help: uvloop only logs it
+        loop.call_soon_threadsafe(start.cancel)
+
+    handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        await asyncio.gather(start, return_exceptions=True)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    if received:
+        name = signal.Signals(received[0]).name
+        raise StoppedBySignal(f"stopped by {name}", received[0])
+    start.result()
 
 
 def _protocol(seconds: float) -> type[HttpToolsProtocol]:

@@ -164,7 +164,7 @@ class Models:
         if not model.is_loaded:
             async with model.loading:
                 if not model.is_loaded:  # nobody else has loaded it meanwhile
-                    await self._load(model)
+                    await self._load_for_request(model)
         current = model.current
         model.last_used = asyncio.get_running_loop().time()
         current.users += 1
@@ -175,23 +175,30 @@ class Models:
             if current.is_replaced and not current.users:
                 await self._compute.unload(current.version)
 
-    async def _load(self, model: ServedModel) -> None:
-        await self._make_room(model)
+    async def _load_for_request(self, model: ServedModel) -> None:
         try:
-            await self._compute.load(model.current.version)
+            await self._load(model)
         except (NmtError, OSError) as error:
             self._operations.log("loading failed", {"model": model.name, "error": str(error)})
             raise busy("the model of this pair cannot be loaded now; try again later") from error
+
+    async def _load(self, model: ServedModel) -> None:
+        await self._make_room(model)
+        await self._compute.load(model.current.version)
         model.is_loaded = True
 
     async def load_first(self) -> None:
-        """Load the first model, and the next ones as long as the memory for models suffices."""
+        """Load the first model, and the next ones as long as the memory for models suffices.
+
+        Raises:
+            NmtError: the weights of one are damaged or gone.
+            OSError: a file of one cannot be read.
+        """
         used = 0.0
         for model in self.models:
             used += _bytes(model)
             if model is self.models[0] or used <= self._memory:
-                async with self.use(model):  # loads it
-                    pass
+                await self._load(model)
 
     async def _make_room(self, wanted: ServedModel) -> None:
         """Drop models that nobody uses, the one unused for longest first."""

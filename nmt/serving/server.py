@@ -56,23 +56,26 @@ class Server:
         """Load the models; inside the block, look for new weights and keys, also at SIGHUP.
 
         Raises:
-            NmtError: a model cannot be loaded.
+            NmtError: the processes do not start, or a model cannot be loaded.
+            OSError: a file of a model cannot be read.
         """
-        await self.compute.start()
-        await self.models.load_first()
         loop = asyncio.get_running_loop()
         reload = asyncio.Event()
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # no main thread
-            loop.add_signal_handler(signal.SIGHUP, reload.set)
-        watcher = asyncio.create_task(self._watch(reload))
-        loop.run_in_executor(None, known_languages)  # loads the model, which nobody waits for
-        self.is_ready = True
-        self.operations.log("ready", {"models": [model.name for model in self.models.models]})
+        watcher = None
         try:
+            await self.compute.start()
+            await self.models.load_first()
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not in main
+                loop.add_signal_handler(signal.SIGHUP, reload.set)
+            watcher = asyncio.create_task(self._watch(reload))
+            loop.run_in_executor(None, known_languages)  # loads the model, which nobody waits for
+            self.is_ready = True
+            self.operations.log("ready", {"models": [model.name for model in self.models.models]})
             yield
         finally:
             self.is_ready = False
-            watcher.cancel()
+            if watcher:
+                watcher.cancel()
             await self.batcher.close()
             await self.compute.close()
             self.operations.log("stopped")

@@ -96,29 +96,41 @@ class ProcessCompute:
         self._processes: set[_Process] = set()
         self._idle: asyncio.Queue[_Process] = asyncio.Queue()
         self._ordering = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._folder: Path | None = None
+        self._sockets: asyncio.Server | None = None
+        self._host_process: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> None:
         """Start the host of the models, which forks the workers.
 
         Raises:
             NmtError: it does not start.
+            OSError: the socket cannot be opened.
         """
         self._folder = Path(tempfile.mkdtemp(prefix="nmt-serve-"))  # only this user may read it
         self._path = str(self._folder / "socket")
         self._sockets = await asyncio.start_unix_server(self._connected, self._path)
         self._host: asyncio.Future[_Process] = asyncio.get_running_loop().create_future()
-        self._tasks = {asyncio.create_task(self._keep_host())}
+        self._tasks.add(asyncio.create_task(self._keep_host()))
         await self._present_host()
 
     async def close(self) -> None:
-        """End all processes: each of them ends when its socket is closed."""
+        """End all processes, also after a start that failed.
+
+        Each worker ends when its socket is closed; the host may still be starting or loading.
+        """
         for task in self._tasks:
             task.cancel()
-        self._sockets.close()
+        if self._sockets:
+            self._sockets.close()
         for process in list(self._processes):
             process.close()
-        await asyncio.to_thread(self._host_process.wait)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._host_process:
+            self._host_process.kill()
+            await asyncio.to_thread(self._host_process.wait)
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     async def load(self, version: ModelVersion) -> None:
         """Load a model, and replace the workers by new ones that have it.
@@ -201,7 +213,7 @@ class ProcessCompute:
         process.close()
         if is_host:
             self._host = asyncio.get_running_loop().create_future()
-        elif generation == self._generation and self._sockets.is_serving():
+        elif generation == self._generation and self._sockets and self._sockets.is_serving():
             self._begin(self._order(replace=False))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:

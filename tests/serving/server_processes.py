@@ -78,17 +78,23 @@ class ServerProcess:
 
 
 @contextlib.contextmanager
-def started(run: Path, folder: Path, *options: str) -> Iterator[ServerProcess]:
-    """Start a server of a run at a free port, and wait until it listens."""
+def starting(run: Path, folder: Path, *options: str) -> Iterator[ServerProcess]:
+    """Start a server of a run at a free port, and do not wait for it."""
     log = folder / "log"
     command = [sys.executable, "-m", "nmt", "serve", "--model", str(run), "--port", "0", *options]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"}
     with log.open("w") as file:
         process = subprocess.Popen(command, stderr=file, env=environment, cwd=folder, text=True)
-    server = ServerProcess(process, log)
     try:
-        server.port = server.wait_for("listening")["port"]
-        yield server
+        yield ServerProcess(process, log)
     finally:
         process.kill()
         process.wait()
+
+
+@contextlib.contextmanager
+def started(run: Path, folder: Path, *options: str) -> Iterator[ServerProcess]:
+    """Start a server of a run at a free port, and wait until it listens."""
+    with starting(run, folder, *options) as server:
+        server.port = server.wait_for("listening")["port"]
+        yield server

@@ -1,6 +1,7 @@
 """Processes that translate: the same translations, and nobody waits for one that was killed."""
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -13,7 +14,7 @@ from nmt.errors import ConfigError
 from nmt.serving.settings import ServerSettings
 from nmt.serving.workers import ProcessCompute
 from tests.serving.conftest import Client
-from tests.serving.server_processes import ServerProcess, started
+from tests.serving.server_processes import ServerProcess, started, starting
 
 
 def children(process: int) -> list[int]:
@@ -93,6 +94,26 @@ def test_all_processes_end_with_the_server(en_de: Path, tmp_path: Path) -> None:
             while any(Path(f"/proc/{process}/cmdline").exists() for process in processes):
                 assert time.monotonic() < end
                 time.sleep(0.02)
+
+
+def test_a_start_that_fails_ends_and_says_why(en_de: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(en_de, tmp_path / "run"))
+    [weights] = run.glob("checkpoints/*/model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-100])
+    for workers in ("1", "2"):
+        with starting(run, tmp_path, "--workers", workers) as server:
+            assert server.process.wait(timeout=60) == 1
+            *_, sentence = server.log.read_text().splitlines()
+            assert sentence.startswith(f"nmt: {weights}: damaged")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_start(en_de: Path, tmp_path: Path, number: int) -> None:
+    with starting(en_de, tmp_path, "--workers", "2") as server:
+        while not (host := children(server.process.pid)):
+            time.sleep(0.01)
+        assert server.stop(number) == 128 + number
+        assert not Path(f"/proc/{host[0]}/cmdline").exists()
 
 
 def test_a_gpu_has_one_process() -> None:
