@@ -40,6 +40,8 @@ class StandIn:
 
     settings: dict[str, Any] = field(default_factory=dict)
     alignments: bool = True
+    pivot: tuple[str, str] | None = None
+    """a pair that is translated through a third language"""
     requests: list[tuple[str, Any]] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
 
@@ -54,6 +56,10 @@ class StandIn:
                 {"code": code, "name": name, "targets": [code, *TARGETS.get(code, [])]}
                 for code, name in NAMES.items()
             ]
+        pairs = [(source, target) for source in TARGETS for target in TARGETS[source]]
+        pairs = [pair for pair in pairs if pair != self.pivot]
+        if path == "/v1/models":
+            return 200, [{"source": source, "target": target} for source, target in pairs]
         if path == "/frontend/settings":
             return 200, {
                 "apiKeys": False,
@@ -72,6 +78,8 @@ class StandIn:
             return 200, [{"confidence": 90.0, "language": code}] if "?" not in body["q"] else []
         if path == "/translate_file":
             return 200, {"translatedFileUrl": "http://elsewhere.invalid/download_file/made.txt"}
+        if body["alignments"] and (body["source"], body["target"]) not in pairs:
+            return 400, {"error": "no alignments through a third language"}
         if "broken" in body["text"][0]:
             return 400, {"error": "this text is <b>broken</b>; mend it"}
         if "slow" in body["text"][0]:
@@ -88,7 +96,7 @@ class StandIn:
         best = " ".join(words)
         others = [{"text": f"{best} {n}", "score": -1.0 - n} for n in range(1, body["n_best"])]
         translation: dict[str, Any] = {"text": best, "alternatives": others}
-        if self.alignments:
+        if self.alignments and body["alignments"]:
             count = len(words)
             translation |= {
                 "alignment": [[place, count - 1 - place] for place in range(count)],

@@ -164,6 +164,16 @@ def test_without_alignments_the_sentences_are_highlighted(page: Any, api: StandI
     assert page.locator(".mirror .on").all_inner_texts() == ["Two.", "TWO."]
 
 
+def test_a_pair_through_a_third_language_is_translated_without_alignments(
+    open_page: Callable[..., Any], api: StandIn
+) -> None:
+    api.pivot = ("en", "de")
+    page = open_page()
+    page.fill("#source", "a dog")
+    expect_translation(page, "DOG A")
+    expect(page.get_by_role("alert")).to_have_text("")
+
+
 def test_the_translation_is_copied(open_page: Callable[..., Any]) -> None:
     page = open_page(permissions=["clipboard-read", "clipboard-write"])
     page.fill("#source", "a dog")

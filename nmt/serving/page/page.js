@@ -14,7 +14,7 @@ const panes = [pane("source"), pane("target")];
 const [source, target] = panes.map(({ area }) => area);
 const [from, to] = [find("source-language"), find("target-language")];
 const known = new Map(); // translations of sentences: {options, chosen: one of them, complete}
-let languages = [], settings = {};
+let languages = [], models = [], settings = {};
 let timer = 0, changed = 0; // of a change that is not sent yet: what will send it, when it came
 let job = { source: "", parts: [] }; // what is shown: parts are {start, text, entry of `known`}
 let settled = false; // whether the job is the one that the fields ask for, and is finished
@@ -190,10 +190,12 @@ async function translate(signal) {
 // Ask for the `count` best translations of each part, and show first ones as they come.
 async function complete(parts, count, signal) {
   const { source, target, terms } = job;
+  // a pair that goes through a third language has no model of its own, and no alignments
+  const alignments = models.some((model) => model.source === source && model.target === target);
   for (let at = 0; at < parts.length; at += BATCH) {
     const batch = parts.slice(at, at + BATCH);
     const text = batch.map((part) => part.text);
-    const asked = { text, source, target, terms, n_best: count, alignments: true };
+    const asked = { text, source, target, terms, n_best: count, alignments };
     const { translations } = await call("v1/translate", asked, signal);
     batch.forEach(({ entry }, index) => {
       for (const option of [translations[index], ...(translations[index].alternatives ?? [])]) {
@@ -419,8 +421,8 @@ document.addEventListener("keydown", (event) => {
 
 setTheme();
 asNewest(async () => {
-  const paths = ["languages", "frontend/settings"];
-  [languages, settings] = await Promise.all(paths.map((path) => call(path)));
+  const paths = ["languages", "v1/models", "frontend/settings"];
+  [languages, models, settings] = await Promise.all(paths.map((path) => call(path)));
   const { charLimit, keyRequired, language, supportedFilesFormat: formats } = settings;
   if (charLimit > 0) source.maxLength = charLimit;
   find("key-field").hidden = !keyRequired;
