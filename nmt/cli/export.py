@@ -126,7 +126,10 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
             result = "not verified (--no-verify)"
             if not verification.no_verify:
                 result = f"verified: {exporter.verify(loaded, folder)}"
-            card = model_card(loaded, _format_name(options), result, exporter.usage)
+            is_changed = options.adapter is not None or options.quantization is not None
+            card = model_card(
+                loaded, _format_name(options), result, exporter.usage, is_changed=is_changed
+            )
             (folder / "README.md").write_text(card, "utf-8")
     except FileExistsError as error:
         raise ConfigError(

@@ -13,7 +13,9 @@ from nmt.files import read_json_or_empty
 from nmt.run_directory import LoadedModel, RunDirectory, find_run
 
 
-def model_card(run: LoadedModel, written: str, verification: str, usage: str) -> str:
+def model_card(
+    run: LoadedModel, written: str, verification: str, usage: str, *, is_changed: bool = False
+) -> str:
     """Return the text of README.md.
 
     Args:
@@ -22,6 +24,7 @@ def model_card(run: LoadedModel, written: str, verification: str, usage: str) ->
         verification: What the verification has found, or that there was none, in words that
             complete the sentence "The export is …".
         usage: Lines of Python that use the folder.
+        is_changed: Whether an adapter or a quantization has changed the weights of the run.
     """
     directory, config = find_run(run.path), run.config
     provenance = read_provenance(directory)
@@ -38,7 +41,7 @@ def model_card(run: LoadedModel, written: str, verification: str, usage: str) ->
         "## Origin and training data\n",
         *_origin(config, provenance),
         "## Scores\n",
-        *_scores(directory),
+        *_scores(run, directory, is_changed),
     ]
     return "\n".join(sections)
 
@@ -89,9 +92,24 @@ def _origin(config: Config, provenance: dict[str, Any]) -> list[str]:
     return [*(lines or ["- Training text: unknown."]), ""]
 
 
-def _scores(directory: RunDirectory) -> list[str]:
-    """Return lines with the scores of the run's test set and their signatures."""
-    result = read_json_or_empty(directory.result)
+def _scores(run: LoadedModel, directory: RunDirectory, is_changed: bool) -> list[str]:
+    """Return lines with the scores of the test set and their signatures, if these weights have any.
+
+    `result.json` is of the weights that were the best ones then, in float32.
+    """
+    result, best = read_json_or_empty(directory.result), read_json_or_empty(directory.best)
+    scored = str(result.get("weights"))
+    is_scored = (
+        not is_changed
+        and run.path.resolve() == (directory.path / scored).resolve()
+        # else training has gone on, and may have written other weights of this name
+        and result.get("trained_steps") == best.get("trained_steps")
+    )
+    if result.get("scores") and not is_scored:
+        return [
+            f"- These weights were not scored; the scores of the run are of {scored} after "
+            f"{result.get('trained_steps')} steps, in float32 and without another adapter."
+        ]
     lines = [
         f"- {score['name']}: {score['score']:.2f} ({score['signature']})"
         for score in result.get("scores", [])

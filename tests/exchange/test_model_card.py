@@ -1,6 +1,7 @@
 """A model card says what the run records, and that the rest is unknown."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,19 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def card_of(run: Path) -> tuple[Any, str]:
-    """The header and the text of the card of a run."""
-    loaded = load_run(run, torch.device("cpu"))
-    _, header, text = model_card(loaded, "marian", "verified: equal", "import x\n").split(
-        "---\n", 2
-    )
+def write_scores(run: Path) -> str:
+    """Write scores of the weights of a run, and return the path of these in the run."""
+    weights = str(load_run(run, torch.device("cpu")).path.relative_to(run))
+    score = {"name": "BLEU", "score": 27.5, "signature": "nrefs:1|case:mixed"}
+    (run / "result.json").write_text(json.dumps({"scores": [score], "weights": weights}))
+    return weights
+
+
+def card_of(run: Path, checkpoint: str = "best", *, is_changed: bool = False) -> tuple[Any, str]:
+    """The header and the text of the card of weights of a run."""
+    loaded = load_run(run, torch.device("cpu"), checkpoint)
+    card = model_card(loaded, "marian", "verified: equal", "import x\n", is_changed=is_changed)
+    _, header, text = card.split("---\n", 2)
     return strict_yaml.parse(header, "card")[0], text
 
 
@@ -42,11 +50,21 @@ def test_nothing_is_said_that_the_run_does_not_record(run: Path) -> None:
 
 
 def test_scores_have_their_signatures_and_a_model_of_the_hub_is_the_base(run: Path) -> None:
-    score = {"name": "BLEU", "score": 27.5, "signature": "nrefs:1|case:mixed"}
-    (run / "result.json").write_text(json.dumps({"scores": [score]}))
+    write_scores(run)
     path = run / "imported" / "provenance.json"
     known = json.loads(path.read_text()) | {"source": "a/b", "revision": "c0ffee", "license": "mit"}
     path.write_text(json.dumps(known))
     header, text = card_of(run)
     assert (header["base_model"], header["license"]) == ("a/b", "mit")
     assert "BLEU: 27.50 (nrefs:1|case:mixed)" in text and "revision c0ffee" in text
+
+
+def test_scores_of_other_weights_are_not_shown(run: Path) -> None:
+    weights = write_scores(run)
+    shutil.copytree(run / weights, run / "averaged")
+    cards = [card_of(run, is_changed=True), card_of(run, "averaged")]
+    best = {"weights": weights, "trained_steps": 12}  # training has gone on
+    (run / "best.json").write_text(json.dumps(best))
+    for _, text in [*cards, card_of(run)]:
+        assert "BLEU" not in text
+        assert f"These weights were not scored; the scores of the run are of {weights}" in text
