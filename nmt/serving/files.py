@@ -1,6 +1,7 @@
 """Translates files of text, subtitles and HTML, and keeps the results until they are fetched."""
 
 import atexit
+import os
 import re
 import secrets
 import shutil
@@ -11,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter
 from pydantic import BaseModel
@@ -25,6 +27,8 @@ from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked
 
 KEPT_SECONDS = 3600.0
+MOST_BYTES = 150
+"""bytes of a file's name that are kept; file systems allow 255, and other parts join it"""
 TYPES = {
     ".txt": "text/plain; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -97,13 +101,18 @@ def files_router(server: Server) -> APIRouter:
         else:
             translated = await translate_text(text, translate)
         stored = store.write(name, body.target, translated)
-        return {"translatedFileUrl": f"{request.base_url}download_file/{stored}"}
+        return {"translatedFileUrl": f"{request.base_url}download_file/{quote(stored)}"}
 
     @router.get("/download_file/{name}", response_class=Response, responses=FOUND)
     async def download_file(name: str) -> Response:
         """Return a translated file."""
-        headers = {"Content-Disposition": f'attachment; filename="{name.partition(".")[2]}"'}
-        return Response(store.read(name), headers=headers, media_type=TYPES[Path(name).suffix])
+        content = store.read(name)
+        shown = name.partition(".")[2]
+        # RFC 6266: a name in ASCII, and the real one for clients that know of the second form
+        plain = re.sub("[^!-~]", "_", shown)
+        disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(shown)}"
+        headers = {"Content-Disposition": disposition}
+        return Response(content, headers=headers, media_type=TYPES[Path(name).suffix])
 
     return router
 
@@ -126,6 +135,7 @@ class FileStore:
         self._delete_old(self._folder)
         # both come from the client: only letters, digits, "_" and "-" stay
         stem = re.sub(r"[^\w-]+", "_", Path(name).stem)[:60] or "file"
+        stem = stem.encode()[:MOST_BYTES].decode(errors="ignore")  # may cut a character
         code = re.sub(r"[^\w-]+", "_", target)[:10]
         stored = f"{secrets.token_hex(16)}.{stem}_{code}{Path(name).suffix.lower()}"
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -139,7 +149,7 @@ class FileStore:
             RequestError: there is no such file, or it was deleted after an hour.
         """
         path = self._folder / name if self._folder and _NAME.fullmatch(name) else None
-        if path is None or not path.is_file():
+        if path is None or not os.path.isfile(path):  # `Path.is_file` raises if a name is too long
             raise RequestError(404, "there is no such file; translated files are kept for an hour")
         return path.read_bytes()
 

@@ -6,6 +6,7 @@ import re
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from starlette.testclient import TestClient
@@ -107,6 +108,19 @@ def test_a_file_may_be_larger_than_a_body(serve: Client) -> None:
     client = serve(body_bytes=1000, file_bytes=5000, text_characters=10)
     assert upload(client, "a.txt", "dog. " * 500).status_code == 200
     assert upload(client, "a.txt", "dog. " * 1000).status_code == 413
+
+
+@pytest.mark.parametrize("stem", ["日本語", "żółw", "𝒜" * 60, "x" * 200])
+def test_a_name_may_have_any_letters_and_any_length(client: TestClient, stem: str) -> None:
+    url = upload(client, f"{stem}.txt", "dog.").json()["translatedFileUrl"]
+    assert url.isascii()
+    response = client.get(url)
+    assert response.status_code == 200
+    _, plain, given = response.headers["content-disposition"].split("; ")
+    assert re.fullmatch(r'filename="[!-~]+_de\.txt"', plain)
+    shown = unquote(given.removeprefix("filename*=UTF-8''"))
+    assert shown.endswith("_de.txt") and stem.startswith(shown.removesuffix("_de.txt"))
+    assert client.get(f"/download_file/{'0' * 32}.{'𝒜' * 80}.txt").status_code == 404
 
 
 def test_old_files_are_deleted_and_other_names_lead_nowhere(serve: Client, tmp_path: Path) -> None:
