@@ -112,6 +112,8 @@ class Guard:
         async def watch(work: "asyncio.Task[None]") -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
+            if answer.is_complete:  # the client has all of it, and so may leave
+                return
             has_left.set()
             work.cancel()
 
@@ -142,7 +144,7 @@ class _Answer:
     def __init__(self, send: Send, seconds: float) -> None:
         self._send, self._seconds = send, seconds
         self.status = 500
-        self.is_begun = False
+        self.is_begun = self.is_complete = False
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer; a client that does not take it is left."""
@@ -153,3 +155,5 @@ class _Answer:
             message = {**message, "headers": [*message["headers"], *new]}
         async with asyncio.timeout(self._seconds):
             await self._send(message)
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            self.is_complete = True

@@ -90,6 +90,26 @@ def test_the_work_for_a_client_who_leaves_ends() -> None:
     assert ended == ["yes"]
 
 
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_a_client_who_leaves_after_the_last_part_has_not_left_early(
+    is_complete: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server reports that the connection has ended as soon as the last part is sent."""
+    caplog.set_level(logging.INFO, "nmt.serving")
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"a", "more_body": True})
+        if is_complete:
+            await send({"type": "http.response.body", "body": b""})
+        await asyncio.sleep(0.1)
+
+    request = {"type": "http.request", "body": b"{}", "more_body": False}
+    ask(guarded(app), request, {"type": "http.disconnect"}, wait=0.01)
+    [record] = caplog.records
+    assert vars(record)["values"]["status"] == (200 if is_complete else 499)
+
+
 def test_a_request_that_is_cancelled_is_no_error_of_the_server(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

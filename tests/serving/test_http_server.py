@@ -51,6 +51,19 @@ def test_a_body_that_does_not_come_is_answered_with_408(server: ServerProcess) -
         assert client.recv(1000).startswith(b"HTTP/1.1 408")
 
 
+def test_a_stream_that_ends_is_a_success(server: ServerProcess) -> None:
+    body = {"text": "One dog. Two dogs.", "source": "en", "target": "de", "stream": True}
+    status, text = server.post("/v1/translate", **body)
+    assert (status, text.count("event: done")) == (200, 1)
+    end = time.monotonic() + 20
+    statuses: list[int] = []
+    while not statuses:  # the line of the log may come after the answer
+        assert time.monotonic() < end
+        lines = server.events("request")
+        statuses = [line["status"] for line in lines if line["path"] == "/v1/translate"]
+    assert statuses == [200]
+
+
 def test_a_half_closed_socket_and_a_client_that_leaves_do_no_harm(server: ServerProcess) -> None:
     body = b'{"q": "a dog", "source": "en", "target": "de"}'
     head = b"POST /translate HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body)
