@@ -74,8 +74,10 @@ class TranslationBody(BaseModel):
 
         Raises:
             DataError: a term is blank, or also forbidden.
-            RequestError: a term holds characters that no text has, or a pattern cannot be used.
+            RequestError: a term holds characters that no text has, a pattern cannot be used, or
+                HTML is asked for in ways that only text allows.
         """
+        self._check_html()
         sides = [side for term in self.terms for side in (term.source, term.target)]
         for text in (*self.forbidden, self.prefix, *sides):
             check_characters(text, "a term, a forbidden word or the prefix")
@@ -97,6 +99,21 @@ class TranslationBody(BaseModel):
             terminology if has_constraints else None,
             protected,
         )
+
+    def _check_html(self) -> None:
+        has = {
+            "n_best": self.n_best > 1,
+            "scores": self.scores,
+            "alignments": self.alignments,
+            "stream": self.stream,
+        }
+        if self.format == "html" and any(has.values()):
+            wrong = ", ".join(name for name in has if has[name])
+            raise RequestError(
+                400,
+                f"Invalid request: {wrong}: format html gives one page, whole and without figures; "
+                "leave this out, or send text",
+            )
 
 
 class WeighedText(BaseModel):
@@ -183,7 +200,7 @@ def _as_record(source: str, text: TranslatedText, body: TranslationBody) -> dict
         record["alternatives"] = [
             {"text": other, "score": round(score, 4)} for other, score in text.alternatives
         ]
-    if body.alignments and body.format == "text":
+    if body.alignments:
         words = WordPairs.of(source, text.text, text.links)
         record |= {
             "alignment": words.pairs,

@@ -111,6 +111,24 @@ def test_html_keeps_its_tags(client: TestClient) -> None:
     assert answer.json()["translatedText"] == found["text"]
 
 
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ({"n_best": 2, "scores": True}, "n_best, scores"),
+        ({"alignments": True}, "alignments"),
+        ({"stream": True}, "stream"),
+    ],
+)
+def test_html_has_neither_alternatives_nor_figures_nor_parts(
+    client: TestClient, body: dict[str, Any], names: str
+) -> None:
+    page = {"text": "<p>A dog</p>", **PAIR, "format": "html", "n_best": 1, "scores": False}
+    response = client.post("/v1/translate", json=page | body)
+    assert response.status_code == 400
+    expected = f"Invalid request: {names}: format html gives one page"
+    assert response.json()["error"].startswith(expected)
+
+
 def test_many_pages_at_once_do_not_wait_for_each_other(client: TestClient) -> None:
     def send(number: int) -> str:
         page = f"<p>A <b>small dog</b> sees {{name}} {number}.</p>"
