@@ -157,7 +157,9 @@ def read_keys(path: Path) -> KeyFile:
         ConfigError: it is missing or has mistakes; the message has line and key.
     """
     if not path.is_file():
-        raise ConfigError(f"{path}: no such file of API keys; add a key: nmt serve --add-key NAME")
+        raise ConfigError(
+            f"{path}: no such file of API keys; add a key: nmt serve --keys {path} --add-key NAME"
+        )
     no_options: dict[str, object] = {}  # none of `nmt serve` replaces a key of this file
     return parse_section(KeyFile, read_yaml_file(path), str(path), no_options)
 
@@ -166,8 +168,13 @@ def add_key(path: Path, name: str) -> str:
     """Make a new key, append its hash to a file of keys, and return the key.
 
     Raises:
-        ConfigError: the file has mistakes, or a key of this name.
+        ConfigError: the file has mistakes, or a key of this name; or the name is no readable text.
     """
+    if not name.strip() or not name.isprintable():
+        raise ConfigError(
+            f"{name!r} is no name for an API key: expected printable characters; give the name of "
+            "whom it is for: --add-key NAME"
+        )
     keys = read_keys(path).keys if path.exists() else []
     if name in [key.name for key in keys]:
         raise ConfigError(f"{path}: has a key of '{name}'; choose another name, or delete that one")

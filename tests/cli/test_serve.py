@@ -22,6 +22,24 @@ def test_a_key_needs_a_file() -> None:
     assert message == "--add-key writes into the file of keys; name it with --keys FILE"
 
 
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "\udcff"])
+def test_a_key_needs_a_name(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "keys.yaml"
+    message = fail(ConfigError, "serve", "--keys", path, "--add-key", name)
+    assert message.startswith(f"{name!r} is no name for an API key: expected printable characters")
+    assert not path.exists()
+
+
+def test_a_missing_file_of_keys_names_the_command_that_writes_it(
+    tiny_run: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "keys.yaml"
+    message = fail(ConfigError, "serve", "--model", tiny_run, "--keys", path)
+    command = message.partition("add a key: nmt ")[2].replace("NAME", "anna")
+    succeed(*command.split())
+    assert "name: anna" in path.read_text()
+
+
 def test_a_run_that_is_missing_is_an_error(tmp_path: Path) -> None:
     missing = tmp_path / "none"
     assert "no such directory" in fail(CheckpointError, "serve", "--model", missing)
