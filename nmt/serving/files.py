@@ -118,7 +118,10 @@ def files_router(server: Server) -> APIRouter:
 
 
 class FileStore:
-    """A folder of translated files; each is deleted an hour after it was written."""
+    """A folder of translated files; each can be fetched for an hour after it was written.
+
+    Older ones are deleted when another one is stored.
+    """
 
     def __init__(self, folder: str | None) -> None:
         """Use a folder that several servers may share; None: one of this server alone."""
@@ -146,18 +149,23 @@ class FileStore:
         """Return a stored file.
 
         Raises:
-            RequestError: there is no such file, or it was deleted after an hour.
+            RequestError: there is no such file, or it is older than an hour.
         """
         path = self._folder / name if self._folder and _NAME.fullmatch(name) else None
-        if path is None or not os.path.isfile(path):  # `Path.is_file` raises if a name is too long
+        # `Path.is_file` would raise an error if the name is too long
+        if path is None or not os.path.isfile(path) or _is_old(path):
             raise RequestError(404, "there is no such file; translated files are kept for an hour")
         return path.read_bytes()
 
     def _delete_old(self, folder: Path) -> None:
-        before = time.time() - KEPT_SECONDS
         for path in folder.glob("*"):
-            if _NAME.fullmatch(path.name) and path.stat().st_mtime < before:
+            if _NAME.fullmatch(path.name) and _is_old(path):
                 path.unlink(missing_ok=True)
+
+
+def _is_old(path: Path) -> bool:
+    """Return whether a stored file is kept no longer."""
+    return time.time() - path.stat().st_mtime > KEPT_SECONDS
 
 
 def decode_file(name: str, content: bytes) -> str:

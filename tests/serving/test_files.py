@@ -130,7 +130,9 @@ def test_old_files_are_deleted_and_other_names_lead_nowhere(serve: Client, tmp_p
     assert re.fullmatch(r"[0-9a-f]{32}\.a_b_de\.txt", stored.name)
     old = time.time() - 4000
     os.utime(stored, (old, old))
+    assert client.get(url).status_code == 404  # also before it is deleted
     upload(client, "b.txt", "cat.")
+    assert not stored.exists()
     (tmp_path / "secret.txt").write_text("secret")
     for path in (url, "/download_file/..%2Fsecret.txt", "/download_file/secret.txt"):
         response = client.get(path)
