@@ -3,7 +3,7 @@
 import json
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -104,6 +104,8 @@ def eval_bleu(
         )
     if hypothesis and output:
         raise ConfigError("--hypothesis is translated already; leave out --output")
+    if hypothesis:
+        _check_translates_nothing(compute, search, scores)
     if hypothesis and text.source and not scores.comet:
         raise ConfigError("--hypothesis is translated already, and only --comet looks at --source")
     text.check(run=model[0] if model else None)  # an ensemble has the text of its first run
@@ -114,6 +116,24 @@ def eval_bleu(
         assert model  # checked above: there is no --hypothesis
         translated = _translate(text, model, output, compute, search)
     _print_scores(translated, scores, compute.device)
+
+
+def _check_translates_nothing(
+    compute: ComputeOptions, search: SearchOptions, scores: ScoreOptions
+) -> None:
+    """Check that no option says how to translate; COMET computes on --device as well.
+
+    Raises:
+        ConfigError: one does.
+    """
+    values = asdict(compute) | asdict(search)
+    defaults = asdict(EXACT) | asdict(SearchOptions())
+    given = [name for name in values if values[name] != defaults[name]]
+    if scores.comet and "device" in given:
+        given.remove("device")
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ConfigError(f"--hypothesis is translated already; leave out {names}")
 
 
 def _translate(
