@@ -31,7 +31,7 @@ from nmt.checkpoint_files import (
     digest_of,
     read_verified,
 )
-from nmt.errors import CheckpointError, NewerCheckpointError
+from nmt.errors import CheckpointError, DamagedCheckpointError
 from nmt.files import FORMAT_KEY, write_folder_atomically
 
 _MIB = 1 << 20  # bytes
@@ -189,13 +189,17 @@ def load_state(path: Path) -> dict[str, Any]:
 
 
 def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> list[Path]:
-    """Return the checkpoints whose weights match their manifest; log the damaged others."""
+    """Return the checkpoints whose weights match their manifest; log the damaged others.
+
+    Raises:
+        CheckpointError: one cannot be read for another reason than damage.
+    """
     intact = []
     for path in paths:
         try:
             read_verified(path, WEIGHTS)
             intact.append(path)
-        except CheckpointError as error:
+        except DamagedCheckpointError as error:
             log(f"{error}; it is left out")
     return intact
 
@@ -206,18 +210,17 @@ def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path
     Each damaged checkpoint after it is renamed to damaged-NAME, and `log` gets a message.
 
     Raises:
-        CheckpointError: none is intact, or a newer nmt wrote a later one; nothing is renamed.
+        CheckpointError: none is intact, or a later one cannot be read for another reason than
+            damage: a newer nmt wrote it, or the disk failed. Nothing is renamed.
     """
     if not paths:
         return None
-    damaged: dict[Path, CheckpointError] = {}
+    damaged: dict[Path, DamagedCheckpointError] = {}
     for path in reversed(paths):
         try:
             for name in (WEIGHTS, STATE):
                 read_verified(path, name)
-        except NewerCheckpointError:
-            raise
-        except CheckpointError as error:
+        except DamagedCheckpointError as error:
             damaged[path] = error
             continue
         for damaged_path, reason in damaged.items():

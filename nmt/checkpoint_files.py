@@ -10,32 +10,48 @@ import safetensors.numpy
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from nmt.errors import CheckpointError, NewerCheckpointError
+from nmt.errors import CheckpointError, DamagedCheckpointError
 from nmt.files import check_format, read_json
 
 WEIGHTS, STATE, MANIFEST = "model.safetensors", "training_state.pt", "manifest.json"
 FORMAT = 1
 """the version of the format that is written, and the newest that can be read"""
 Array = NDArray[Any]
+_DAMAGE = (
+    FileNotFoundError,
+    NotADirectoryError,
+    IsADirectoryError,
+    ValueError,
+    KeyError,
+    TypeError,
+)
+"""errors that a missing or damaged file causes"""
 
 
 def read_verified(path: Path, name: str) -> bytes:
     """Return the bytes of file `name` in the checkpoint folder `path`; check their SHA-256.
 
     Raises:
-        CheckpointError: the file is missing, damaged or of a newer format.
+        DamagedCheckpointError: the file is missing or damaged.
+        CheckpointError: it is of a newer format, or the operating system could not read it, so
+            that it may be intact.
     """
     try:
         manifest = read_json(path / MANIFEST)
-        check_format(manifest, FORMAT, path, "choose another checkpoint", NewerCheckpointError)
+        check_format(manifest, FORMAT, path, "choose another checkpoint", CheckpointError)
         expected = manifest[name]["sha256"]
         data = (path / name).read_bytes()
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(
+    except _DAMAGE as error:
+        raise DamagedCheckpointError(
             f"{path}: no usable checkpoint: {name} or its entry in {MANIFEST} cannot be read"
         ) from error
+    except OSError as error:
+        raise CheckpointError(
+            f"{error.filename or path}: cannot be read: {error.strerror}; check the permissions "
+            "and the disk, then give the same command again"
+        ) from error
     if hashlib.sha256(data).hexdigest() != expected:
-        raise CheckpointError(f"{path / name}: damaged: its SHA-256 is not the manifest's")
+        raise DamagedCheckpointError(f"{path / name}: damaged: its SHA-256 is not the manifest's")
     return data
 
 

@@ -22,8 +22,8 @@ class CheckpointError(NmtError):
     """A checkpoint or model directory that is missing, incomplete or damaged."""
 
 
-class NewerCheckpointError(CheckpointError):
-    """A checkpoint whose format is newer than this program knows."""
+class DamagedCheckpointError(CheckpointError):
+    """A checkpoint that is missing, incomplete or damaged, so that another one has to be used."""
 
 
 class NonFiniteScoresError(CheckpointError):

@@ -171,6 +171,21 @@ def test_if_all_are_damaged_none_is_renamed(tmp_path: Path) -> None:
     assert path.is_dir()
 
 
+def test_a_checkpoint_that_the_system_cannot_read_is_neither_renamed_nor_left_out(
+    tmp_path: Path,
+) -> None:
+    paths = [saved(tmp_path / f"step-{n}") for n in range(3)]
+    (paths[2] / STATE).unlink()
+    (paths[1] / WEIGHTS).unlink()
+    (paths[1] / WEIGHTS).symlink_to(WEIGHTS)  # a link to itself cannot be read, even by root
+    for read in (newest_checkpoint, intact_checkpoints):
+        with pytest.raises(
+            CheckpointError, match=f"step-1/{WEIGHTS}: cannot be read: Too many levels.*disk"
+        ):
+            read(paths, print)
+    assert names(tmp_path) == ["step-0", "step-1", "step-2"]
+
+
 def test_a_checkpoint_without_a_version_is_read_and_one_of_a_newer_version_is_not(
     tmp_path: Path,
 ) -> None:
