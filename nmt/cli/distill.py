@@ -135,7 +135,8 @@ def _translate_training_text(
     from nmt.translation.translator import TranslationRequest
 
     texts = resolve(data.model_copy(update={"synthetic": []}), log).train
-    lines = SourceLines([ParallelText(text, data.languages) for text in texts])
+    parallel_texts = [ParallelText(text, data.languages) for text in texts]
+    lines = SourceLines(parallel_texts, leave_out_invalid=data.cleaning.invalid_utf8)
     # what the translations depend on; an interrupted folder is continued only with the same
     facts = {
         "languages": list(data.languages),

@@ -110,7 +110,7 @@ def synthesize(
 
     check_service(options.output)
     lines = MonolingualText(options.text)
-    inputs = lines.facts()  # first, so that a missing file is an error before a model is loaded
+    inputs = lines.facts()  # first, so that text that cannot be read is an error before any work
     translator = make_translator(model, compute, search, sampling.sampling())
     lines.held_out = HeldOutText(_held_out_sentences(translator, options.held_out or []))
     tag = target_tag(options.to, translator.run.tokenizer)

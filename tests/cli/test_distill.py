@@ -13,13 +13,13 @@ import pytest
 import yaml
 
 from nmt.data.text.monolingual import MonolingualLine
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
 from nmt.evaluation.metrics import sentence_chrf
 from nmt.files import read_json_or_empty
 from nmt.run_directory import RunDirectory
 from nmt.translation.line import Translation
 from nmt.translation.synthesis import choose_closest
-from tests.cli.commands import fail, invoke, lines_of, write_lines
+from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
 from tests.killed_commands import CommandForks, command_forks
 from tests.training.runs import contents
 
@@ -80,6 +80,22 @@ def test_a_teacher_of_another_direction_is_named(teacher: Path, student: Path) -
     settings = ("--set", "data.source_language=de", "--set", "data.target_language=en")
     message = fail(ConfigError, "distill", "--teacher", teacher, "--config", student, *settings)
     assert "translates en-de, and the recipe is for de-en" in message
+
+
+def test_text_that_is_not_utf8_is_an_error_or_left_out_as_the_recipe_says(
+    teacher: Path, student: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "text.en"
+    lines = source.read_bytes().splitlines(keepends=True)
+    source.write_bytes(b"".join([*lines[:-1], b"th\xe9\n"]))
+    run, text = tmp_path / "student", tmp_path / "student-text"
+    command = ("distill", "--teacher", teacher, "--config", student, "--run-dir", run)
+    message = fail(DataError, *command)
+    assert f"{source}:{len(lines)}: not valid UTF-8" in message
+    assert not text.exists()
+    succeed(*command, "--set", "data.cleaning.invalid_utf8=true")
+    origins = (text / "origin.tsv").read_text().splitlines()
+    assert [int(line.split("\t")[1]) for line in origins] == list(range(1, len(lines)))
 
 
 def test_a_text_with_tags_is_named(teacher: Path, student: Path) -> None:

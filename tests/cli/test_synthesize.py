@@ -106,6 +106,17 @@ def test_bad_input(tiny_run: Path, text: Path, tmp_path: Path) -> None:
     )
 
 
+def test_a_line_that_is_not_utf8_is_named_before_the_folder_is_made(
+    tiny_run: Path, text: Path, tmp_path: Path
+) -> None:
+    content = text.read_bytes()
+    text.write_bytes(content + b"\nth\xe9")
+    command = ("synthesize", "--model", tiny_run, "-i", text, "-o", tmp_path / "made")
+    assert f"{text}:{len(LINES) + 1}: not valid UTF-8" in fail(DataError, *command)
+    text.write_bytes(content)
+    succeed(*command)
+
+
 def test_a_recipe_learns_synthetic_text_with_its_tags_and_ratio(
     tiny_run: Path, recipe: Path, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from nmt.data.text.contamination import HeldOutText
 from nmt.data.text.lines import open_bytes, read_lines
 from nmt.data.text.parallel_text import ParallelText
+from nmt.data.text.rules import is_undecoded
 from nmt.errors import DataError
 
 
@@ -46,16 +47,15 @@ class MonolingualText:
                 yield MonolingualLine(text, file, number)
 
     def facts(self) -> list[dict[str, Any]]:
-        """Return path and SHA-256 of each file, in order; reads all of them.
+        """Return path and SHA-256 of each file, in order; reads and decodes all of them.
 
         Raises:
-            DataError: a file cannot be read, or all of them are empty.
+            DataError: a file cannot be read or is not UTF-8, or none has a line to translate.
         """
-        facts, size = _facts_and_size(self.paths)
-        if not size:
+        if not sum(1 for _ in self):
             names = ", ".join(map(str, self.paths))
             raise DataError(f"{names}: no text; expected one sentence a line")
-        return facts
+        return _facts(self.paths)
 
 
 @dataclass(frozen=True)
@@ -63,28 +63,36 @@ class SourceLines:
     """The sources of parallel texts, each with its target as the reference, in order."""
 
     texts: Sequence[ParallelText]
+    leave_out_invalid: bool = False
+    """whether pairs that are not UTF-8 are left out; else they are an error"""
 
     def __iter__(self) -> Iterator[MonolingualLine]:
+        errors = "surrogateescape" if self.leave_out_invalid else "strict"
         for number, text in enumerate(self.texts):
-            for line, pair in enumerate(text, start=1):
-                if pair.source.strip():
-                    yield MonolingualLine(pair.source, number, line, pair.target)
+            for block in text.blocks():
+                for line, pair in zip(block.numbers, block.pairs(errors), strict=True):
+                    if pair.source.strip() and not is_undecoded(pair):
+                        yield MonolingualLine(pair.source, number, line, pair.target)
 
     def facts(self) -> list[dict[str, Any]]:
-        """Return path and SHA-256 of each source file, in order; reads all of them."""
-        sources = [Path(text.files.paths[0]) for text in self.texts]
-        facts, _size = _facts_and_size(sources)
-        return facts
+        """Return path and SHA-256 of each source file, in order; reads and decodes all pairs.
+
+        Raises:
+            DataError: the text cannot be read or is not UTF-8, or no pair is left to translate.
+        """
+        if not sum(1 for _ in self):
+            names = ", ".join(path for text in self.texts for path in text.files.paths)
+            raise DataError(f"{names}: no source to translate; expected one sentence a line")
+        return _facts([Path(text.files.paths[0]) for text in self.texts])
 
 
-def _facts_and_size(paths: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
-    """Return path and SHA-256 of each file, and the bytes of all files together."""
-    facts, size = [], 0
+def _facts(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return path and SHA-256 of each file."""
+    facts = []
     for path in paths:
         digest = hashlib.sha256()
         with open_bytes(path) as file:
             while block := file.read(1 << 20):  # 1 MiB
                 digest.update(block)
-                size += len(block)
         facts.append({"file": str(path), "sha256": digest.hexdigest()})
-    return facts, size
+    return facts
