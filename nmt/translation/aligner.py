@@ -25,14 +25,11 @@ from nmt.search.searcher import Searcher
 from nmt.search.source_attention import most_attended, paired, teacher_forced_attention
 from nmt.translation.line import Alignment, EncodedLine, Translation, one_line
 from nmt.translation.scoring import pair_batches, target_log_probabilities
-from nmt.translation.spans import Link, Span
+from nmt.translation.spans import Link, Span, linked_words
 
 # A pair up to this length counts as its number of tokens. A longer one counts as length^2 / 64,
 # because its attention weights are length * length numbers.
 LINEAR_COST_LENGTH = 64
-# space, line feed and carriage return as single bytes; the text of a translation has spaces instead
-_BLANK_BYTES = ("<0x20>", "<0x0A>", "<0x0D>")
-_BOUNDARIES = frozenset("▁ \n\r")
 
 
 @torch.inference_mode()
@@ -90,34 +87,12 @@ def _alignment(
 ) -> Alignment:
     """Return the alignment of one translation; the last two are its rows of `attend`, padded."""
     text, tokens = line.line.text, translation.tokens
-    attended = attended[: len(tokens)]
-    source_length = len(line.ids) - 1  # without EOS; the line may be truncated
-    source = tokenizer.source.split(text)[:source_length]
-    words = align_words(source, tokenizer.target.spell(tokens), attended)
     target_spans = spans_of_tokens(tokenizer.target, tokens, translation.text)
-    links = link(tokenizer.source.spans(text), target_spans, attended)
+    links = link(tokenizer.source.spans(text), target_spans, attended[: len(tokens)])
+    words = linked_words(links, text, translation.text)
     with_end = tokens if translation.is_truncated else (*tokens, EOS)
     pieces = tuple(tokenizer.target.pieces[token] for token in with_end)
     return Alignment(words, pieces, tuple(token_log_p[: len(pieces)]), links)
-
-
-def align_words(
-    source: Sequence[str], target: Sequence[str], attended: Sequence[int]
-) -> tuple[tuple[int, int], ...]:
-    """Return sorted pairs (index of a source word, index of a target word), counted from 0.
-
-    `source` and `target` are the pieces of two texts. Each word of target piece t is aligned with
-    each word of source piece `attended[t]`. Words are separated by spaces in the normalised text;
-    SentencePiece writes a space as "▁" in front of the piece that follows it.
-    """
-    source_words, target_words = words_of_pieces(source), words_of_pieces(target)
-    pairs = {
-        (i, j)
-        for position, words in zip(attended, target_words, strict=True)
-        for i in source_words[position]
-        for j in words
-    }
-    return tuple(sorted(pairs))
 
 
 def link(
@@ -165,30 +140,6 @@ def spans_of_tokens(vocabulary: SubwordModel, tokens: Sequence[int], text: str) 
             elif end > same_start:  # inside the replaced part
                 ends[t] = min(end, replaced_until + growth)
     return list(pairwise(ends))
-
-
-def words_of_pieces(pieces: Sequence[str]) -> list[range]:
-    """Return for each piece of a text the words, counted from 0, that it spells or is a part of.
-
-    A piece of spaces alone gets the next word, or an empty range at the end of the text.
-    """
-    spans = []
-    word = -1  # index of the word that the last letter belongs to
-    after_space = True  # whether the next letter begins a word
-    for piece in pieces:
-        first = None  # index of the first word in this piece
-        characters = "▁" if piece in _BLANK_BYTES else piece
-        for character in characters:
-            if character in _BOUNDARIES:
-                after_space = True
-                continue
-            if after_space:
-                word, after_space = word + 1, False
-            if first is None:
-                first = word
-        spans.append(range(word + 1, word + 2) if first is None else range(first, word + 1))
-    word_count = word + 1  # the next word of spaces at the end does not exist
-    return [range(span.start, min(span.stop, word_count)) for span in spans]
 
 
 def copy_unknown_words(

@@ -54,6 +54,8 @@ def test_each_language_is_asked_for_by_its_tag(run: Path) -> None:
     assert lines_of("translate", "-m", run, "--to", "fr", text=text) == FRENCH
     written = "\n".join(f">>fr<< {line}" for line in ENGLISH)
     assert lines_of("translate", "-m", run, text=written) == FRENCH
+    aligned = ("translate", "-m", run, "--alignments")
+    assert lines_of(*aligned, "--to", "fr", text=text) == lines_of(*aligned, text=written)
 
 
 def test_what_is_copied_has_no_tag(run: Path) -> None:

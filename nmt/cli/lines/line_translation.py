@@ -160,7 +160,7 @@ def _read_windows(
     from nmt.translation.document import WINDOW_PARAGRAPHS
     from nmt.translation.line import Line, tagged
 
-    tag = spell_tag(options.to) if options.to else ""
+    tag = f"{spell_tag(options.to)} " if options.to else ""  # a word of its own for --alignments
     size = WINDOW_PARAGRAPHS if options.document else WINDOW_LINES
     size = 1 if is_typed(file) else size
     for texts in windows(lines, size, len):  # `len` counts the characters of a line

@@ -180,11 +180,6 @@ class SubwordModel:
             spans.append((start, last_character))
         return spans
 
-    def spell(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of `ids`, with "⁇" (word level: "▁⁇") for the unknown symbol."""
-        unknown = str(self._processor.decode([UNK])).replace(" ", "▁")
-        return [unknown if i == UNK else self.pieces[i] for i in ids]
-
     def piece_bytes(self) -> list[bytes]:
         """Return the UTF-8 bytes that each id adds to a text; PAD, BOS and EOS add none.
 
