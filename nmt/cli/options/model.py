@@ -152,6 +152,15 @@ class AllSearchOptions(SearchOptions):
             )
 
 
+_NOT_SAMPLED = {
+    "beam_size": "--beam-size",
+    "shortlist": "--shortlist",
+    "coverage_penalty": "--coverage-penalty",
+    "early_stopping": "--early-stopping/--exact-stopping",
+}
+"""the options of a search, by their fields, that --sample cannot follow"""
+
+
 @dataclass(frozen=True)
 class SamplingOptions:
     """Whether translations are drawn at random, and how."""
@@ -222,8 +231,12 @@ def make_translator(
     from nmt.translation import text_translator
 
     changes = asdict(search)
-    if changes.get("shortlist") and sampling:
-        raise ConfigError("--sample draws from the whole vocabulary; leave out --shortlist")
+    without_effect = [name for key, name in _NOT_SAMPLED.items() if changes.get(key) is not None]
+    if without_effect and sampling:
+        raise ConfigError(
+            "--sample draws from the whole vocabulary, without a beam; leave out "
+            f"{', '.join(without_effect)}"
+        )
     tune_memory()
     translator = text_translator.load_translator(
         models,
