@@ -19,7 +19,7 @@ from nmt.checkpoint import (
     load_weights,
     save_checkpoint,
 )
-from nmt.config import Config, DataConfig
+from nmt.config import Config, DataConfig, DecodingConfig
 from nmt.data.corpora.registry import resolve
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
@@ -108,13 +108,24 @@ def read_test_set(config: Config) -> list[SentencePair]:
         ) from error
 
 
-def has_result(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
-    """Return whether result.json holds the scores of the best weights on the test set `pairs`."""
+def has_result(
+    directory: RunDirectory, pairs: Sequence[SentencePair], settings: DecodingConfig
+) -> bool:
+    """Return whether result.json holds the scores of the best weights on the test set `pairs`.
+
+    Another search than that of `settings` gives other scores.
+    """
     result, best = read_json_or_empty(directory.result), read_json_or_empty(directory.best)
     test_set, validation = result.get("test_set"), result.get("validation")
+    search = result.get("decoding")
     if not isinstance(test_set, dict) or not isinstance(validation, dict):
         return False
+    if not isinstance(search, dict):
+        return False
     if test_set.get("sha256") != text_fingerprint(pairs):
+        return False
+    # the record of an older nmt may lack some settings
+    if any(search.get(name, value) != value for name, value in settings.model_dump().items()):
         return False
     # equal names may be other weights; with equal step and validation figures they are the same
     scored = {name: result.get(name) for name in ("weights", "trained_steps")} | validation

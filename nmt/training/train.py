@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from nmt.config import Config
+from nmt.config_file import load_config
 from nmt.data.corpora.registry import resolve
 from nmt.data.prepared import describe_dropped, prepare
 from nmt.data.text.parallel_text import ParallelText
@@ -160,8 +161,11 @@ def _train_and_score(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         return
     if not is_trained:
         choose_best_weights(trainer)
-    pairs = read_test_set(trainer.config)
-    is_scored = not pairs or has_result(directory, pairs)
+    pairs, settings = read_test_set(trainer.config), trainer.config.decoding
+    is_scored = not pairs or has_result(directory, pairs, settings)
+    if load_config(str(directory.config)).decoding != settings:
+        directory.write_config(trainer.config)
+        trainer.log(f"{directory.config}: has the section decoding of the recipe now")
     if is_trained:
         remaining = "nothing to do" if is_scored else "its test set is not scored yet"
         trainer.log(f"{directory.path}: already trained to step {state.step:,}; {remaining}")

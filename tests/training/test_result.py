@@ -124,7 +124,7 @@ def test_a_run_stopped_while_it_scores_scores_again_and_trains_no_more(
     assert rows[0] == rows[1]
 
 
-def test_a_finished_run_is_scored_again_only_if_training_test_set_or_weights_differ(
+def test_a_finished_run_is_scored_again_only_if_training_test_set_weights_or_search_differ(
     tested: Recipe, finished: RunDirectory, corpus: Path, tmp_path: Path
 ) -> None:
     run, log = copied(finished, tmp_path), list[str]()
@@ -155,6 +155,10 @@ def test_a_finished_run_is_scored_again_only_if_training_test_set_or_weights_dif
         row["validation"]["loss"],
     )
 
+    train(tested(other, "decoding.beam_size=1"), run.path, quiet)
+    assert read_json(run.result)["decoding"]["beam_size"] == 1
+    assert load_run(run.path, torch.device("cpu")).config.decoding.beam_size == 1
+
     train(tested("training.max_steps=14"), run.path, quiet)
     assert (read_json(run.result)["trained_steps"], read_json(run.result)["sessions"]) == (14, 2)
 
@@ -165,6 +169,13 @@ def test_without_a_test_set_or_where_it_is_off_nothing_is_scored(
 ) -> None:
     run = train(tested(off), tmp_path / "run", quiet)
     assert run.best.is_file() and not run.result.exists()
+    log: list[str] = []
+    train(tested(off, "decoding.beam_size=1"), run.path, log.append)
+    assert log[-2:] == [
+        f"{run.config}: has the section decoding of the recipe now",
+        f"{run.path}: already trained to step 12; nothing to do",
+    ]
+    assert load_run(run.path, torch.device("cpu")).config.decoding.beam_size == 1
 
 
 def test_a_test_set_that_cannot_be_read_is_told_before_training(
