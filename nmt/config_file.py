@@ -5,7 +5,7 @@ error with file, line and key; for an unknown key it also names the nearest know
 """
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -158,15 +158,32 @@ def _explain(
 
 def _suggest_keys(path: KeyPath, section: type[BaseModel]) -> str:
     """Return what to write instead of the unknown key at the end of `path`, a path in `section`."""
+    for place in _key_paths(section):
+        if place[-1] == path[-1]:
+            level = "" if len(place) > 1 else ", at the top level"
+            return f"did you mean '{'.'.join(place)}'{level}?"
     for name in path[:-1]:  # to the section that should have the key
-        if name.isdigit():  # the number of a list's item
-            continue
-        annotation = section.model_fields[name].annotation
-        types = [annotation, *getattr(annotation, "__args__", ())]  # of a list, of a union
-        section = next(t for t in types if isinstance(t, type) and issubclass(t, BaseModel))
+        if not name.isdigit():  # the number of a list's item
+            section = _section_under(section, name) or section
     keys = list(section.model_fields)
     nearest = difflib.get_close_matches(path[-1], keys, n=1)
     return f"did you mean '{nearest[0]}'?" if nearest else f"known keys: {', '.join(keys)}"
+
+
+def _key_paths(section: type[BaseModel], parents: KeyPath = ()) -> Iterator[KeyPath]:
+    """Yield the paths of all keys in a section, in order; list items have no number in them."""
+    for name in section.model_fields:
+        yield (*parents, name)
+        if inner := _section_under(section, name):
+            yield from _key_paths(inner, (*parents, name))
+
+
+def _section_under(section: type[BaseModel], name: str) -> type[BaseModel] | None:
+    """Return the section that a key holds, alone or in a list; None if it holds none."""
+    annotation = section.model_fields[name].annotation
+    types = [annotation, *getattr(annotation, "__args__", ())]  # of a list, of a union
+    sections = (t for t in types if isinstance(t, type) and issubclass(t, BaseModel))
+    return next(sections, None)
 
 
 def parse_section(

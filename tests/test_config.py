@@ -92,6 +92,9 @@ def test_what_is_no_whole_or_no_finite_number_is_rejected_as_one(text: str, mess
             "model:\n  d_ff: 8\n  head: 4",
             "c.yaml:3: unknown key 'model.head'; did you mean 'heads'?",
         ),
+        ("training: {seed: 1}", "'training.seed'; did you mean 'seed', at the top level?"),
+        ("training: {dropout: 0}", "'training.dropout'; did you mean 'model.dropout'?"),
+        ("data:\n  train: {\n heads: a}", "'data.train.heads'; did you mean 'model.heads'?"),
         ("modle: {}", "c.yaml:1: unknown key 'modle'; did you mean 'model'?"),
         ("data:\n  train: {\n sorce: a}", "c.yaml:3: unknown key 'data.train.sorce'; did you mean"),
         # values out of range
