@@ -1,5 +1,6 @@
 """Loads the model of a run: configuration, tokenizer, weights, and an adapter if there is one."""
 
+import shlex
 from pathlib import Path
 
 import torch
@@ -75,5 +76,5 @@ def _load_parent(config: Config, path: Path) -> LoadedModel:
     except CheckpointError as error:
         raise CheckpointError(
             f"{path}: holds an adapter, and its parent cannot be loaded: {error}; if the parent "
-            f"has moved, give its new place: --model PARENT --adapter {path}"
+            f"has moved, give its new place: --model PARENT --adapter {shlex.quote(str(path))}"
         ) from error

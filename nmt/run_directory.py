@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import re
+import shlex
 import shutil
 import socket
 from collections.abc import Iterator, Mapping
@@ -181,7 +182,7 @@ def find_run(path: Path) -> RunDirectory:
     if (path / "config.json").is_file() or (path / "decoder.yml").is_file():
         raise CheckpointError(
             f"{path}: a model of another program, not a run directory; make one of it with "
-            f"`nmt import {path} -o RUN`"
+            f"`nmt import {shlex.quote(str(path))} -o RUN`"
         )
     reason = "it has no config.yaml" if path.exists() else "no such directory"
     raise CheckpointError(f"{path}: not a run directory: {reason}; give what `nmt train` wrote")

@@ -215,3 +215,11 @@ def test_checkpoints_are_sorted_by_step_and_other_names_are_ignored(tmp_path: Pa
         run.checkpoint(step).mkdir(parents=True)
     (run.checkpoints / "step-00001000-good").mkdir()
     assert [run.step_of(path) for path in run.saved_checkpoints()] == [1000, 99_990, 1_000_000]
+
+
+def test_a_command_that_is_advised_can_be_pasted(tmp_path: Path) -> None:
+    foreign = tmp_path / "my model"
+    foreign.mkdir()
+    (foreign / "config.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=f"`nmt import '{foreign}' -o RUN`"):
+        find_run(foreign)

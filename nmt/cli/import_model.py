@@ -1,5 +1,6 @@
 """`nmt import`: a model of another program becomes a run directory, which every command can use."""
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -61,7 +62,7 @@ def import_model(source: SourceArgument, options: ImportOptions) -> None:
         log(_describe(model))
         typer.echo(str(output))
     if is_ensemble:
-        model_options = " ".join(f"--model {output}" for output in outputs)
+        model_options = " ".join(f"--model {shlex.quote(str(output))}" for output in outputs)
         log(f"they translate together: nmt translate {model_options}")
 
 

@@ -1,5 +1,6 @@
 """`nmt init`: look at a text and write a recipe that fits it and this machine."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -127,10 +128,11 @@ def init(options: InitOptions) -> None:
             counts = divide_text(pairs, profile.pairs, missing, unfinished)
         sizes = ", ".join(f"{name} {count:,}" for name, count in counts.items())
         log(f"split into {folder}: {sizes} pairs")
-    output.write_text(describe_recipe(recipe, f"nmt train --config {output}"), "utf-8")
+    command = f"nmt train --config {shlex.quote(str(output))}"
+    output.write_text(describe_recipe(recipe, command), "utf-8")
     for warning in recipe.warnings:
         print_warning(warning)
-    log(f"planned: {recipe.time.total / 60:.0f} minutes; train with: nmt train --config {output}")
+    log(f"planned: {recipe.time.total / 60:.0f} minutes; train with: {command}")
 
 
 def _describe_text(profile: "TextProfile", data: "DataConfig") -> str:

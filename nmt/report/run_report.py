@@ -1,5 +1,6 @@
 """`nmt report`: everything known about a run, as one HTML page that needs no other file."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -154,7 +155,8 @@ def score_test_set(
     if splits is None:
         raise DataError(
             f"{config.corpus} is not in {config.directory}; go where the run was trained, or fetch "
-            f"it: nmt data download {config.corpus} --directory {config.directory}"
+            f"it: nmt data download {config.corpus} --directory "
+            f"{shlex.quote(str(config.directory))}"
         )
     name = options.test_set or ("test" if splits.test else "validation")
     whole_set = find_split(config, name, log)

@@ -8,6 +8,7 @@ so frequent that every sentence may need them. A search then computes the logits
 import hashlib
 import io
 import json
+import shlex
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -67,12 +68,12 @@ class Shortlist:
             ConfigError: there is no such file.
             CheckpointError: it is damaged, or of a newer version of nmt or of other vocabularies.
         """
+        command = f"nmt shortlist --model {shlex.quote(str(path.parent))}"
         if not path.is_file():
             raise ConfigError(
-                f"{path}: there is no shortlist; `nmt shortlist --model {path.parent}` learns it "
-                "from the training data"
+                f"{path}: there is no shortlist; `{command}` learns it from the training data"
             )
-        advice = f"learn it again: nmt shortlist --model {path.parent}"
+        advice = f"learn it again: {command}"
         try:
             with path.open("rb") as file, np.load(file) as stored:
                 candidates, always = (stored[name].astype(np.int64) for name in _ARRAYS)

@@ -1,6 +1,7 @@
 """A whole training run: prepare, build or resume, train, choose the best weights, score them."""
 
 import contextlib
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -173,7 +174,7 @@ def _train_and_score(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         directory.write_config(trainer.config)  # it may name another test set than before
         write_result(trainer, pairs)
     if not (is_trained and is_scored):
-        trainer.log(f"translate with: nmt translate --model {directory.path}")
+        trainer.log(f"translate with: nmt translate --model {shlex.quote(str(directory.path))}")
 
 
 def _write_session(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:

@@ -16,6 +16,12 @@ from nmt.errors import ConfigError, DataError, NmtError
 from tests.cli.commands import fail, invoke
 
 
+def test_the_command_that_comes_next_can_be_pasted(tmp_path: Path, recipe: Path) -> None:
+    run = tmp_path / "my run"
+    done = invoke("train", "--config", recipe, "--run-dir", run)
+    assert done.stderr.endswith(f"translate with: nmt translate --model '{run}'\n")
+
+
 def test_a_run_is_trained_and_a_rerun_has_nothing_to_do(
     tmp_path: Path, recipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

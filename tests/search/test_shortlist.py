@@ -99,6 +99,8 @@ def test_what_cannot_be_read_is_named(
     path.unlink()
     with pytest.raises(ConfigError, match=r"there is no shortlist; `nmt shortlist --model"):
         Shortlist.load(path, byte_tokenizer)
+    with pytest.raises(ConfigError, match=r"`nmt shortlist --model 'my run'`"):
+        Shortlist.load(Path("my run", path.name), byte_tokenizer)
 
 
 def test_it_is_learnt_from_pairs_of_ids(byte_tokenizer: Tokenizer) -> None:

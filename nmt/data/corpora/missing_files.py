@@ -1,5 +1,6 @@
 """Says in one sentence which text of a recipe is missing, and which command downloads it."""
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -36,6 +37,8 @@ def download_of(path: Path, directory: Path) -> str | None:
         case (folder, pair, _) if folder in names and pair.count("-") == 1:
             one, other = pair.split("-")
             command = f"nmt data download {names[folder]} --source-language {one}"
-            where = "" if directory == Path("data") else f" --directory {directory}"
-            return f"`{command} --target-language {other}{where}` downloads it"
+            command += f" --target-language {other}"
+            if directory != Path("data"):
+                command += f" --directory {shlex.quote(str(directory))}"
+            return f"`{command}` downloads it"
     return None

@@ -38,6 +38,12 @@ def test_only_a_file_of_a_known_corpus_can_be_downloaded(path: str, hint: str) -
     assert str(raised.value).endswith(hint)
 
 
+def test_the_command_that_downloads_can_be_pasted() -> None:
+    path = "my texts/iwslt2017/de-en/train.en"
+    with pytest.raises(DataError, match="--directory 'my texts'` downloads it"):
+        check_files([TextPair(source=path, target=path)], "data.train", Path("my texts"))
+
+
 def test_a_file_is_not_missing_and_a_folder_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "text").touch()
     file, folder = str(tmp_path / "text"), str(tmp_path)
