@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 
 class Section(BaseModel):
@@ -22,6 +22,14 @@ class Section(BaseModel):
         use_attribute_docstrings=True,
         protected_namespaces=(),
     )
+
+    @field_validator("*")
+    @classmethod
+    def _holds_no_nul(cls, value: object) -> object:
+        """Check that a text has no NUL, which YAML can write but no path can hold."""
+        if isinstance(value, str) and "\0" in value:
+            raise ValueError(f"{value!r} holds a NUL character, which no path can hold; remove it")
+        return value
 
 
 Activation = Literal["relu", "gelu", "swish"]
