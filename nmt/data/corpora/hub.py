@@ -232,18 +232,18 @@ def _pairs(
 
 
 def _fields(batch: Batch, languages: Languages, data: HubData) -> list[Field]:
-    """Return the field of the source and that of the target, judged by the first row.
+    """Return the field of the source and that of the target, judged by the first batch.
 
     Raises:
         DataError: neither records nor columns have both languages.
     """
-    first = batch.get(TRANSLATION, [None])[0]
+    first = next(filter(None, batch.get(TRANSLATION, [])), None)  # a row may be null
     if isinstance(first, Mapping):
         if all(language in first for language in languages):
             return [(TRANSLATION, language) for language in languages]
         text_names = [f"{TRANSLATION}.{key}" for key in first]
     else:
-        text_names = [name for name, column in batch.items() if isinstance(column[0], str)]
+        text_names = [name for name, column in batch.items() if str in map(type, column)]
         if all(language in text_names for language in languages):
             return [(language, None) for language in languages]
         if len(text_names) == 2:
@@ -269,7 +269,7 @@ def _sentences(batch: Batch, field: Field, data: HubData) -> list[str]:
         DataError: a value is not a text.
     """
     column, key = field
-    texts = [value if key is None else value[key] for value in batch[column]]
+    texts = [value[key] if key and value is not None else value for value in batch[column]]
     for text in texts:
         if text is not None and not isinstance(text, str):
             raise DataError(

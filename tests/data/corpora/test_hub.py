@@ -149,6 +149,21 @@ def test_named_columns_are_found_and_dev_is_the_validation_set(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    "columns",
+    [
+        {"translation": [None, {"de": "ja", "en": "yes"}, None]},
+        {"de": [None, "ja", None], "en": [None, "yes", None]},
+    ],
+)
+def test_a_row_that_is_null_becomes_an_empty_pair(tmp_path: Path, columns: dict[str, Any]) -> None:
+    for split in ("train", "validation", "test"):
+        table(tmp_path / "copies" / f"{split}-0.parquet", **columns)
+    out, _ = write(tmp_path, ANY, tmp_path / "copies")
+    assert list(read_lines(out / "train.de")) == ["", "ja", ""]
+    assert list(read_lines(out / "test.en")) == ["", "yes", ""]
+
+
+@pytest.mark.parametrize(
     ("columns", "message"),
     [
         ({"text": ["a"]}, "a/b: no text of de and en, found text; expected translation.de"),
