@@ -46,6 +46,15 @@ def test_a_recipe_and_its_parts_are_written(texts: tuple[Path, Path]) -> None:
     assert "train with: nmt train --config mine.yaml" in said
 
 
+def test_a_file_name_that_a_recipe_cannot_hold_is_told(texts: tuple[Path, Path]) -> None:
+    source, target = texts
+    other = source.rename("\udce9.en")
+    files: tuple[str | Path, ...]
+    for files in ((other, target), (target, target, "--test", target, other)):
+        message = fail(DataError, "init", *files)
+        assert message == "'\\udce9.en': the name of this file or folder is not UTF-8; rename it"
+
+
 def test_given_sets_are_used_and_nothing_is_split_off(texts: tuple[Path, Path]) -> None:
     init(*texts, "--validation", *texts, "--test", *texts, "-o", "mine.yaml", "--minutes", "1")
     config = load_config("mine.yaml")

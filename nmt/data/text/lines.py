@@ -134,6 +134,20 @@ def _describe_invalid_byte(error: UnicodeDecodeError) -> str:
     return f"not valid UTF-8 (byte 0x{error.object[error.start]:02x})"
 
 
+def check_name(path: Path) -> None:
+    """Check that the name of a file, or of its folder, is UTF-8, as a recipe can hold it.
+
+    Raises:
+        DataError: it is not UTF-8.
+    """
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{str(path)!a}: the name of this file or folder is not UTF-8; rename it"
+        ) from error
+
+
 def check_text(text: str, name: str) -> None:
     """Check that UTF-8 can encode `text`; `name` is what the message calls it.
 

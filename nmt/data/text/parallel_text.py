@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config import TextPair, spell_tag
-from nmt.data.text.lines import SUFFIXES, check_text, decode_line, raw_lines, read_errors
+from nmt.data.text.lines import SUFFIXES, check_name, decode_line, raw_lines, read_errors
 from nmt.data.text.remote_files import with_urls
 from nmt.errors import DataError
 
@@ -122,11 +122,11 @@ def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
     """Yield the pairs of two line-aligned files in order.
 
     Raises:
-        DataError: a file is unreadable or not UTF-8, both are empty, or their lengths differ
-            (noticed only at the end of the shorter file).
+        DataError: a file or its name is not UTF-8, it is unreadable, both are empty, or their
+            lengths differ (noticed only at the end of the shorter file).
     """
     for path in (source, target):
-        check_text(str(path), f"the name of the file {str(path)!a}")
+        check_name(path)
     files = TextPair(source=str(source), target=str(target))
     return iter(ParallelText(files))
 

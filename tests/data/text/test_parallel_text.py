@@ -91,6 +91,13 @@ def test_files_that_are_not_aligned_or_not_utf8_are_refused(
         list(read_pairs(*paths))
 
 
+def test_a_file_whose_name_is_not_utf8_is_told(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"\\udce9\.en': the name of this file or folder is not UTF"
+    ):
+        read_pairs(tmp_path / "\udce9.en", tmp_path / "target.txt")
+
+
 def test_a_part_of_a_block_still_numbers_its_lines(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(b"".join(b"%d\n" % n if n != 8 else b"\xe4\n" for n in range(1, 20)))
