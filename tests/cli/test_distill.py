@@ -214,7 +214,8 @@ def test_50_kills_at_random_moments_change_nothing(
         results.append(distill.take_results())
     whole, draw, phases, commands = results[0], random.Random(1), Counter[str](), 1
     assert results[1] == whole
-    while phases.total() < 50:
+    # at least 5 of them in each long phase, which one a kill meets depends on the machine
+    while phases.total() < 50 or min(phases["translating"], phases["training"]) < 5:
         exit_code = distill(seconds=draw.uniform(0, 0.3 * min(times)))
         if exit_code:
             assert exit_code == -signal.SIGKILL
@@ -226,4 +227,3 @@ def test_50_kills_at_random_moments_change_nothing(
     assert distill() == 0
     assert distill.take_results() == whole
     print(f"{commands} commands were killed: {dict(phases)}")
-    assert min(phases["translating"], phases["training"]) >= 5
