@@ -25,10 +25,11 @@ class Section(BaseModel):
 
     @field_validator("*")
     @classmethod
-    def _holds_no_nul(cls, value: object) -> object:
-        """Check that a text has no NUL, which YAML can write but no path can hold."""
-        if isinstance(value, str) and "\0" in value:
-            raise ValueError(f"{value!r} holds a NUL character, which no path can hold; remove it")
+    def _check_no_nul(cls, value: object) -> object:
+        """Check that no text has a NUL, which YAML can write but no path can hold."""
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and "\0" in text:
+                raise ValueError(f"{text!r} holds a NUL character; remove it")
         return value
 
 

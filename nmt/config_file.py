@@ -156,18 +156,23 @@ def _explain(
     return f"{location}: '{'.'.join(key_path)}': {message}, got {error['input']!r}"
 
 
-def _suggest_keys(path: KeyPath, section: type[BaseModel]) -> str:
-    """Return what to write instead of the unknown key at the end of `path`, a path in `section`."""
-    for place in _key_paths(section):
-        if place[-1] == path[-1]:
-            level = "" if len(place) > 1 else ", at the top level"
-            return f"did you mean '{'.'.join(place)}'{level}?"
+def _suggest_keys(path: KeyPath, recipe: type[BaseModel]) -> str:
+    """Return what to write instead of the unknown key at the end of `path`, a path in `recipe`.
+
+    A similar key of the same section comes before an equal one of another section.
+    """
+    section = recipe
     for name in path[:-1]:  # to the section that should have the key
         if not name.isdigit():  # the number of a list's item
             section = _section_under(section, name) or section
     keys = list(section.model_fields)
-    nearest = difflib.get_close_matches(path[-1], keys, n=1)
-    return f"did you mean '{nearest[0]}'?" if nearest else f"known keys: {', '.join(keys)}"
+    if nearest := difflib.get_close_matches(path[-1], keys, n=1):
+        return f"did you mean '{nearest[0]}'?"
+    for place in _key_paths(recipe):
+        if place[-1] == path[-1]:
+            level = "" if len(place) > 1 else ", at the top level"
+            return f"did you mean '{'.'.join(place)}'{level}?"
+    return f"known keys: {', '.join(keys)}"
 
 
 def _key_paths(section: type[BaseModel], parents: KeyPath = ()) -> Iterator[KeyPath]:

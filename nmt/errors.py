@@ -19,7 +19,7 @@ class DataError(NmtError):
 
 
 class CheckpointError(NmtError):
-    """A checkpoint or model directory that is missing, incomplete or damaged."""
+    """A checkpoint or model directory that cannot be used."""
 
 
 class DamagedCheckpointError(CheckpointError):

@@ -149,6 +149,16 @@ class RunDirectory:
                 else:
                     temporary.unlink()
 
+    def has_scores_of_best(self) -> bool:
+        """Return whether result.json has the scores of the weights that best.json names."""
+        result, best = read_json_or_empty(self.result), read_json_or_empty(self.best)
+        validation = result.get("validation")
+        if not isinstance(validation, dict):
+            return False
+        # equal names may be other weights; with equal step and validation figures they are the same
+        scored = {name: result.get(name) for name in ("weights", "trained_steps")} | validation
+        return all(best.get(name) == value for name, value in scored.items())
+
     def write_config(self, config: Config) -> None:
         """Write the whole configuration into config.yaml, with all defaults."""
         write_atomically(self.config, dump_config(config))

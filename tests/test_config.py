@@ -97,7 +97,7 @@ def test_what_is_no_whole_or_no_finite_number_is_rejected_as_one(text: str, mess
         ("data:\n  train: {\n heads: a}", "'data.train.heads'; did you mean 'model.heads'?"),
         ("modle: {}", "c.yaml:1: unknown key 'modle'; did you mean 'model'?"),
         ("data:\n  train: {\n sorce: a}", "c.yaml:3: unknown key 'data.train.sorce'; did you mean"),
-        ('data:\n  directory: "a\\0"', "c.yaml:2: 'a\\x00' holds a NUL character, which no path"),
+        ('data:\n  directory: "a\\0"', "c.yaml:2: 'a\\x00' holds a NUL character; remove"),
         ('data: {train: {source: a, target: "\\0"}}', "c.yaml:1: '\\x00' holds a NUL character"),
         # values out of range
         ("seed: -1", "c.yaml:1: 'seed': input should be greater than or equal to 0, got -1"),

@@ -95,20 +95,16 @@ def _origin(config: Config, provenance: dict[str, Any]) -> list[str]:
 def _scores(run: LoadedModel, directory: RunDirectory, is_changed: bool) -> list[str]:
     """Return lines with the scores of the test set and their signatures, if these weights have any.
 
-    `result.json` is of the weights that were the best ones then, in float32.
+    The scores of `result.json` are of float32.
     """
-    result, best = read_json_or_empty(directory.result), read_json_or_empty(directory.best)
+    result = read_json_or_empty(directory.result)
     scored = str(result.get("weights"))
-    is_scored = (
-        not is_changed
-        and run.path.resolve() == (directory.path / scored).resolve()
-        # else training has gone on, and may have written other weights of this name
-        and result.get("trained_steps") == best.get("trained_steps")
-    )
+    has_weights = run.path.resolve() == (directory.path / scored).resolve()
+    is_scored = has_weights and not is_changed and directory.has_scores_of_best()
     if result.get("scores") and not is_scored:
         return [
-            f"- These weights were not scored; the scores of the run are of {scored} after "
-            f"{result.get('trained_steps')} steps, in float32 and without another adapter."
+            f"- These weights have no scores. The run has scores for {scored} after "
+            f"{result.get('trained_steps')} steps, in float32."
         ]
     lines = [
         f"- {score['name']}: {score['score']:.2f} ({score['signature']})"

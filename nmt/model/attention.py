@@ -56,8 +56,9 @@ def fused_attention(
     """Return Eq. 1, computed by PyTorch's fused kernel, which stores no attention weights.
 
     `query` and the result are (B, H, T, K), `key` and `value` (B, H, S, K). In `mask`, True = may
-    attend. `dropout` is a probability. On a CPU, autocast is ignored and float32 is used. If the
-    mask `is_causal`, a GPU has a faster kernel, which needs no mask.
+    attend. `dropout` is a probability. On a CPU, autocast is ignored and float32 is used. With
+    `is_causal`, the mask must be exactly that of `causal_mask`, which the kernel of a GPU does not
+    read.
     """
     if query.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import secrets
+import shlex
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -157,9 +158,8 @@ def read_keys(path: Path) -> KeyFile:
         ConfigError: it is missing or has mistakes; the message has line and key.
     """
     if not path.is_file():
-        raise ConfigError(
-            f"{path}: no such file of API keys; add a key: nmt serve --keys {path} --add-key NAME"
-        )
+        command = f"nmt serve --keys {shlex.quote(str(path))} --add-key NAME"
+        raise ConfigError(f"{path}: no such file of API keys; add a key: {command}")
     no_options: dict[str, object] = {}  # none of `nmt serve` replaces a key of this file
     return parse_section(KeyFile, read_yaml_file(path), str(path), no_options)
 

@@ -1,7 +1,7 @@
 """Translates files of text, subtitles and HTML, and keeps the results until they are fetched."""
 
 import atexit
-import os
+import contextlib
 import re
 import secrets
 import shutil
@@ -152,19 +152,21 @@ class FileStore:
             RequestError: there is no such file, or it is older than an hour.
         """
         path = self._folder / name if self._folder and _NAME.fullmatch(name) else None
-        # `Path.is_file` would raise an error if the name is too long
-        if path is None or not os.path.isfile(path) or _is_old(path):
-            raise RequestError(404, "there is no such file; translated files are kept for an hour")
-        return path.read_bytes()
+        # an OSError: the name is too long, or the file is not there, perhaps since a moment ago
+        with contextlib.suppress(OSError):
+            if path and not _is_old(path):
+                return path.read_bytes()
+        raise RequestError(404, "there is no such file; translated files are kept for an hour")
 
     def _delete_old(self, folder: Path) -> None:
         for path in folder.glob("*"):
-            if _NAME.fullmatch(path.name) and _is_old(path):
-                path.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # another server may have deleted it
+                if _NAME.fullmatch(path.name) and _is_old(path):
+                    path.unlink()
 
 
 def _is_old(path: Path) -> bool:
-    """Return whether a stored file is kept no longer."""
+    """Return whether a stored file is older than an hour."""
     return time.time() - path.stat().st_mtime > KEPT_SECONDS
 
 

@@ -27,6 +27,7 @@ def serve(settings: ServerSettings) -> None:
 
     Raises:
         NmtError: a run, a setting or the port is not usable.
+        OSError: a file of a model cannot be read.
         StoppedBySignal: a signal ended it.
     """
     tune_memory()
@@ -75,10 +76,11 @@ async def _serve(server: Server, opened: socket.socket) -> None:
 
 
 async def _start(server: Server, running: contextlib.AsyncExitStack) -> None:
-    """Start a server, which ends with `running`.
+    """Start a server; closing `running` stops it.
 
     Raises:
         NmtError: a model cannot be loaded.
+        OSError: a file of a model cannot be read.
         StoppedBySignal: a signal has ended the start.
     """
     loop = asyncio.get_running_loop()
@@ -86,8 +88,10 @@ async def _start(server: Server, running: contextlib.AsyncExitStack) -> None:
     received: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
-        received.append(number)  # raising an error here would not help: uvloop only logs it
-        loop.call_soon_threadsafe(start.cancel)
+        # raising an error here would not help: uvloop only logs it
+        if not received:  # a second `cancel` would interrupt the end of what has started
+            loop.call_soon_threadsafe(start.cancel)
+        received.append(number)
 
     handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

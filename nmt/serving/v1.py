@@ -46,6 +46,7 @@ class TranslationBody(BaseModel):
     target: str
     """the code of the language to translate into"""
     format: Literal["text", "html"] = "text"
+    """html keeps the tags; it cannot be combined with n_best, scores, alignments and stream"""
     n_best: int = Field(1, ge=1, le=100)
     """how many translations of each text are wanted; there are fewer if the beam holds fewer"""
     scores: bool = False
@@ -111,8 +112,8 @@ class TranslationBody(BaseModel):
             wrong = ", ".join(name for name in has if has[name])
             raise RequestError(
                 400,
-                f"Invalid request: {wrong}: format html gives one page, whole and without figures; "
-                "leave this out, or send text",
+                f"Invalid request: format html cannot be combined with {wrong}; remove this, or "
+                "use format text",
             )
 
 

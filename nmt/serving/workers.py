@@ -118,7 +118,8 @@ class ProcessCompute:
     async def close(self) -> None:
         """End all processes, also after a start that failed.
 
-        Each worker ends when its socket is closed; the host may still be starting or loading.
+        Each worker ends when its socket is closed. The host is killed, because it may still be
+        starting or loading.
         """
         for task in self._tasks:
             task.cancel()

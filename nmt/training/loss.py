@@ -198,13 +198,13 @@ def _replace_by_gradient_at_once(
     """
     entries = logits.shape[1]
     q_target, q_other = 1.0 - smoothing, smoothing / (entries - 1)
-    z = logits.float()
-    log_z = torch.logsumexp(z, 1)
-    target_logit = z.gather(1, target[:, None])[:, 0]
-    smoothed = log_z - q_target * target_logit - q_other * (z.sum(1) - target_logit)
+    scores = logits.float()
+    log_z = torch.logsumexp(scores, 1)
+    target_logit = scores.gather(1, target[:, None])[:, 0]
+    smoothed = log_z - q_target * target_logit - q_other * (scores.sum(1) - target_logit)
     is_target = torch.arange(entries, device=logits.device) == target[:, None]
     q = torch.where(is_target, q_target, q_other)
-    logits.copy_((torch.exp(z - log_z[:, None]) - q) * real[:, None])
+    logits.copy_((torch.exp(scores - log_z[:, None]) - q) * real[:, None])
     return (smoothed * real).sum(), ((log_z - target_logit) * real).sum()
 
 

@@ -115,21 +115,17 @@ def has_result(
 
     Another search than that of `settings` gives other scores.
     """
-    result, best = read_json_or_empty(directory.result), read_json_or_empty(directory.best)
-    test_set, validation = result.get("test_set"), result.get("validation")
-    search = result.get("decoding")
-    if not isinstance(test_set, dict) or not isinstance(validation, dict):
+    result = read_json_or_empty(directory.result)
+    test_set, search = result.get("test_set"), result.get("decoding")
+    if not isinstance(test_set, dict) or not isinstance(search, dict):
         return False
-    if not isinstance(search, dict):
-        return False
-    if test_set.get("sha256") != text_fingerprint(pairs):
-        return False
-    # the record of an older nmt may lack some settings
-    if any(search.get(name, value) != value for name, value in settings.model_dump().items()):
-        return False
-    # equal names may be other weights; with equal step and validation figures they are the same
-    scored = {name: result.get(name) for name in ("weights", "trained_steps")} | validation
-    return all(best.get(name) == value for name, value in scored.items())
+    # the size of a batch changes no score, and the record of an older nmt may lack some settings
+    asked = settings.model_dump(exclude={"batch_tokens"})
+    return (
+        test_set.get("sha256") == text_fingerprint(pairs)
+        and all(search.get(name, value) == value for name, value in asked.items())
+        and directory.has_scores_of_best()
+    )
 
 
 def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:

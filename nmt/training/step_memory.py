@@ -19,7 +19,7 @@ FP32, BF16 = 4, 2
 """bytes of one number"""
 
 LARGEST_MICRO_BATCH = {"cpu": 8192, "cuda": 131_072}
-"""padded tokens per side; larger micro-batches are no faster"""
+"""padded tokens per side; larger micro-batches are no faster on a CPU, and untried on a GPU"""
 _SMALLEST_MICRO_BATCH = 512
 _USABLE = {"cpu": 0.5, "cuda": 0.8}
 """fraction of the memory of a device that is used: the rest is for PyTorch itself, for gaps between

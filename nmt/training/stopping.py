@@ -14,9 +14,9 @@ from typing import Any
 
 from nmt.errors import StoppedBySignal
 
-_ONE_REQUEST = 0.5
-"""seconds in which the same signal again is no second request: `timeout` sends it to the process
-and to its group, so that it may arrive twice"""
+_REPEAT_SECONDS = 0.5
+"""seconds in which the same signal again counts as one: `timeout` sends it to the process and to
+its group, so that it may arrive twice"""
 
 
 class Interrupted(BaseException):
@@ -27,7 +27,10 @@ class StopSignals:
     """A context in which SIGINT and SIGTERM are recorded and do not end the process."""
 
     def __init__(self, *, second_stops_at_once: bool = True) -> None:
-        """A second signal raises `StoppedBySignal` if `second_stops_at_once`, else is ignored."""
+        """A second signal raises `StoppedBySignal` if `second_stops_at_once`, else is ignored.
+
+        Within `_REPEAT_SECONDS` the same signal again counts as the first one.
+        """
         self._second_stops_at_once = second_stops_at_once
         self.number = 0
         """the first signal that was received, such as 15 for SIGTERM; 0 if there was none"""
@@ -63,7 +66,7 @@ class StopSignals:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: record the first one, and stop at once at the second one."""
         if self.number:
-            again = number == self.number and time.monotonic() < self._received_at + _ONE_REQUEST
+            again = number == self.number and time.monotonic() < self._received_at + _REPEAT_SECONDS
             if again or not self._second_stops_at_once:
                 return
             raise StoppedBySignal(

@@ -158,20 +158,30 @@ def _train_and_score(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
             trainer.train()
         except DivergedError as error:
             roll_back(trainer, error)
-    if not group.is_main:
-        return
-    if not is_trained:
-        choose_best_weights(trainer)
-    pairs, settings = read_test_set(trainer.config), trainer.config.decoding
+    if group.is_main:
+        if not is_trained:
+            choose_best_weights(trainer)
+        _score(trainer, is_trained)
+
+
+def _score(trainer: Trainer, is_trained: bool) -> None:
+    """Score the best weights on the test set, unless result.json has these scores.
+
+    `is_trained` says whether an earlier session has chosen the weights.
+    """
+    directory, settings = trainer.directory, trainer.config.decoding
+    pairs = read_test_set(trainer.config)
     is_scored = not pairs or has_result(directory, pairs, settings)
-    if load_config(str(directory.config)).decoding != settings:
+    searches_otherwise = load_config(str(directory.config)).decoding != settings
+    if searches_otherwise or not is_scored:  # the recipe may name another test set than before
         directory.write_config(trainer.config)
+    if searches_otherwise:
         trainer.log(f"{directory.config}: has the section decoding of the recipe now")
     if is_trained:
         remaining = "nothing to do" if is_scored else "its test set is not scored yet"
-        trainer.log(f"{directory.path}: already trained to step {state.step:,}; {remaining}")
+        step = trainer.state.step
+        trainer.log(f"{directory.path}: already trained to step {step:,}; {remaining}")
     if not is_scored:
-        directory.write_config(trainer.config)  # it may name another test set than before
         write_result(trainer, pairs)
     if not (is_trained and is_scored):
         trainer.log(f"translate with: nmt translate --model {shlex.quote(str(directory.path))}")

@@ -3,13 +3,13 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
 from nmt.data.text.glossary import Glossary, check_term
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
-from nmt.translation.spans import Link, Span
+from nmt.translation.spans import Link, Span, linked_words, links_after
 
 MAX_SOURCE_TOKENS = 1024
 """longer sources are truncated, or with --document divided; the count includes EOS"""
@@ -167,6 +167,14 @@ class Translation:
     """how much two models of opposite directions disagree on it: see `DualScores`; else None"""
     alignment: Alignment | None = None
     """None unless word alignments were requested"""
+
+    def without_tag(self, tag: str, source: str) -> "Translation":
+        """Return the translation aligned with `source`, before which stood `tag`; "": no tag."""
+        if self.alignment is None or not tag:
+            return self
+        links = links_after(self.alignment.links, len(tag))
+        words = linked_words(links, source, self.text)
+        return replace(self, alignment=replace(self.alignment, words=words, links=links))
 
 
 def numbered(texts: Iterable[str], first: int = 1) -> Iterator[Line]:

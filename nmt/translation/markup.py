@@ -13,7 +13,7 @@ from nmt.translation.html.inline_tags import place_tags
 from nmt.translation.html.source import Token, read_tokens, source_of
 from nmt.translation.html.text import BlockText, read_block
 from nmt.translation.line import Line, Translation, Warn, has_words
-from nmt.translation.spans import Edit, edited, links_after, shifted
+from nmt.translation.spans import Edit, edited, shifted
 from nmt.translation.translator import TranslationRequest, Translator
 
 TranslateTexts = Callable[[Sequence[Line], bool], Sequence[Translation]]
@@ -105,7 +105,10 @@ def texts_translator(
         tagged_lines = [_tagged(line, tag) for line in lines]
         with translator.pipeline(asked, processes) as pipeline:
             rows = pipeline.translate(tagged_lines, WINDOW_PARAGRAPHS, warn)
-            return [_without_tag(best, len(tag)) for best, *_ in rows]
+            return [
+                best.without_tag(tag, line.text)
+                for (best, *_), line in zip(rows, lines, strict=True)
+            ]
 
     return translate
 
@@ -113,12 +116,3 @@ def texts_translator(
 def _tagged(line: Line, tag: str) -> Line:
     protected = tuple(shifted(span, len(tag)) for span in line.protected)
     return replace(line, text=tag + line.text, protected=protected)
-
-
-def _without_tag(translation: Translation, length: int) -> Translation:
-    """Return a translation with links to the text behind the tag, which has `length` characters."""
-    alignment = translation.alignment
-    if not alignment or not length:
-        return translation
-    links = links_after(alignment.links, length)
-    return replace(translation, alignment=replace(alignment, links=links))

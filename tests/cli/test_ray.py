@@ -16,6 +16,7 @@ from nmt.cli.lines.partial_output import PartialOutput
 from nmt.data.text.pair_folder import PairFolder
 from nmt.errors import ConfigError
 from nmt.search import windows
+from nmt.translation import synthesis
 from tests.cli.commands import fail, succeed, write_lines
 from tests.ray_machines import RayMachines
 
@@ -29,7 +30,9 @@ LINES = [f"{'the small dog ' * (n % 7)}{n}" if n % 11 else "" for n in range(200
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "WINDOW_LINES", 20)
+    """The same for all: in bf16 a translation may depend on the lines that are computed with it."""
+    for module in (windows, synthesis):  # the second may have been imported before
+        monkeypatch.setattr(module, "WINDOW_LINES", 20)
 
 
 @pytest.fixture

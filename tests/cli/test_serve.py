@@ -1,5 +1,6 @@
 """`nmt serve`: keys, and mistakes; the server itself is tested in tests/serving."""
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -33,10 +34,10 @@ def test_a_key_needs_a_name(tmp_path: Path, name: str) -> None:
 def test_a_missing_file_of_keys_names_the_command_that_writes_it(
     tiny_run: Path, tmp_path: Path
 ) -> None:
-    path = tmp_path / "keys.yaml"
+    path = tmp_path / "all keys.yaml"
     message = fail(ConfigError, "serve", "--model", tiny_run, "--keys", path)
     command = message.partition("add a key: nmt ")[2].replace("NAME", "anna")
-    succeed(*command.split())
+    succeed(*shlex.split(command))
     assert "name: anna" in path.read_text()
 
 

@@ -48,6 +48,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+def pairs_of(line: str) -> list[tuple[int, int]]:
+    """The aligned words of a line that --alignments has written."""
+    pairs = (pair.split("-") for pair in line.split("\t")[1].split())
+    return [(int(source), int(target)) for source, target in pairs]
+
+
 def test_each_language_is_asked_for_by_its_tag(run: Path) -> None:
     text = "\n".join(ENGLISH)
     assert lines_of("translate", "-m", run, "--to", "de", text=text) == GERMAN
@@ -55,7 +61,10 @@ def test_each_language_is_asked_for_by_its_tag(run: Path) -> None:
     written = "\n".join(f">>fr<< {line}" for line in ENGLISH)
     assert lines_of("translate", "-m", run, text=written) == FRENCH
     aligned = ("translate", "-m", run, "--alignments")
-    assert lines_of(*aligned, "--to", "fr", text=text) == lines_of(*aligned, text=written)
+    found = [pairs_of(line) for line in lines_of(*aligned, "--to", "fr", text=text)]
+    with_tag = [pairs_of(line) for line in lines_of(*aligned, text=written)]
+    assert found == [[(i - 1, j) for i, j in line if i] for line in with_tag]  # word 0 is the tag
+    assert any(found)
 
 
 def test_what_is_copied_has_no_tag(run: Path) -> None:

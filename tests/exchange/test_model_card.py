@@ -29,7 +29,9 @@ def write_scores(run: Path) -> str:
     """Write scores of the weights of a run, and return the path of these in the run."""
     weights = str(load_run(run, torch.device("cpu")).path.relative_to(run))
     score = {"name": "BLEU", "score": 27.5, "signature": "nrefs:1|case:mixed"}
-    (run / "result.json").write_text(json.dumps({"scores": [score], "weights": weights}))
+    result = {"scores": [score], "weights": weights, "validation": {}}
+    (run / "result.json").write_text(json.dumps(result))
+    (run / "best.json").write_text(json.dumps({"weights": weights}))
     return weights
 
 
@@ -67,4 +69,4 @@ def test_scores_of_other_weights_are_not_shown(run: Path) -> None:
     (run / "best.json").write_text(json.dumps(best))
     for _, text in [*cards, card_of(run)]:
         assert "BLEU" not in text
-        assert f"These weights were not scored; the scores of the run are of {weights}" in text
+        assert f"These weights have no scores. The run has scores for {weights}" in text

@@ -125,7 +125,7 @@ def test_html_has_neither_alternatives_nor_figures_nor_parts(
     page = {"text": "<p>A dog</p>", **PAIR, "format": "html", "n_best": 1, "scores": False}
     response = client.post("/v1/translate", json=page | body)
     assert response.status_code == 400
-    expected = f"Invalid request: {names}: format html gives one page"
+    expected = f"Invalid request: format html cannot be combined with {names}; remove"
     assert response.json()["error"].startswith(expected)
 
 

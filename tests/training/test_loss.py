@@ -73,7 +73,7 @@ def test_loss_and_gradients_are_those_of_the_formula(
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of what PyTorch itself imports while it compiles
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what PyTorch itself imports
 def test_the_compiled_loss_is_the_same_for_any_number_of_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

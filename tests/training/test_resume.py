@@ -240,6 +240,18 @@ def test_a_second_signal_is_obeyed_at_once(recipe: Recipe, tmp_path: Path) -> No
     assert not RunDirectory(tmp_path / "run").saved_checkpoints()
 
 
+def test_the_same_signal_stops_at_once_after_half_a_second(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def twice() -> None:
+        stop()
+        stop()
+
+    monkeypatch.setattr("nmt.training.stopping._REPEAT_SECONDS", 0.0)
+    error = interrupted(recipe(), tmp_path / "run", 3, twice)
+    assert "stopped at once by a second SIGTERM" in str(error)
+
+
 def test_a_signal_that_arrives_twice_is_one_request(recipe: Recipe, tmp_path: Path) -> None:
     def twice() -> None:  # as `timeout` does
         stop()

@@ -1,21 +1,19 @@
 """The lines of `nmt translate`: read in windows, translated, and written as options ask."""
 
-import json
-import math
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from nmt.cli.lines.json_lines import format_record, line_terminology, read_record
 from nmt.cli.lines.partial_output import WindowOutput
 from nmt.cli.lines.streams import input_name, is_regular, is_typed, progress_bar
 from nmt.cli.options.model import target_tag
-from nmt.data.text.lines import check_text
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.data.text.protected_text import ProtectedText
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
     from nmt.translation.translator import TranslationRequest, Translator
 
 SAMPLED_CANDIDATES = 32
-TERMINOLOGY_KEYS = ("terms", "forbidden", "target_prefix")
-# names of JSON's types in messages; a value of another type is a number
-KINDS = {type(None): "null", bool: "a boolean", str: "a string", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +30,7 @@ class OutputOptions:
 
     to: Annotated[str | None, typer.Option(metavar="LANGUAGE")] = None
     """The language to translate into, for a model of several that learnt from tagged text:
-    --to fr puts the tag >>fr<< before each line. With --alignments the tag is word 0."""
+    --to fr puts the tag >>fr<< before each line."""
     document: Annotated[bool, typer.Option("--document")] = False
     """Split each line into sentences, and join their translations."""
     json_input: Annotated[bool, typer.Option("--json-input")] = False
@@ -160,7 +155,7 @@ def _read_windows(
     from nmt.translation.document import WINDOW_PARAGRAPHS
     from nmt.translation.line import Line, tagged
 
-    tag = f"{spell_tag(options.to)} " if options.to else ""  # a word of its own for --alignments
+    tag = spell_tag(options.to) if options.to else ""
     size = WINDOW_PARAGRAPHS if options.document else WINDOW_LINES
     size = 1 if is_typed(file) else size
     for texts in windows(lines, size, len):  # `len` counts the characters of a line
@@ -179,6 +174,11 @@ def _read_windows(
 
 def _output_of(line: _InputLine, translations: "list[Translation]", options: OutputOptions) -> str:
     """Return the output for a line: its translation, a list of several, or a JSON object."""
+    from nmt.config import spell_tag
+
+    if options.to:
+        tag, source = spell_tag(options.to), str(line.record["source"])
+        translations = [each.without_tag(tag, source) for each in translations]
     if options.as_json:
         records = [_as_record(translation) for translation in translations]
         return format_record({**line.record, "translations": records})
@@ -208,93 +208,3 @@ def _as_record(translation: "Translation") -> dict[str, object]:
 def _alignment_column(translation: "Translation", separator: str) -> str:
     """Return the separator and the alignment; an empty text without --alignments."""
     return separator + translation.alignment.pharaoh() if translation.alignment else ""
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise ValueError(f"{digits} is no number that JSON can hold")
-    return number
-
-
-_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
-
-
-def read_record(line: str, where: str) -> dict[str, Any]:
-    """Parse a line of --json-input, an object with a "source", and return it with all its keys.
-
-    Raises:
-        DataError: The line is not such an object. The message begins with `where`, "FILE:LINE".
-    """
-    expected = 'expected a JSON object with the key "source", a string: {"source": "A dog."}'
-    try:
-        record = _DECODER.decode(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: no JSON ({error}); {expected}") from error
-    if not isinstance(record, dict):
-        kind = KINDS.get(type(record), "a number")
-        raise DataError(f"{where}: {kind}; {expected}")
-    if "source" not in record:
-        raise DataError(f'{where}: an object without "source"; {expected}')
-    source = record["source"]
-    if not isinstance(source, str):
-        kind = KINDS.get(type(source), "a number")
-        raise DataError(f'{where}: "source" is {kind}; {expected}')
-    check_text(source, f'{where}: "source"')
-    return record
-
-
-def format_record(record: Mapping[str, object]) -> str:
-    r"""Return an object as one line of JSON; with half a surrogate pair all in ASCII, as "\ud83d".
-
-    Raises:
-        DataError: The object is nested too deeply to be written.
-    """
-    try:
-        line = json.dumps(record, ensure_ascii=False)
-        line.encode("utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(record)
-    except RecursionError as error:
-        raise DataError(
-            f"{str(record.get('source'))[:60]!r}: another key of its object is nested too deeply "
-            "to be written; leave it out"
-        ) from error
-    return line
-
-
-def line_terminology(record: Mapping[str, Any], where: str) -> "Terminology | None":
-    """Return the constraints of a JSON line, or None if it has none of `TERMINOLOGY_KEYS`.
-
-    Raises:
-        DataError: A value has another type. The message begins with `where`, "FILE:LINE".
-    """
-    if not any(key in record for key in TERMINOLOGY_KEYS):
-        return None
-    from nmt.translation.line import Terminology
-
-    def check(key: str, is_valid: bool, expected: str) -> None:
-        if not is_valid:
-            value = json.dumps(record[key])[:60]
-            raise DataError(f'{where}: "{key}" is {value}; expected {expected}')
-
-    terms, forbidden = record.get("terms", []), record.get("forbidden", [])
-    # "terms" is a glossary of the source, or words that the translation must have
-    glossary, words = (terms, []) if isinstance(terms, dict) else ({}, terms)
-    check(
-        "terms",
-        _are_texts(words) and _are_texts(list(glossary.values())),
-        'source terms with their translations, as {"dog": "Hund"}, or a list of words of the '
-        'translation, as ["Hund"]',
-    )
-    check("forbidden", _are_texts(forbidden), 'a list of words, as ["Hund"]')
-    prefix = record.get("target_prefix", "")
-    check("target_prefix", isinstance(prefix, str), 'a string, as "Ein Hund "')
-    try:
-        return Terminology.of(glossary, words, forbidden, prefix)
-    except DataError as error:
-        raise DataError(f"{where}: {error}") from error
-
-
-def _are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)

@@ -47,7 +47,9 @@ class MonolingualText:
                 yield MonolingualLine(text, file, number)
 
     def facts(self) -> list[dict[str, Any]]:
-        """Return path and SHA-256 of each file, in order; reads and decodes all of them.
+        """Return path and SHA-256 of each file, in order; reads all of them twice.
+
+        Once they are decoded, and once hashed.
 
         Raises:
             DataError: a file cannot be read or is not UTF-8, or none has a line to translate.
@@ -75,7 +77,9 @@ class SourceLines:
                         yield MonolingualLine(pair.source, number, line, pair.target)
 
     def facts(self) -> list[dict[str, Any]]:
-        """Return path and SHA-256 of each source file, in order; reads and decodes all pairs.
+        """Return path and SHA-256 of each source file, in order; reads them twice.
+
+        Once all pairs are decoded, and once the files are hashed.
 
         Raises:
             DataError: the text cannot be read or is not UTF-8, or no pair is left to translate.

@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 from collections.abc import Sequence
 
 import regex
@@ -23,12 +24,13 @@ USUAL_PATTERNS = (
 SECONDS_PER_TEXT = 2.0
 """the longest that a pattern may search in one text; some patterns take exponential time"""
 SECONDS_WITHOUT_TEXT = 0.05
-"""the longest that a pattern may search in the empty text"""
+"""the longest that all patterns together may search in the empty text"""
 MOST_CHARACTERS = 20_000
-"""the longest pattern, with its repetitions written out as `regex` compiles them: nothing else can
-be done in the about 20 ms that this takes"""
-_LEAST_COUNT = re.compile(r"(\)?)\{0*(\d{1,9})")
-"""the least count of a repetition such as {3} or {3,5}, perhaps after the end of a group"""
+"""the most characters of a pattern with its repetitions written out, as `regex` compiles them.
+Compiling so many takes about 20 ms, during which a server cannot answer."""
+_LEAST_COUNT = re.compile(r"(\)?)\s*(\\*)\{\s*(\d[\d\s]*)")
+"""the least count of a repetition such as {3} or {3,5}, which may stand after the end of a group;
+(?x) allows spaces in it. After an odd number of backslashes it is none."""
 
 
 class ProtectedText:
@@ -43,6 +45,22 @@ class ProtectedText:
         """
         self.patterns = tuple(patterns)
         self._compiled = [_compile(pattern) for pattern in patterns]
+        self._check_empty_text()
+
+    def _check_empty_text(self) -> None:
+        """Check that no pattern matches the empty string, nor needs long to say so."""
+        end = time.monotonic() + SECONDS_WITHOUT_TEXT
+        for pattern in self._compiled:
+            where = f"the protected pattern {pattern.pattern!r}"
+            try:
+                found = pattern.search("", timeout=max(0.001, end - time.monotonic()))
+            except TimeoutError as error:
+                raise ConfigError(
+                    f"{where} takes too long even without a text; write it without repetitions "
+                    "inside repetitions"
+                ) from error
+            if found:
+                raise ConfigError(f"{where} matches the empty string; write + instead of *")
 
     def find(self, text: str) -> list[tuple[int, int]]:
         """Return the characters [start, end) of each protected part; parts that touch are one.
@@ -79,27 +97,19 @@ def _compile(pattern: str) -> "regex.Pattern[str]":
     where = f"the protected pattern {pattern!r}"
     if "\n" in pattern:  # it could end a comment inside a count
         raise ConfigError(f"{where} holds a line break; write \\n for it")
-    if len(pattern) * _most_repetitions(pattern) > MOST_CHARACTERS:
+    repetitions = _most_repetitions(pattern)
+    if repetitions > 1 and len(pattern) * repetitions > MOST_CHARACTERS:
         raise ConfigError(
             f"{where} has more than {MOST_CHARACTERS} characters once its repetitions such as "
             "{3} are written out; write smaller numbers, or + instead of them"
         )
     try:
-        compiled = regex.compile(pattern)
-        matches_nothing = compiled.search("", timeout=SECONDS_WITHOUT_TEXT)
+        return regex.compile(pattern)
     except regex.error as error:
         raise ConfigError(
             f"{where} is no regular expression: {error}; put a backslash before characters that "
             "stand for themselves"
         ) from error
-    except TimeoutError as error:
-        raise ConfigError(
-            f"{where} takes too long even without a text; write it without repetitions inside "
-            "repetitions"
-        ) from error
-    if matches_nothing:
-        raise ConfigError(f"{where} matches the empty string; write + instead of *")
-    return compiled
 
 
 def _most_repetitions(pattern: str) -> int:
@@ -107,7 +117,9 @@ def _most_repetitions(pattern: str) -> int:
 
     A repeated group may stand inside each other one, and the largest other repetition inside all.
     """
-    counts = _LEAST_COUNT.findall("".join(pattern.split()))  # with (?x), spaces are ignored
-    of_groups = [max(1, int(count)) for group, count in counts if group]
-    others = [int(count) for group, count in counts if not group]
-    return math.prod(of_groups) * max([1, *others])
+    of_groups, others = [1], [1]
+    for end_of_group, backslashes, digits in _LEAST_COUNT.findall(pattern):
+        if len(backslashes) % 2 == 0:
+            count = int("0" + "".join(digits.split()).lstrip("0")[:9])
+            (of_groups if end_of_group else others).append(max(1, count))
+    return math.prod(of_groups) * max(others)

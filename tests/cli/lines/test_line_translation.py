@@ -13,7 +13,7 @@ import sacrebleu
 import torch
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.cli.lines.line_translation import format_record, read_record
+from nmt.cli.lines.json_lines import format_record, read_record
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.words import any_of
 from nmt.data.tokens.vocabulary import learn_vocabulary

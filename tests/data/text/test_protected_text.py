@@ -50,6 +50,9 @@ def test_own_patterns_are_found_and_the_longer_of_two_matches_counts() -> None:
         ("(?x) (?:(?:a?){3 00} ) {300,}b", "are written out; write smaller numbers, or +"),
         ("(?:(?:a?){300}(?#comment)){300}b", "more than 20000 characters"),
         (f"a{{{'9' * 5000}}}", "more than 20000 characters"),
+        (r"(?:(?:(?:a?)(?#\){300})(?#\){300})(?#\){300}b", "more than 20000 characters"),
+        (r"(?x)\ {30000}", "more than 20000 characters"),
+        (r"\\{30000}", "more than 20000 characters"),
         ("(?x)(?:(?:a?){3#\n00}){300}b", r"holds a line break; write \\n for it"),
         (r"(?:a?|b?){40}(?<!^)", "takes too long even without a text; write it without"),
     ],
@@ -65,6 +68,18 @@ def test_repetitions_beside_each_other_do_not_multiply() -> None:
     pattern = "-".join(f"([0-9a-f]{{{length}}})" for length in lengths)
     uuid = "-".join("0" * length for length in lengths)
     assert found(f"{uuid} 0-0", (pattern, r"(?:\d{1,3}\.){3}\d{1,3}")) == [uuid]
+
+
+def test_long_patterns_and_escaped_braces_are_no_repetitions() -> None:
+    names = [f"Product{number}" for number in range(3000)]
+    assert found("a Product2999 {{10000}}", ("|".join(names[::-1]), r"\{\{10000\}\}")) == [
+        *("Product2999", "{{10000}}")
+    ]
+
+
+def test_all_patterns_together_have_little_time() -> None:
+    with pytest.raises(ConfigError, match="takes too long even without a text"):
+        ProtectedText([r"(?:a?|b?){17}(?<!^)"] * 20)
 
 
 def test_a_pattern_of_exponential_time_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
