@@ -23,8 +23,8 @@ from nmt.training.step_memory import FP32, optimizer_bytes, parameter_count, tra
 _SOURCE_SIDE_OF_DECODER = ("cross_attention.key", "cross_attention.value")
 """maps of the decoder that are applied to the tokens of the source"""
 # Share of a GPU's dense peak that training with compiled layers reaches at d_model 1024: one H200
-# reached 30.4 % there, and 16.5 % at d_model 512 (scripts/benchmarks/README.md). Narrower models are
-# limited by memory, in proportion to their width. Other GPUs are assumed to reach the same shares.
+# reached 30.4 % there, and 16.5 % at d_model 512 (scripts/benchmarks/README.md). Narrower models
+# are limited by memory, in proportion to their width. Other GPUs are assumed to do the same.
 _UTILIZATION, _WIDE_MODEL = 0.32, 1024
 # A step of the base model launched 3,343 kernels there: about 195 for an encoder layer and 305 for
 # a decoder layer. Python took at most 53 ms for it.
