@@ -1,6 +1,7 @@
 """Features, cores and memory of this machine; does not import PyTorch."""
 
 import functools
+import math
 import os
 import sys
 from pathlib import Path
@@ -8,7 +9,9 @@ from pathlib import Path
 GPU_DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 """files that exist if a driver is loaded: NVIDIA's, that of Windows for Linux, AMD's"""
 CGROUP = Path("/sys/fs/cgroup")
-"""the folder with the limits of this process's control group, such as a container"""
+"""the folder of the outermost control group (version 2), such as that of a container"""
+_OWN_CGROUP = Path("/proc/self/cgroup")
+"""the file that names the control group of this process, such as that of a batch job"""
 
 
 @functools.cache
@@ -28,10 +31,41 @@ def processor_entry(name: str) -> str:
 
 
 def available_cores() -> int:
-    """Return the number of CPU cores on which this process may run."""
+    """Return the number of CPU cores that this process may use.
+
+    A control group may allow the time of fewer cores than those it may run on. More threads than
+    that would only wait for each other; of a broken number, such as 1.5, the last core counts.
+    """
+    cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        cores = len(os.sched_getaffinity(0))
+    quotas = (_cpu_quota(group) for group in control_groups())
+    return min([cores, *(max(1, math.ceil(quota)) for quota in quotas if quota is not None)])
+
+
+def control_groups() -> list[Path]:
+    """Return the folders of this process's control group and of those around it, innermost first.
+
+    The limits of each of them hold. Some folders may not exist.
+    """
+    try:
+        lines = _OWN_CGROUP.read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        lines = []
+    # version 2 has the number 0 and no names: "0::/system.slice/nmt.service"
+    name = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), "")
+    inner = CGROUP / name
+    return [inner, *(folder for folder in inner.parents if folder.is_relative_to(CGROUP))]
+
+
+def _cpu_quota(group: Path) -> float | None:
+    """Return the number of cores that a control group allows; None if it sets no limit."""
+    try:
+        # two numbers of µs: the processor time that is allowed in each period, and the period
+        limit, period = (group / "cpu.max").read_text("ascii").split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
 
 
 def is_cpu(device: str) -> bool:
@@ -62,11 +96,20 @@ def meminfo(name: str) -> int | None:
 
 
 def installed_memory() -> int | None:
-    """Return the memory of the machine, or of its container if less, in bytes; None if unknown."""
+    """Return the memory of the machine, or what its control groups allow if less, in bytes.
+
+    None: it is unknown.
+    """
     installed = meminfo("MemTotal")
     if installed is None:
         return None
+    limits = (read_number(group / "memory.max") for group in control_groups())
+    return min([installed, *(limit for limit in limits if limit is not None)])
+
+
+def read_number(path: Path) -> int | None:
+    """Return the number in a file of a control group; None if it is "max", or not readable."""
     try:
-        return min(installed, int((CGROUP / "memory.max").read_text("ascii")))
-    except (OSError, ValueError):  # no limit, or unknown
-        return installed
+        return int(path.read_text("ascii"))
+    except (OSError, ValueError):
+        return None

@@ -29,6 +29,29 @@ def test_cores_are_those_this_process_may_use() -> None:
     assert 1 <= available_cores() <= (os.cpu_count() or 1)
 
 
+def test_cores_are_no_more_than_the_control_groups_allow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processor, "CGROUP", tmp_path)
+    monkeypatch.setattr(processor, "_OWN_CGROUP", tmp_path / "own")
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(8))
+    job = tmp_path / "jobs" / "job 1"
+    job.mkdir(parents=True)
+    assert available_cores() == 8  # no file says anything
+    (tmp_path / "own").write_text("4:memory:/other\n0::/jobs/job 1\n")
+    for outer, inner, expected in (
+        ("max 100000", "max 100000", 8),
+        ("max 100000", "150000 100000", 2),
+        ("300000 100000", "max 100000", 3),
+        ("200000 100000", "600000 100000", 2),
+        ("200000 100000", "5000 100000", 1),
+        ("1 0", "damaged", 8),
+    ):
+        (tmp_path / "cpu.max").write_text(f"{outer}\n")
+        (job / "cpu.max").write_text(f"{inner}\n")
+        assert available_cores() == expected, (outer, inner)
+
+
 def test_memory_is_what_is_installed_or_what_a_container_may_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -42,3 +65,9 @@ def test_memory_is_what_is_installed_or_what_a_container_may_use(
     for limit, expected in (("max", installed), ("300000000", 300_000_000)):
         (tmp_path / "memory.max").write_text(f"{limit}\n", "ascii")
         assert installed_memory() == expected
+    # the limit of a batch job, in a group inside
+    monkeypatch.setattr(processor, "_OWN_CGROUP", tmp_path / "own")
+    (tmp_path / "own").write_text("0::/job\n")
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "memory.max").write_text("200000000\n")
+    assert installed_memory() == 200_000_000

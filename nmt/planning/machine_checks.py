@@ -6,6 +6,7 @@ This module works without PyTorch, so that it can report a missing or broken PyT
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import platform
 import re
 import shutil
@@ -21,7 +22,7 @@ from nmt.inference.native.library import (
     native_library,
     runs_on_this_processor,
 )
-from nmt.processor import CGROUP, available_cores, meminfo
+from nmt.processor import available_cores, control_groups, meminfo, read_number
 
 if TYPE_CHECKING:
     import torch
@@ -163,13 +164,11 @@ def _check_device() -> Iterator[Check]:
 
 
 def _check_threads() -> Check:
-    """Check that the container, if there is one, allows as many processors as there are cores."""
-    cores, quota = available_cores(), _cpu_quota()
+    """Say how many cores there are; a control group may allow fewer than the machine has."""
+    cores, installed = available_cores(), os.cpu_count() or 1
     found = "1 core" if cores == 1 else f"{cores} cores"
-    if quota is not None and quota < cores - 0.5:  # else `remedy` would round up to all cores
-        found += f"; this container may use {quota:.1f} of them"
-        remedy = f"set training.threads: {max(1, round(quota))}"
-        return Check("threads", "warning", found, remedy)
+    if cores < installed:
+        found += f"; the machine has {installed}, of which this process may use no more"
     return Check("threads", "ok", found)
 
 
@@ -187,21 +186,6 @@ def _check_search() -> Check:
     return Check("search", "warning", found, remedy)
 
 
-def _cpu_quota() -> float | None:
-    """Return the number of processors the control group allows, or None if it sets no limit."""
-    try:
-        # two numbers of µs: the processor time that is allowed in each period, and the period
-        limit, period = _read_cgroup("cpu.max").split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        return None
-
-
-def _read_cgroup(name: str) -> str:
-    """Return the content of a file of the control group, such as memory.max."""
-    return (CGROUP / name).read_text("ascii")
-
-
 def _check_memory() -> Check:
     available = available_memory()
     if available is None:
@@ -213,27 +197,32 @@ def _check_memory() -> Check:
 
 
 def available_memory() -> int | None:
-    """Return the bytes of memory that are free in the system, or in the container if fewer there.
+    """Return the bytes of memory that are free in the system, or in a control group if fewer there.
 
     None: it is unknown.
     """
     available = meminfo("MemAvailable")
     if available is None:
         return None
-    try:
-        limit, used = int(_read_cgroup("memory.max")), int(_read_cgroup("memory.current"))
-        return min(available, limit - used + _cached_file_bytes())
-    except (OSError, ValueError):  # the limit is "max", or not readable
-        return available
+    free = (_free_in_group(group) for group in control_groups())
+    return min([available, *(size for size in free if size is not None)])
 
 
-def _cached_file_bytes() -> int:
-    """Return the bytes of cached files: the control group counts them as used but can free them."""
+def _free_in_group(group: Path) -> int | None:
+    """Return the bytes that a control group may still use; None if it sets no limit.
+
+    It counts cached files as used, but can free them.
+    """
+    limit, used = read_number(group / "memory.max"), read_number(group / "memory.current")
+    if limit is None or used is None:
+        return None
     try:
-        statistics = dict(line.split() for line in _read_cgroup("memory.stat").splitlines())
-        return int(statistics["active_file"]) + int(statistics["inactive_file"])
+        lines = (group / "memory.stat").read_text("ascii").splitlines()
+        statistics = dict(line.split() for line in lines)
+        cached = int(statistics["active_file"]) + int(statistics["inactive_file"])
     except (OSError, ValueError, KeyError):
-        return 0
+        cached = 0
+    return limit - used + cached
 
 
 def free_memory(device: "torch.device") -> int | None:

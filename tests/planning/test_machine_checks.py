@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import pytest
 import torch
 
+from nmt import processor
 from nmt.planning import machine_checks as module
 from nmt.planning.machine_checks import available_memory, check_machine, free_space
 
@@ -143,14 +144,14 @@ def test_missing_and_old_libraries_are_named(monkeypatch: pytest.MonkeyPatch) ->
 def test_limits_of_containers_are_respected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CGROUP", tmp_path)
-    monkeypatch.setattr(module, "available_cores", lambda: 8)
-    assert module._check_threads().status == "ok"
+    monkeypatch.setattr(processor, "CGROUP", tmp_path)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(8))
+    assert module._check_threads().found == "8 cores"
     (tmp_path / "cpu.max").write_text("150000 100000\n")
     check = module._check_threads()
-    assert (check.status, check.remedy) == ("warning", "set training.threads: 2")
-    (tmp_path / "cpu.max").write_text("max 100000\n")
-    assert module._check_threads().status == "ok"
+    assert check.status == "ok"
+    assert check.found == "2 cores; the machine has 8, of which this process may use no more"
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("400000\n")
     assert available_memory() == 600_000
