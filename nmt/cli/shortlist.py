@@ -38,7 +38,8 @@ def shortlist(
                 "put back the training text as it was then"
             )
         lexicon = Lexicon(prepared.train, tokenizer.target.size)  # translation probabilities
-        with tqdm(total=ITERATIONS, desc="IBM Model 1", unit="iteration") as bar:
+        # disable=None hides the bar where stderr is no terminal
+        with tqdm(total=ITERATIONS, desc="IBM Model 1", unit="iteration", disable=None) as bar:
             lexicon.learn(report=lambda iteration: bar.update())  # by one for each iteration
         candidates = Shortlist.learn(lexicon, prepared.train, tokenizer)
         candidates.save(run.shortlist, tokenizer)

@@ -12,7 +12,7 @@ from nmt.data.prepared import prepare
 from nmt.errors import CheckpointError, DataError
 from nmt.load_run import build_model
 from nmt.run_directory import RunDirectory
-from tests.cli.commands import fail, lines_of, succeed, write_lines
+from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
 
 TEXT = "a dog sleeps here on the grass"
 
@@ -34,7 +34,9 @@ def run(copied_run: Path, tmp_path: Path) -> RunDirectory:
 
 
 def test_a_shortlist_is_learnt_and_used(run: RunDirectory) -> None:
-    learnt = succeed("shortlist", "--model", run.path)
+    result = invoke("shortlist", "--model", run.path)
+    learnt = result.stdout
+    assert result.exit_code == 0 and "IBM Model 1" not in result.stderr  # no bar in a log
     assert learnt.startswith(f"{run.shortlist}\n--shortlist 5 ")
     assert "% of the validation set's tokens" in learnt
     command, text = ("translate", "--model", run.path, "--workers", 1), f"{TEXT}\n\n{TEXT}\n"
