@@ -52,11 +52,11 @@ class CleaningOptions:
 
 @with_option_groups
 def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptions) -> None:
-    """Write the training text of a recipe without the pairs that its data.cleaning leaves out.
+    """Write the training pairs that pass the rules of a recipe.
 
-    The report has the pairs that each rule leaves out, with examples. max_length and
-    max_length_ratio count tokens: those of tokenizer.model, else of --model. Without either, they
-    are applied when the data are prepared.
+    The rules are those of data.cleaning. The report has the pairs that each rule leaves out, with
+    examples. max_length and max_length_ratio count tokens: those of tokenizer.model, else of
+    --model. Without either, they are applied when the data are prepared.
     """
     from nmt.data.corpora.registry import resolve
     from nmt.data.text.clean_corpus import CleanedCorpus

@@ -53,9 +53,10 @@ def compare(
     search: BeamOptions,
     compute: ComputeOptions = EXACT,
 ) -> None:
-    """Compare systems on one test set, by default the first run's own.
+    """Compare systems on one test set.
 
-    Differences of BLEU are tested by paired bootstrap and approximate randomisation.
+    By default it is the first run's own. Differences of BLEU are tested by paired bootstrap and
+    approximate randomisation.
     """
     folders = [path for path in options.systems if path.is_dir()]
     runs = list(dict.fromkeys(folders))  # each once, in the order of the command line

@@ -28,9 +28,10 @@ app.command(cls=CommandWithGroups)(clean)
 
 @app.command("list")
 def list_corpora(as_json: JsonObjectOption = False) -> None:
-    """List the known corpora: languages (either direction), training pairs, size, licence, source.
+    """List the known corpora.
 
-    Any other data set of the Hugging Face Hub or of OPUS is named by its address.
+    The list has their languages (either direction), training pairs, size, licence and source. Any
+    other data set of the Hugging Face Hub or of OPUS is named by its address.
     """
     from nmt.data.corpora.registry import ADDRESSES, CORPORA
 
@@ -82,10 +83,10 @@ class FindOptions:
 @app.command(cls=CommandWithGroups)
 @with_option_groups
 def find(options: FindOptions, as_json: JsonObjectOption = False) -> None:
-    """List the parallel text and test sets that there are for two languages, the largest first.
+    """List parallel text and test sets of two languages.
 
-    Asks OPUS and the Hugging Face Hub. Without a network, the list has the known corpora, the test
-    sets of sacreBLEU, and some corpora of OPUS.
+    The largest come first. Asks OPUS and the Hugging Face Hub. Without a network, the list has the
+    known corpora, the test sets of sacreBLEU, and some corpora of OPUS.
     """
     from nmt.data.corpora.catalogue import ANSWER_S, ask_sources, known_corpora
     from nmt.data.languages import find_language, nearest

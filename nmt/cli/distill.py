@@ -52,11 +52,12 @@ def distill(
     compute: ComputeOptions,
     workers: WorkerOptions,
 ) -> None:
-    """Let a teacher translate its training text, and train a student on the translations.
+    """Train a small model on what a larger one translates.
 
-    The student is what the recipe says; its text is the teacher's unless the recipe names its own.
-    Pairs of data.synthetic are learnt as they are. The same command again goes on where it stopped.
-    It ends with a table of size, BLEU and speed.
+    The teacher translates its training text, and the student learns the translations. The student
+    is what the recipe says; its text is the teacher's unless the recipe names its own. Pairs of
+    data.synthetic are learnt as they are. The same command again goes on where it stopped. It ends
+    with a table of size, BLEU and speed.
     """
     from nmt.config_file import replace_settings
     from nmt.data.text.finished_pairs import folder_text

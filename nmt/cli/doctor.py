@@ -25,9 +25,9 @@ def doctor(
     settings: SettingsOption = None,
     as_json: JsonObjectOption = False,
 ) -> None:
-    """Check this machine, and a recipe on it: each line is ok, a warning or a failure.
+    """Check whether this machine and a recipe are ready to train.
 
-    The exit code is 1 if any check is a failure.
+    Each line is ok, a warning or a failure. The exit code is 1 if any check is a failure.
     """
     if settings and config is None:
         raise ConfigError("--set changes a recipe; give one with --config")

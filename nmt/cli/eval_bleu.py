@@ -91,7 +91,7 @@ def eval_bleu(
     ] = None,
     compute: ComputeOptions = EXACT,
 ) -> None:
-    """Translate a test set and print its scores, or score a file of translations.
+    """Score a model on a test set, or a file of translations.
 
     BLEU, chrF++ and TER are sacreBLEU's, with the signature that makes them comparable; the
     paper's BLEU is the one of "Attention Is All You Need".

@@ -107,10 +107,10 @@ class Exporter(NamedTuple):
 
 @with_option_groups
 def export(run: RunArgument, options: FormatOptions, verification: VerificationOptions) -> None:
-    """Write a model in the format of another program, which must then translate as nmt does.
+    """Write a model in the format of another program.
 
-    The other program translates 200 sentences greedily, and each token and the log-probabilities
-    are compared. Prints the folder.
+    That program must translate as nmt does: it translates 200 sentences greedily, and each token
+    and the log-probabilities are compared. Prints the folder.
     """
     import torch
 

@@ -40,10 +40,10 @@ class ImportOptions:
 
 @with_option_groups
 def import_model(source: SourceArgument, options: ImportOptions) -> None:
-    """Read a model of Marian, OPUS-MT or Hugging Face, and write it as a run directory.
+    """Turn a model of another program into a run directory.
 
-    Prints the run directory; translate, eval-bleu, train, export and the other commands take it as
-    one of nmt's own.
+    Reads models of Marian, OPUS-MT and Hugging Face. Prints the run directory; translate,
+    eval-bleu, train, export and the other commands take it as one of nmt's own.
     """
     from nmt.exchange.imported import write_run
 

@@ -93,10 +93,10 @@ class InitOptions:
 
 @with_option_groups
 def init(options: InitOptions) -> None:
-    """Write a recipe that fits a text and this machine, each choice with its reason.
+    """Write a recipe that fits a text and this machine.
 
-    Lines for validation and test are split off where none are given. Takes some steps of the
-    model for about half a minute, to know how fast this machine is.
+    A reason stands beside each choice. Lines for validation and test are split off where none are
+    given. Takes some steps of the model for about half a minute, to know how fast this machine is.
     """
     output = options.output
     if output.exists():
@@ -140,7 +140,7 @@ def init(options: InitOptions) -> None:
     output.write_text(describe_recipe(recipe, command), "utf-8")
     for warning in recipe.warnings:
         print_warning(warning)
-    log(f"planned: {recipe.time.total / 60:.0f} minutes; train with: {command}")
+    log(f"planned: {recipe.time.total / 60:.0f} min; train with: {command}")
 
 
 def _describe_text(profile: "TextProfile", data: "DataConfig") -> str:

@@ -17,9 +17,10 @@ def plan(
     ] = True,
     as_json: JsonObjectOption = False,
 ) -> None:
-    """Estimate parameters, memory, operations, time and disk space of a recipe.
+    """Estimate what a recipe will take, before it runs.
 
-    Downloads and prepares nothing. The probe trains the real model for about half a minute.
+    Prints parameters, memory, operations, time and disk space. Downloads and prepares nothing. The
+    probe trains the real model for about half a minute.
     """
     config = recipe.load()
     from nmt.planning.plan import describe_plan, make_plan

@@ -23,14 +23,17 @@ OutputOption = Annotated[
         "-o",
         metavar="STEM",
         dir_okay=False,
-        help="Write STEM.png and STEM.svg; by default into the run's plots/.",
+        help="Write STEM.png and STEM.svg.",
     ),
 ]
 
 
 @app.command()
 def loss(model: OneModelOption, output: OutputOption = None) -> None:
-    """Draw training loss, validation loss and BLEU of a run."""
+    """Draw training loss, validation loss and BLEU of a run.
+
+    The default of --output is plots/loss in the run.
+    """
     from nmt.report.plots import plot_loss
     from nmt.run_directory import find_run
 
@@ -74,7 +77,10 @@ class AttentionOptions:
 @app.command(cls=CommandWithGroups)
 @with_option_groups
 def attention(options: AttentionOptions) -> None:
-    """Translate a sentence and draw the attention weights of each head."""
+    """Draw the attention weights of each head for a sentence.
+
+    The model translates it first. The default of --output is plots/attention-KIND in the run.
+    """
     import torch
 
     from nmt.load_run import load_run
@@ -100,7 +106,7 @@ def positions(
     ] = 128,
     output: OutputOption = None,
 ) -> None:
-    """Draw the sinusoidal positional encoding (section 3.5) as a heat map.
+    """Draw the positional encoding (section 3.5) as a heat map.
 
     The default of --output is positions in the current folder.
     """

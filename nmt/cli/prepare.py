@@ -9,7 +9,10 @@ from nmt.cli.options.model import RecipeOptions
 
 @with_option_groups
 def prepare(recipe: RecipeOptions) -> None:
-    """Prepare the training data; `nmt train` does it by itself if it has not been done."""
+    """Clean the training text, learn the vocabulary, store ids.
+
+    `nmt train` does it by itself if it has not been done.
+    """
     config = recipe.load()
     from nmt.data import prepared
 

@@ -33,9 +33,10 @@ class PageOptions:
 
 @with_option_groups
 def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) -> None:
-    """Write one HTML file about a run: curves, data, scores, translations and attention.
+    """Write one HTML file about a run.
 
-    The file needs no network and no other file. It says what is missing.
+    It shows curves, data, scores, translations and attention. The file needs no network and no
+    other file. It says what is missing.
     """
     from tqdm import tqdm
 

@@ -92,10 +92,11 @@ def score(
     machines: RayOptions,
     compute: ComputeOptions = EXACT,
 ) -> None:
-    """Print log P of each translation given its source, in nats, a line for a pair, in order.
+    """Print how probable a model holds given translations to be.
 
-    It is divided by the length penalty if one is given. The end of the sentence counts as a token;
-    an empty translation is that token alone. The perplexity of all translations together goes to
+    A line for each pair, in order, has log P of the translation given its source, in nats. It is
+    divided by the length penalty if one is given. The end of the sentence counts as a token; an
+    empty translation is that token alone. The perplexity of all translations together goes to
     stderr.
     """
     # where progress is counted in lines: the sources, or the one file with both sides

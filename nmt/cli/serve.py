@@ -40,7 +40,10 @@ def serve(
         typer.Option(metavar="NAME", help="Make an API key, print it, and exit; needs --keys."),
     ] = None,
 ) -> None:
-    """Serve translations over HTTP: LibreTranslate's API, our own, and a page."""
+    """Serve translations over HTTP, to programs and on a page.
+
+    Programs ask by LibreTranslate's API or by our own.
+    """
     try:
         from nmt.serving import access, http_server
         from nmt.serving.settings import load_settings

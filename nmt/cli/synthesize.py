@@ -96,10 +96,11 @@ def synthesize(
     compute: ComputeOptions,
     workers: WorkerOptions,
 ) -> None:
-    """Make training text from monolingual text: a model translates it, and both sides are kept.
+    """Make training text from monolingual text.
 
-    By default the text is the target of the pairs, so the model must be one of the opposite
-    direction. `data.synthetic` of a recipe takes the folder.
+    A model translates it, and both sides are kept. By default the text is the target of the pairs,
+    so the model must be one of the opposite direction. `data.synthetic` of a recipe takes the
+    folder.
     """
     from nmt.data.text.contamination import HeldOutText
     from nmt.data.text.monolingual import MonolingualText

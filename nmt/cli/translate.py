@@ -112,7 +112,10 @@ def translate(
     job: JobOptions,
     workers: WorkerOptions,
 ) -> None:
-    """Translate text line by line; typed lines are translated at once, and Ctrl-D ends."""
+    """Translate text line by line.
+
+    Typed lines are translated at once, and Ctrl-D ends.
+    """
     file, output = job.file, job.output
     if job.html:
         check_options(options, job.resume or workers.ray is not None)

@@ -16,9 +16,10 @@ def watch(
         float, typer.Option(min=0.1, metavar="SECONDS", help="Interval between two updates.")
     ] = 2.0,
 ) -> None:
-    """Show step, losses, BLEU, speed and remaining time, updated until the run is finished.
+    """Show the progress of a run until it is finished.
 
-    The run is only read, never changed. Without a terminal the progress is shown once.
+    The table has step, losses, BLEU, speed and remaining time. The run is only read, never changed.
+    Without a terminal the progress is shown once.
     """
     from nmt.report.watch import read_progress, render_progress
     from nmt.run_directory import find_run

@@ -244,4 +244,4 @@ def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> 
         return FEWEST_STEPS, "the fewest steps that teach the model anything"
     if useful < affordable:
         return max(useful, FEWEST_STEPS), f"{_MAX_EPOCHS} times through the text; more overfits"
-    return affordable, f"{minutes:g} minutes of this machine, {speed.step_seconds:.2f} s a step"
+    return affordable, f"{minutes:g} min of this machine, {speed.step_seconds:.2f} s a step"

@@ -56,6 +56,12 @@ def test_help_lists_every_command_and_imports_nothing_heavy(python: Python) -> N
     assert set(COMMANDS) <= listed
 
 
+@pytest.mark.parametrize("group", ["", "data", "plot"])
+def test_lists_of_commands_cut_no_description_off(group: str) -> None:
+    listed = succeed(*group.split(), "--help").partition("Commands:")[2]
+    assert listed and "..." not in listed
+
+
 def test_no_arguments_show_the_help_and_version_that_of_the_package() -> None:
     result = invoke()
     assert result.exit_code == 2

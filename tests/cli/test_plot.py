@@ -31,6 +31,12 @@ def plot(*arguments: object) -> list[Path]:
     return paths
 
 
+@pytest.mark.parametrize("figure", ["schedule", "positions"])
+def test_help_names_the_current_folder_alone_for_figures_without_a_run(figure: str) -> None:
+    text = succeed("plot", figure, "--help")
+    assert "current folder" in text and "plots/" not in text
+
+
 def test_loss_goes_into_the_run_or_where_output_says(run_directory: Path, tmp_path: Path) -> None:
     """A checkpoint stands for its run."""
     checkpoint = run_directory / "checkpoints" / "step-00000010"

@@ -141,7 +141,8 @@ class AllSearchOptions(SearchOptions):
     copy_unknown: Annotated[bool | None, typer.Option("--copy-unknown")] = None
     """Replace the unknown symbol by the source word that the decoder attended to."""
     early_stopping: Annotated[bool | None, typer.Option("--early-stopping/--exact-stopping")] = None
-    """Stop as soon as as many hypotheses have ended as the beam is wide, which is faster."""
+    """Stop as soon as --beam-size hypotheses have ended, although another might still be better:
+    faster.  [default: the run's]"""
 
     def __post_init__(self) -> None:
         normalization = self.length_normalization
