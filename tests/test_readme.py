@@ -21,7 +21,7 @@ FRONT_PAGE = "README.md"
 RECIPES = "configs/README.md"
 DOCUMENTS = sorted(
     str(path.relative_to(PROJECT))
-    for pattern in (FRONT_PAGE, "*/README.md", "nmt/*/README.md", ".github/*.md")
+    for pattern in (FRONT_PAGE, "*/README.md", "*/*/README.md", ".github/*.md")
     for path in PROJECT.glob(pattern)
     if path.parent.name == ".github" or not path.parent.name.startswith(".")  # such as .venv
 )
@@ -203,6 +203,19 @@ def test_every_link_leads_to_a_file(document: str) -> None:
     folder = (PROJECT / document).parent
     missing = [link for link in links if ":" not in link and not (folder / link).exists()]
     assert missing == []
+
+
+def anchors_of(path: Path) -> set[str]:
+    """The names by which a link can lead to a heading of a document."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_link_to_a_heading_leads_to_one(document: str) -> None:
+    place = PROJECT / document
+    for file, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", TEXTS[document]):
+        assert anchor in anchors_of(place.parent / file if file else place), f"{file}#{anchor}"
 
 
 def test_every_name_of_the_readers_map_is_in_its_file() -> None:
