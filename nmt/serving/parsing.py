@@ -3,13 +3,15 @@
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from nmt.serving.answers import RequestError
 
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+URL_ENCODED = "application/x-www-form-urlencoded"
+FORMS = (URL_ENCODED, "multipart/form-data")
 NO_JSON = "Invalid request: the body is no JSON in UTF-8"
 SomeBody = TypeVar("SomeBody", bound=BaseModel)
 
@@ -20,14 +22,25 @@ async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
     Raises:
         RequestError: it is neither, or a key is missing or has another type.
     """
-    values: dict[str, Any] = dict(request.query_params) if request.scope["query_string"] else {}
+    values: dict[str, Any] = _parse_pairs(request.scope["query_string"])
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type in FORMS:
+    if content_type == URL_ENCODED:
+        values |= _parse_pairs(await request.body())
+    elif content_type in FORMS:
         async with request.form() as form:
             values |= {key: value for key, value in form.items() if isinstance(value, str)}
     elif body := await request.body():
         values |= parse_json(body)
     return validate(kind, values)
+
+
+def _parse_pairs(pairs: bytes) -> dict[str, str]:
+    """Return the keys and values of a query or a URL-encoded form, in UTF-8.
+
+    `curl -d` sends the bytes of a character as they are, browsers send `%C3%BC`. Starlette would
+    read the former as Latin-1.
+    """
+    return dict(parse_qsl(pairs.decode("utf-8", "replace"), keep_blank_values=True))
 
 
 def parse_json(body: bytes) -> dict[str, Any]:

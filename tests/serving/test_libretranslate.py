@@ -45,6 +45,14 @@ def test_a_form_is_answered_as_json_is(client: TestClient) -> None:
     assert client.post("/translate", params=form).json() == asked
 
 
+def test_a_form_may_hold_bytes_of_utf_8_as_they_are(client: TestClient) -> None:
+    """So sends them `curl -d`."""
+    expected = translate(client, q="Füße…")
+    form = "q=Füße…&source=en&target=de".encode()
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert client.post("/translate", content=form, headers=headers).json() == expected
+
+
 def test_alternatives_are_other_translations_as_many_as_the_beam_has(client: TestClient) -> None:
     found = translate(client, q=["a dog", "cats"], alternatives=9)
     for text, others in zip(found["translatedText"], found["alternatives"], strict=True):
