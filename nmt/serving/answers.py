@@ -40,4 +40,6 @@ def refusal_of(error: Exception) -> RequestError:
 
 def error_answer(refusal: RequestError) -> JSONResponse:
     """Return an error in the shape of LibreTranslate."""
-    return JSONResponse({"error": str(refusal)}, refusal.status, refusal.headers)
+    # it may quote half of a surrogate pair from the request, which UTF-8 cannot express
+    sentence = str(refusal).encode("utf-8", "replace").decode()
+    return JSONResponse({"error": sentence}, refusal.status, refusal.headers)

@@ -166,6 +166,8 @@ def test_a_mistake_is_answered_with_a_sentence(
         (b"[" * 100_000, "no JSON"),
         (b'{"q": 1' + b"0" * 5000 + b"}", "Invalid request"),
         (rb'{"q": "\ud800", "source": "en", "target": "de"}', "half of a surrogate pair"),
+        (rb'{"q": "a", "source": "\ud800", "target": "de"}', "? is not supported; served are en"),
+        (rb'{"q": "a", "source": "en", "target": "\ud800"}', "? is not supported as target of en"),
     ],
 )
 def test_a_body_that_is_no_json_is_answered_with_a_sentence(
