@@ -43,7 +43,11 @@ class Guard:
         loop = asyncio.get_running_loop()
         started = loop.time()
         values: dict[str, object] = {}  # of the log's line; the routes add to them
-        scope["state"] = {**scope.get("state", {}), "log": values}
+        # RFC 9110, 9.3.2: HEAD is answered as GET, and what speaks HTTP leaves out the body
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        state = {**scope.get("state", {}), "log": values}
+        values["method"] = scope["method"]
+        scope = {**scope, "method": method, "state": state}
         answer = _Answer(send, self._settings.body_seconds)
         try:
             body = await self._read(scope, receive)
@@ -60,7 +64,7 @@ class Guard:
             # of the route, such as /download_file/{name}; a path without a route is "other"
             path = getattr(scope.get("route"), "path", "other")
             self._operations.count_request(path, answer.status, seconds)
-            values |= {"method": scope["method"], "path": path, "status": answer.status}
+            values |= {"path": path, "status": answer.status}
             self._operations.log("request", {**values, "seconds": round(seconds, 4)})
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:

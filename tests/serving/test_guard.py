@@ -33,6 +33,12 @@ def test_every_answer_has_the_headers_of_security(client: TestClient) -> None:
         assert "server" not in headers
 
 
+def test_head_is_answered_as_get(client: TestClient) -> None:
+    for path in ("/healthz", "/none", "/"):
+        asked, found = client.get(path), client.head(path)
+        assert (found.status_code, found.headers) == (asked.status_code, asked.headers)
+
+
 def test_other_sites_may_not_call_unless_they_are_named(serve: Client) -> None:
     for settings, allowed in (({}, None), ({"cors_origins": ["https://a.org"]}, "https://a.org")):
         answer = serve(**settings).get("/languages", headers={"Origin": "https://a.org"})
