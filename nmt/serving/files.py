@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -93,6 +93,9 @@ def files_router(server: Server) -> APIRouter:
 
         async def translate(texts: Sequence[str]) -> list[str]:
             asked = Asked(body.source, body.target, is_html=suffix == ".html")
+            if body.source == "auto":  # a cue of subtitles is too short to tell its language
+                guess = await server.service.detect("\n".join(texts), asked)
+                asked = replace(asked, source=str(guess["language"]))
             translations = await server.service.translate(texts, asked, client)
             return [translation.text for translation in translations]
 

@@ -1,10 +1,13 @@
 """Texts of any length as segments: the sentences to translate, and the white space around them."""
 
+import asyncio
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from nmt.data.text.protected_text import ProtectedText
+from nmt.serving.answers import RequestError
 from nmt.serving.models import LoadedVersion
 from nmt.translation.document import ENDS_WITHOUT_SPACE, split_lines
 from nmt.translation.line import Line, Translation, tagged
@@ -12,6 +15,10 @@ from nmt.translation.placeholders import has_other_words, hidden_parts
 from nmt.translation.protected import hide_protected
 from nmt.translation.spans import Edit, Link, Span, edited, linked_words, links_after, shifted
 
+QUICK_CHARACTERS = 20_000
+"""texts of so many characters are cut into segments at once; longer ones in a thread"""
+LONGEST_CUT = 5.0
+"""seconds that own patterns of protected text may take for all texts of a request"""
 _WORD = re.compile(r"\S+")
 
 
@@ -91,6 +98,30 @@ class SegmentedText:
             for source, target in segment.links(translation):
                 links.append(Link(shifted(source, segment.span[0]), shifted(target, span[0])))
         return tuple(links)
+
+
+async def split_texts(
+    lines: Sequence[Line], loaded: LoadedVersion, tag: str, protected: ProtectedText
+) -> list[SegmentedText]:
+    """Cut texts into segments; in a thread if that may take long, so that other requests go on.
+
+    Raises:
+        DataError: a pattern takes too long.
+        RequestError: the patterns take too long for all texts together.
+    """
+
+    def split() -> list[SegmentedText]:
+        end = time.monotonic() + LONGEST_CUT
+        texts = []
+        for line in lines:
+            texts.append(SegmentedText.split(line, loaded, tag, protected))
+            if protected.patterns and time.monotonic() > end:
+                raise RequestError(400, "the protected patterns take too long; use simpler ones")
+        return texts
+
+    if not protected.patterns and sum(len(line.text) for line in lines) < QUICK_CHARACTERS:
+        return split()
+    return await asyncio.to_thread(split)
 
 
 def _inside(spans: Sequence[Span], start: int, length: int) -> tuple[Span, ...]:

@@ -1,7 +1,6 @@
 """A request on its way to its answer: texts to segments, models one after the other, and back."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -13,20 +12,16 @@ from nmt.serving.answers import RequestError
 from nmt.serving.batcher import Batcher, Lane, QueuedSegment
 from nmt.serving.detection import detect
 from nmt.serving.engine import SearchKind
-from nmt.serving.models import Direction, LoadedVersion, Models
+from nmt.serving.models import Direction, Models
 from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
-from nmt.serving.segments import SegmentedText
+from nmt.serving.segments import SegmentedText, split_texts
 from nmt.translation.line import Alignment, Line, Terminology, Translation
-from nmt.translation.markup import translate_html
+from nmt.translation.markup import page_text, translate_html
 from nmt.translation.spans import Link
 
-QUICK_CHARACTERS = 20_000
-"""texts of so many characters are cut into segments at once; longer ones in a thread"""
 PAGES_AT_ONCE = 8
 """pages of HTML that are translated at once; others wait"""
-LONGEST_CUT = 5.0
-"""seconds that own patterns of protected text may take for all texts of a request"""
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ class TranslationService:
         asked = replace(asked, source=source, target=target)
         if source != "auto":
             return await self._translate(texts, asked, client, finished)
-        detected = [self._detect(text, target) for text in texts]
+        detected = [await self.detect(text, asked) for text in texts]
         by_source: dict[str, list[int]] = {}  # {language: indices of its texts}
         for i, guess in enumerate(detected):
             by_source.setdefault(str(guess["language"]), []).append(i)
@@ -115,17 +110,33 @@ class TranslationService:
             translated = await self._translate(chosen, of_source, client, finished_one)
             results.update(zip(indices, translated, strict=True))
 
-        work = [translate_some(language, indices) for language, indices in by_source.items()]
-        await asyncio.gather(*work)
+        work = [
+            asyncio.create_task(translate_some(language, indices))
+            for language, indices in by_source.items()
+        ]
+        try:
+            await asyncio.gather(*work)
+        finally:  # a language that cannot be translated: nobody needs the others
+            for task in work:
+                task.cancel()
         return [replace(results[i], detected=guess) for i, guess in enumerate(detected)]
 
-    def _detect(self, text: str, target: str) -> dict[str, object]:
-        """Return the language of a text: one that is translated into the target, or the target."""
-        models = self.models
+    async def detect(self, text: str, asked: Asked) -> dict[str, object]:
+        """Return the language of a text or page: one that has the target, or the target itself.
+
+        Raises:
+            RequestError: nothing is translated into the target.
+        """
+        models, target = self.models, look_up_language(asked.target).code
         sources = [s for s in models.sources if target in models.targets(s)]
         if not sources:
             models.route(models.sources[0], target)  # raises an error that lists the targets
-        return detect(text, [*sources, target])[0]
+
+        def find() -> dict[str, object]:
+            shown = page_text(text) if asked.is_html else text
+            return detect(shown, [*sources, target])[0]
+
+        return await asyncio.to_thread(find)  # a large page, or many texts, would keep others out
 
     async def _translate(
         self, texts: Sequence[str], asked: Asked, client: str, finished: Finished | None
@@ -197,7 +208,7 @@ class TranslationService:
         model = direction.model
         async with self.models.use(model) as loaded:
             n_best = min(asked.n_best, loaded.beam_size)
-            texts = await _split(lines, loaded, direction.tag, asked.protected)
+            texts = await split_texts(lines, loaded, direction.tag, asked.protected)
             kind = SearchKind(n_best, asked.alignments, bool(asked.terminology))
             search = _Search(Lane(model.name, loaded.version, kind), texts, client, finished)
             cached = await self._run(search)
@@ -261,25 +272,6 @@ class _Search:
         if self.finished:
             i, j = place
             await self.finished(i, self._texts[i], j, translations)
-
-
-async def _split(
-    lines: Sequence[Line], loaded: LoadedVersion, tag: str, protected: ProtectedText
-) -> list[SegmentedText]:
-    """Cut texts into segments; in a thread if that may take long, so that other requests go on."""
-
-    def split() -> list[SegmentedText]:
-        end = time.monotonic() + LONGEST_CUT
-        texts = []
-        for line in lines:
-            texts.append(SegmentedText.split(line, loaded, tag, protected))
-            if protected.patterns and time.monotonic() > end:
-                raise RequestError(400, "the protected patterns take too long; use simpler ones")
-        return texts
-
-    if not protected.patterns and sum(len(line.text) for line in lines) < QUICK_CHARACTERS:
-        return split()
-    return await asyncio.to_thread(split)
 
 
 def _join(text: SegmentedText, rows: list[list[Translation]]) -> TranslatedText:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from html import unescape
 
 from nmt.data.text.lines import check_text
 from nmt.errors import print_warning
@@ -66,6 +67,14 @@ def translate_html(html: str, translate: TranslateTexts) -> str:
             parts.append(source_of(text.before) + inside + source_of(text.after))
         at = place.stop
     return "".join([*parts, source_of(tokens[at:])])
+
+
+def page_text(html: str) -> str:
+    """Return the text of a page that is translated, without the markup; attributes are left out."""
+    tokens = read_tokens(html)
+    is_translated = Elements(tokens).text_translated
+    pairs = zip(tokens, is_translated, strict=True)
+    return unescape("".join(token.source for token, yes in pairs if yes and token.kind == "text"))
 
 
 def _attributes(tokens: Sequence[Token], elements: Elements) -> list[tuple[Token, str, str]]:

@@ -77,6 +77,14 @@ def test_subtitles_keep_numbers_times_and_lines(client: TestClient, end: str) ->
             assert " ".join(translated).split() == next(texts).split()
 
 
+def test_all_subtitles_of_a_file_are_in_one_language(client: TestClient) -> None:
+    """A single cue, such as a name, may look like any language."""
+    cues = [["Hans!"], ["Das ist ein Hund."], ["This is a sentence about dogs and cats."] * 9]
+    given = upload(client, "film.srt", subtitles(cues))
+    found = upload(client, "film.srt", subtitles(cues), source="auto")
+    assert download(client, found) == download(client, given)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -81,6 +81,13 @@ def test_the_language_is_detected_on_request(client: TestClient) -> None:
     assert first["language"] == "de"
 
 
+def test_the_language_of_a_page_is_that_of_its_text(client: TestClient) -> None:
+    german = "<p>Das ist ein deutscher Satz über Hunde.</p>"
+    page = "<script>// This is an English comment about dogs.</script>" * 50 + german
+    found = translate(client, q=page, source="auto", format="html")
+    assert found["detectedLanguage"]["language"] == "de"
+
+
 def test_the_languages_are_those_of_the_runs(client: TestClient) -> None:
     assert client.get("/languages").json() == [{"code": "en", "name": "English", "targets": ["de"]}]
     settings = client.get("/frontend/settings").json()

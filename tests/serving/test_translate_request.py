@@ -1,5 +1,6 @@
 """A request through two models, and through one that has no memory left."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +11,7 @@ from starlette.testclient import TestClient
 
 from nmt.memory import memory_explained
 from nmt.serving.engine import Engine, ModelVersion, SearchKind
+from nmt.serving.translate_request import TranslationService
 from nmt.translation.line import Line, Translation
 from tests.serving.conftest import Client, started
 from tests.serving.served_runs import write_run
@@ -39,6 +41,26 @@ def test_a_pivot_translates_what_the_first_model_wrote(pivoting: TestClient) -> 
     middle = translate(pivoting, page, "en", "de", format="html")
     expected = translate(pivoting, middle, "de", "fr", format="html")
     assert translate(pivoting, page, "en", "fr", format="html") == expected
+
+
+def test_a_language_that_fails_ends_the_work_on_the_others(
+    pivoting: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through en -> de -> fr there are no alignments; the German text has been begun by then."""
+    ended: list[bool] = []
+
+    async def wait_forever(self: TranslationService, search: object) -> int:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append(True)
+        return 0
+
+    monkeypatch.setattr(TranslationService, "_run", wait_forever)
+    texts = ["Das ist ein deutscher Satz über Hunde.", "This is a sentence about dogs."]
+    body = {"text": texts, "source": "auto", "target": "fr", "alignments": True}
+    assert pivoting.post("/v1/translate", json=body).status_code == 400
+    assert ended == [True]
 
 
 @pytest.mark.parametrize("asked", [{"alignments": True}, {"forbidden": ["a"]}, {"prefix": "a"}])

@@ -23,7 +23,7 @@ from nmt.evaluation.metrics import bleu
 from nmt.load_run import load_run
 from nmt.run_directory import LoadedModel
 from nmt.translation.line import Line, Translation
-from nmt.translation.markup import TranslateTexts, texts_translator, translate_html
+from nmt.translation.markup import TranslateTexts, page_text, texts_translator, translate_html
 from nmt.translation.translator import TranslationRequest, Translator
 from tests.reversing_translator import copying, guessing, reversing
 
@@ -168,6 +168,11 @@ def test_only_texts_with_tags_are_aligned_and_equal_ones_translated_once() -> No
     page = "<ul><li><a>Home</a><li>Home<li>a <b>b</b><li>a <b>b</b></ul><img alt='a  dog'>"
     translate_html(page, recorded)
     assert calls == [(["Home", "a dog"], False), (["a b", "a b"], True)]
+
+
+def test_the_text_of_a_page_is_what_is_translated() -> None:
+    page = "<style>p {}</style><p title=a>One <b>dog</b> &amp; <i class=notranslate>cat</i></p>"
+    assert page_text(f"{page}<pre>x</pre><!-- y --> end").split() == ["One", "dog", "&", "end"]
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:
