@@ -161,10 +161,10 @@ class Models:
     @contextlib.asynccontextmanager
     async def use(self, model: ServedModel) -> AsyncIterator[LoadedVersion]:
         """Load a model if it is not loaded; inside the block its version stays usable."""
-        if not model.is_loaded:
-            async with model.loading:
-                if not model.is_loaded:  # nobody else has loaded it meanwhile
-                    await self._load_for_request(model)
+        while not model.is_loaded:
+            # A client that leaves must not cut off the loading: what has been loaded by then would
+            # be counted by nobody, and a process would answer the next order with this one's.
+            await asyncio.shield(asyncio.create_task(self._load_for_request(model)))
         current = model.current
         model.last_used = asyncio.get_running_loop().time()
         current.users += 1
@@ -176,11 +176,15 @@ class Models:
                 await self._compute.unload(current.version)
 
     async def _load_for_request(self, model: ServedModel) -> None:
-        try:
-            await self._load(model)
-        except (NmtError, OSError) as error:
-            self._operations.log("loading failed", {"model": model.name, "error": str(error)})
-            raise busy("the model of this pair cannot be loaded now; try again later") from error
+        async with model.loading:
+            if model.is_loaded:  # another request has loaded it meanwhile
+                return
+            try:
+                await self._load(model)
+            except (NmtError, OSError) as error:
+                self._operations.log("loading failed", {"model": model.name, "error": str(error)})
+                message = "the model of this pair cannot be loaded now; try again later"
+                raise busy(message) from error
 
     async def _load(self, model: ServedModel) -> None:
         await self._make_room(model)

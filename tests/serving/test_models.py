@@ -24,12 +24,15 @@ class CountedCompute(ThreadCompute):
 
     def __init__(self, settings: ServerSettings) -> None:
         super().__init__(settings)
+        self.begun = 0  # orders to load
         self.loaded: list[str] = []
         self.error: Exception | None = None
 
     async def load(self, version: ModelVersion) -> None:
         if self.error:
             raise self.error
+        self.begun += 1
+        await asyncio.sleep(0.01)
         self.loaded.append(version.digest)
 
     async def unload(self, version: ModelVersion) -> None:
@@ -151,6 +154,26 @@ def test_a_run_that_cannot_be_loaded_changes_nothing_and_is_logged_once(
 
     use(test)
     assert [r.message for r in caplog.records if r.message == "reload failed"] == ["reload failed"]
+
+
+def test_a_client_that_leaves_does_not_cut_off_the_loading(copied: Path) -> None:
+    models, compute = served(copied)
+    [model] = models.models
+
+    async def ask() -> None:
+        async with models.use(model):
+            pass
+
+    async def test() -> None:
+        client = asyncio.create_task(ask())
+        await asyncio.sleep(0.001)
+        client.cancel()
+        await asyncio.wait([client])
+        await ask()  # waits for what has been begun
+        assert client.cancelled()
+        assert (compute.begun, compute.loaded) == (1, [model.current.version.digest])
+
+    use(test)
 
 
 def test_a_model_that_cannot_be_loaded_on_demand_is_a_busy_server(copied: Path) -> None:
