@@ -59,7 +59,9 @@ FOUND: dict[int | str, dict[str, Any]] = {
     404: {"model": ErrorBody},
 }
 _NAME = re.compile(r"[0-9a-f]{32}\.[\w-]{1,80}\.(txt|srt|html)")
-_CUE_TIME = re.compile(r"\s*\d{1,3}:\d\d:\d\d[,.]\d{1,3}\s*-->\s*\d{1,3}:\d\d:\d\d[,.]\d{1,3}.*")
+_CUE_TIME = re.compile(r"\s*-?\d+:[\d:., ]*-->\s*-?\d+:.*")
+"""00:00:01,500 --> 00:00:03,000, and what programs write in its place, as 0:01.5 --> 0:3"""
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class FileBody(BaseModel):
@@ -201,10 +203,12 @@ async def translate_text(text: str, translate: Translate) -> str:
 async def translate_subtitles(text: str, translate: Translate) -> str:
     """Translate the cues of an SRT file; numbers, times and the number of lines stay.
 
-    The lines of a cue are one text: a sentence does not end where a line does.
+    The lines of a cue are one text: a sentence does not end where a line does. All lines end as the
+    first one does.
     """
-    end = "\r\n" if "\r\n" in text else "\n"
-    cues = _cues(text.split(end))
+    first_end = _LINE_END.search(text)
+    end = first_end[0] if first_end else "\n"
+    cues = _cues(_LINE_END.split(text))
     texts = [" ".join(cue.lines) for cue in cues if cue.lines]
     translations = deque(await translate(texts))
     rows: list[str] = []
@@ -224,16 +228,20 @@ class _Cue:
 
 
 def _cues(rows: Sequence[str]) -> list[_Cue]:
-    """Cut the lines of an SRT file before each blank line that ends a cue."""
+    """Cut the lines of an SRT file behind each text, which a blank line or the next times end."""
     cues: list[_Cue] = []
     head: list[str] = []
     lines: list[str] = []
-    for line in rows:
-        has_time = any(map(_CUE_TIME.fullmatch, head))
-        if has_time and not line.strip():
+    has_times = [_CUE_TIME.fullmatch(row) is not None for row in rows]
+    is_begun = False  # before the first times there is no text
+    for i, row in enumerate(rows):
+        is_number = row.strip().isdigit() and has_times[i + 1 : i + 2] == [True]
+        is_begun = is_begun or has_times[i]
+        is_text = is_begun and not (has_times[i] or is_number or not row.strip())
+        if lines and not is_text:
             cues.append(_Cue(head, lines))
-            head, lines, has_time = [], [], False
-        (lines if has_time else head).append(line)
+            head, lines = [], []
+        (lines if is_text else head).append(row)
     return [*cues, _Cue(head, lines)]
 
 

@@ -1,9 +1,11 @@
 """Files of text and subtitles are translated, kept for an hour, and found by nobody else."""
 
+import asyncio
 import html
 import os
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -11,6 +13,7 @@ from urllib.parse import unquote
 import pytest
 from starlette.testclient import TestClient
 
+from nmt.serving.files import translate_subtitles
 from nmt.translation.html.source import UNWRITABLE
 from tests.serving.conftest import Client
 
@@ -75,6 +78,28 @@ def test_subtitles_keep_numbers_times_and_lines(client: TestClient, end: str) ->
         assert "".join(translated).split() == "".join(translated).split()
         if lines:
             assert " ".join(translated).split() == next(texts).split()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"1\r\n{TIME.format(1)}\na dog\n\n2\n", f"1\r\n{TIME.format(1)}\r\nA DOG\r\n\r\n2\r\n"),
+        (f"1\r{TIME.format(1)}\ra dog\r", f"1\r{TIME.format(1)}\rA DOG\r"),
+        (
+            f"{TIME.format(1)}\na\n2\n{TIME.format(2)}\nb",
+            f"{TIME.format(1)}\nA\n2\n{TIME.format(2)}\nB",
+        ),
+        (f"{TIME.format(1)}\na\n\nb\n\n7\n", f"{TIME.format(1)}\nA\n\nB\n\n7\n"),
+        ("a\n0:1.5 --> 0:3\na\n", "a\n0:1.5 --> 0:3\nA\n"),
+        ("-00:00:01,5-->00:00:03,0 X1:9\n\na", "-00:00:01,5-->00:00:03,0 X1:9\n\nA"),
+    ],
+    ids=["mixed line ends", "CR", "no blank line", "blank line inside", "short times", "odd times"],
+)
+def test_subtitles_as_programs_write_them(text: str, expected: str) -> None:
+    async def uppercase(texts: Sequence[str]) -> list[str]:
+        return [each.upper() for each in texts]
+
+    assert asyncio.run(translate_subtitles(text, uppercase)) == expected
 
 
 def test_all_subtitles_of_a_file_are_in_one_language(client: TestClient) -> None:
