@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import math
 import secrets
 import shlex
 import time
@@ -122,13 +123,14 @@ class Access:
         self._uses[name] = use
         if len(self._uses) > MOST_CLIENTS:
             self._uses.popitem(last=False)
-        passed = now - use.minute
-        use.requests = max(0.0, use.requests - passed / MINUTE * (requests or 0))
+        rate = requests or 0
+        left = max(0.0, use.requests - (now - use.minute) / MINUTE * rate)
+        use.requests = min(left, rate)  # of an earlier limit there may be more
         use.minute = now
         if use.day != today:
             use.day, use.characters = today, 0
         if requests and use.requests + 1 > requests:
-            wait = max(1, round((use.requests + 1 - requests) / requests * MINUTE))
+            wait = math.ceil((use.requests + 1 - requests) / requests * MINUTE)
             raise RequestError(
                 429,
                 f"Slowdown: {requests} requests a minute are allowed; try again in {wait} s",

@@ -81,14 +81,18 @@ class Server:
             self.operations.log("stopped")
 
     async def _watch(self, reload: asyncio.Event) -> None:
+        mistake = ""  # in the file of keys, so that it is logged once
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(reload.wait(), self.settings.reload_seconds)
             reload.clear()
             try:
                 self.access.reload()
+                mistake = ""
             except ConfigError as error:
-                self.operations.log("the keys stay as they are", {"error": str(error)})
+                if str(error) != mistake:
+                    self.operations.log("the keys stay as they are", {"error": str(error)})
+                mistake = str(error)
             try:
                 await self.models.reload()
             except Exception as error:  # a mistake of ours must not end all later reloads

@@ -1,5 +1,6 @@
 """Keys and limits: who may translate, and how much."""
 
+import logging
 import time
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,44 @@ def test_requests_a_minute_are_limited_for_each_client(monkeypatch: pytest.Monke
         assert caught.value.headers == {"Retry-After": "20"}
     now += 21
     limited.admit("1.1.1.1", None, 1)
+
+
+def test_who_waits_as_long_as_was_said_is_admitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    limited = access(requests_per_minute=50)  # one in 1.2 seconds
+    for _ in range(50):
+        limited.admit("1.1.1.1", None, 1)
+    with pytest.raises(RequestError) as caught:
+        limited.admit("1.1.1.1", None, 1)
+    assert caught.value.headers
+    now += int(caught.value.headers["Retry-After"])
+    limited.admit("1.1.1.1", None, 1)
+
+
+def test_a_new_limit_does_not_count_what_came_before_it(keys: Path) -> None:
+    key = add_key(keys, "anna")
+    text = keys.read_text()
+    keys.write_text(text + "  characters_per_day: 100000\n")
+    limited = access(keys=str(keys))
+    for _ in range(1000):
+        limited.admit("1.1.1.1", key, 1)
+    keys.write_text(text + "  requests_per_minute: 60\n")
+    limited.reload()
+    limited.admit("1.1.1.1", key, 1)
+
+
+def test_a_damaged_file_of_keys_is_logged_once(
+    serve: Client, keys: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "nmt.serving")
+    add_key(keys, "anna")
+    client = serve(keys=str(keys), reload_seconds=0.01)
+    keys.write_text("keys: [{name: ben}]")
+    time.sleep(0.2)
+    assert client.get("/healthz").status_code == 200
+    lines = [record.message for record in caplog.records]
+    assert lines.count("the keys stay as they are") == 1
 
 
 def test_characters_a_day_are_limited_until_the_next_day(monkeypatch: pytest.MonkeyPatch) -> None:
