@@ -25,6 +25,8 @@ SEPARATING = _names("""
 """elements that separate blocks; all others, unknown ones too, are inline, as in browsers"""
 VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
 """elements without an end tag"""
+FOREIGN = _names("math svg")
+"""elements without content if they are written as <svg/>; of others HTML ignores the slash"""
 KEPT = _names("code kbd math samp var")
 """elements that are a part of their sentence, but whose content is not translated"""
 UNTOUCHED = KEPT | _names("plaintext pre script style svg textarea xmp")
@@ -107,7 +109,8 @@ class Elements:
             if token.kind == "start":
                 while open_tags and _ends_at(tokens[open_tags[-1]].name, token.name):
                     close_last(i)
-                if token.name not in VOID:
+                is_closed = token.name in FOREIGN and token.source.endswith("/>")
+                if token.name not in VOID and not is_closed:
                     open_tags.append(i)
                     open_names[token.name] += 1
             elif token.kind == "end" and open_names[token.name]:
@@ -143,9 +146,9 @@ def _ends_at(open_name: str, name: str) -> bool:
 
 def _asked_to_translate(token: Token) -> bool | None:
     """Return whether the attributes of a start tag ask for a translation; None: they do not say."""
-    names = [name for name, _ in token.attributes]
-    if "translate" in names:
-        return (token.attribute("translate") or "").strip().lower() != "no"
+    if "translate" in dict(token.attributes):
+        asked = (token.attribute("translate") or "").strip().lower()
+        return {"": True, "yes": True, "no": False}.get(asked)
     return False if "notranslate" in (token.attribute("class") or "").split() else None
 
 

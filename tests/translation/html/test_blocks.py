@@ -49,6 +49,8 @@ def test_blocks_are_what_a_browser_shows_apart(html: str, blocks: list[str]) -> 
         ("<ul><li translate=no>a<li>b</ul>", ["b"]),
         ("x <span translate=no>a<div>b</div></span> y", ["x", "y"]),
         ("<textarea>a</textarea><svg><text>b</text></svg>", []),
+        ("<p><svg/>a</p><math />b", ["<svg/>a", "<math />b"]),
+        ("<div translate=no>a<p translate=false>b</p></div><p translate=auto>c", ["c"]),
     ],
 )
 def test_what_is_not_translated_is_in_no_block(html: str, blocks: list[str]) -> None:
