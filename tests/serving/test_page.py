@@ -90,6 +90,23 @@ def test_languages_are_swapped_with_their_texts_if_there_is_a_model(page: Any) -
     expect(page.locator("#target-language")).to_have_value("fr")
 
 
+def test_a_text_that_is_not_translated_yet_survives_a_swap(page: Any) -> None:
+    page.fill("#source", "a dog")
+    expect_translation(page, "DOG A")
+    page.fill("#source", "a slow text")
+    page.wait_for_timeout(300)  # its request runs
+    page.keyboard.press("Control+Shift+S")
+    assert page.locator("#source-language").input_value() == "de"
+    assert page.locator("#source").input_value() == "a slow text"
+
+
+def test_a_character_is_not_cut_in_half_to_detect_the_language(page: Any, api: StandIn) -> None:
+    page.fill("#source", "a" * 1999 + "😀")
+    expect(page.locator("#target")).to_have_value(re.compile("^A+"))
+    [body] = api.asked("/detect")
+    assert body["q"].encode() and body["q"].startswith("a" * 1999)
+
+
 def test_the_alternatives_of_the_sentence_at_the_caret_replace_it(page: Any, api: StandIn) -> None:
     page.fill("#source", "One. Two.")
     expect_translation(page, "ONE. TWO.")

@@ -91,7 +91,7 @@ function chooseTarget(code) {
 }
 
 async function detect(text, signal) {
-  const candidates = await call("detect", { q: text.slice(0, 2000) }, signal);
+  const candidates = await call("detect", { q: text.slice(0, 2000).toWellFormed() }, signal);
   const code = candidates.find(({ language }) => targetsOf(language).length)?.language;
   from.options[0].text = code ? `${nameOf(code)} (detected)` : nameOf("auto");
   if (!code) throw new Error("The language was not recognised; choose it from the list.");
@@ -105,7 +105,7 @@ function swap() {
     return showError("This server has no model for the other direction.");
   }
   chooseLanguages(to.value, job.source);
-  if (target.value) source.value = target.value;
+  if (settled && target.value) source.value = target.value; // else it is of another text
   textChanged(0);
 }
 
