@@ -133,7 +133,7 @@ async def _translate(server: Server, request: Request, body: TranslateBody) -> d
     if body.source == "auto":
         answer["detectedLanguage"] = [text.detected for text in found]
     if body.alternatives:
-        answer["alternatives"] = [[other for other, _ in text.alternatives] for text in found]
+        answer["alternatives"] = [[other.text for other in text.alternatives] for text in found]
     if isinstance(body.q, str):
         return {key: values[0] for key, values in answer.items()}
     return answer

@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from nmt.data.text.protected_text import ProtectedText
 from nmt.serving.answers import RequestError
@@ -37,6 +37,23 @@ class Segment:
         """Return the links between the characters of the sentence and of a translation of it."""
         links = translation.alignment.links if translation.alignment else ()
         return links_after(links, self.tag_length)
+
+
+@dataclass(frozen=True)
+class TranslatedText:
+    """A text with its translation."""
+
+    text: str
+    score: float
+    """the sum of the scores of its sentences"""
+    alternatives: list["TranslatedText"] = field(default_factory=list)
+    """other translations, best first"""
+    links: tuple[Link, ...] = ()
+    """between the characters of both texts; empty unless alignments were asked for"""
+    model: str = ""
+    """the name of the model, or of two as "one+other"; empty if nothing was translated"""
+    detected: dict[str, object] | None = None
+    """the language that was found, in LibreTranslate's shape; None: it was given"""
 
 
 @dataclass(frozen=True)
@@ -90,6 +107,8 @@ class SegmentedText:
 
     def links(self, translations: Sequence[Translation]) -> tuple[Link, ...]:
         """Return the links between the characters of the text and of the joined translations."""
+        if not any(translation.alignment for translation in translations):
+            return ()
         _, target_spans = self.join([translation.text for translation in translations])
         links: list[Link] = []
         for segment, span, translation in zip(
@@ -98,6 +117,21 @@ class SegmentedText:
             for source, target in segment.links(translation):
                 links.append(Link(shifted(source, segment.span[0]), shifted(target, span[0])))
         return tuple(links)
+
+    def translated(self, rows: Sequence[Sequence[Translation]]) -> TranslatedText:
+        """Return the joined translations of the sentences, whose translations are `rows`.
+
+        Alternative n takes the n-th best translation of each sentence, or its last one.
+        """
+        joined: dict[str, TranslatedText] = {}  # a text that comes twice keeps its better score
+        for n in range(max(map(len, rows), default=1)):
+            chosen = [row[min(n, len(row) - 1)] for row in rows]
+            whole, _ = self.join([translation.text for translation in chosen])
+            if whole not in joined:
+                score = sum(translation.score for translation in chosen)
+                joined[whole] = TranslatedText(whole, score, links=self.links(chosen))
+        best, *alternatives = joined.values()
+        return replace(best, alternatives=alternatives)
 
 
 async def split_texts(

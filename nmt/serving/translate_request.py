@@ -15,10 +15,9 @@ from nmt.serving.engine import SearchKind
 from nmt.serving.models import Direction, Models
 from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
-from nmt.serving.segments import SegmentedText, split_texts
+from nmt.serving.segments import SegmentedText, TranslatedText, split_texts
 from nmt.translation.line import Alignment, Line, Terminology, Translation
 from nmt.translation.markup import page_text, translate_html
-from nmt.translation.spans import Link
 
 PAGES_AT_ONCE = 8
 """pages of HTML that are translated at once; others wait"""
@@ -36,23 +35,6 @@ class Asked:
     alignments: bool = False
     terminology: Terminology | None = None
     protected: ProtectedText = field(default_factory=ProtectedText)
-
-
-@dataclass(frozen=True)
-class TranslatedText:
-    """A text with its translation."""
-
-    text: str
-    score: float
-    """the sum of the scores of its sentences"""
-    alternatives: list[tuple[str, float]] = field(default_factory=list)
-    """other translations, best first, with their scores"""
-    links: tuple[Link, ...] = ()
-    """between the characters of both texts; empty unless alignments were asked for"""
-    model: str = ""
-    """the name of the model, or of two as "one+other"; empty if nothing was translated"""
-    detected: dict[str, object] | None = None
-    """the language that was found, in LibreTranslate's shape; None: it was given"""
 
 
 Finished = Callable[[int, SegmentedText, int, Sequence[Translation]], Awaitable[None]]
@@ -171,28 +153,41 @@ class TranslationService:
     ) -> list[TranslatedText]:
         """Translate texts by one model."""
         if asked.is_html:
-            pages = (self._html(direction, text, asked, client) for text in texts)
-            return [TranslatedText(await page, 0.0) for page in pages]
+            return [await self._html(direction, text, asked, client) for text in texts]
         lines = [Line(0, text, asked.terminology) for text in texts]
         return await self._lines(direction, lines, asked, client, finished)
 
-    async def _html(self, direction: Direction, html: str, asked: Asked, client: str) -> str:
+    async def _html(
+        self, direction: Direction, html: str, asked: Asked, client: str
+    ) -> TranslatedText:
         """Translate a page; its tags are read and placed in a thread."""
         loop = asyncio.get_running_loop()
-        pending: list[Future[list[TranslatedText]]] = []
+        calls: list[Future[list[TranslatedText]]] = []
 
         def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
             lines = [replace(line, terminology=asked.terminology) for line in lines]
-            of_lines = replace(asked, n_best=1, alignments=with_links)
+            of_lines = replace(asked, alignments=with_links)
             work = self._lines(direction, lines, of_lines, client, None)
-            pending.append(asyncio.run_coroutine_threadsafe(work, loop))
-            return [_as_translation(text) for text in pending[-1].result()]
+            calls.append(asyncio.run_coroutine_threadsafe(work, loop))
+            return [_as_translation(text, 0) for text in calls[-1].result()]
+
+        def alternative(n: int) -> str:
+            results = iter([call.result() for call in calls])
+            return translate_html(
+                html, lambda lines, with_links: [_as_translation(t, n) for t in next(results)]
+            )
+
+        def all_pages() -> list[str]:
+            best = translate_html(html, translate)
+            others = max((len(t.alternatives) for call in calls for t in call.result()), default=0)
+            return list(dict.fromkeys([best, *map(alternative, range(1, others + 1))]))
 
         try:
-            return await loop.run_in_executor(self._pages, translate_html, html, translate)
+            best, *others = await loop.run_in_executor(self._pages, all_pages)
+            return TranslatedText(best, 0.0, [TranslatedText(other, 0.0) for other in others])
         except asyncio.CancelledError:  # the client has left: its sentences leave the queue
-            for future in pending:
-                future.cancel()
+            for call in calls:
+                call.cancel()
             raise
 
     async def _lines(
@@ -214,7 +209,7 @@ class TranslationService:
             cached = await self._run(search)
         seconds = loop.time() - started
         self._operations.count_translation(model.name, len(search.places), cached, seconds)
-        return [_join(text, search.of_text(i)) for i, text in enumerate(texts)]
+        return [text.translated(search.of_text(i)) for i, text in enumerate(texts)]
 
     async def _run(self, search: "_Search") -> int:
         """Find the translations of all segments, and return how many were in the cache."""
@@ -274,18 +269,7 @@ class _Search:
             await self.finished(i, self._texts[i], j, translations)
 
 
-def _join(text: SegmentedText, rows: list[list[Translation]]) -> TranslatedText:
-    """Join the translations of a text's segments; alternative n takes the n-th best of each."""
-    joined: dict[str, float] = {}  # a text that comes twice keeps its better score
-    for n in range(max(map(len, rows), default=1)):
-        chosen = [row[min(n, len(row) - 1)] for row in rows]
-        whole, _ = text.join([translation.text for translation in chosen])
-        joined.setdefault(whole, sum(translation.score for translation in chosen))
-    (best, score), *alternatives = joined.items()
-    best_rows = [row[0] for row in rows]
-    has_links = any(translation.alignment for translation in best_rows)
-    return TranslatedText(best, score, alternatives, text.links(best_rows) if has_links else ())
-
-
-def _as_translation(text: TranslatedText) -> Translation:
-    return Translation(text.text, text.score, alignment=Alignment(links=text.links))
+def _as_translation(text: TranslatedText, n: int) -> Translation:
+    """Return the n-th best translation of a text, counted from 0, or its last one."""
+    chosen = [text, *text.alternatives][: n + 1][-1]
+    return Translation(chosen.text, chosen.score, alignment=Alignment(links=chosen.links))

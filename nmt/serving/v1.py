@@ -14,9 +14,9 @@ from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.errors import ConfigError
 from nmt.serving.answers import RequestError
 from nmt.serving.libretranslate import ERRORS
-from nmt.serving.segments import SegmentedText, WordPairs
+from nmt.serving.segments import SegmentedText, TranslatedText, WordPairs
 from nmt.serving.server import Server, check_characters
-from nmt.serving.translate_request import Asked, TranslatedText
+from nmt.serving.translate_request import Asked
 from nmt.translation.line import Terminology, Translation
 
 MOST_TERMS = 1000
@@ -199,7 +199,7 @@ def _as_record(source: str, text: TranslatedText, body: TranslationBody) -> dict
         record["score"] = round(text.score, 4)
     if body.n_best > 1:
         record["alternatives"] = [
-            {"text": other, "score": round(score, 4)} for other, score in text.alternatives
+            {"text": other.text, "score": round(other.score, 4)} for other in text.alternatives
         ]
     if body.alignments:
         words = WordPairs.of(source, text.text, text.links)
@@ -226,7 +226,7 @@ async def _stream(
     async def finished(i: int, text: SegmentedText, j: int, found: Sequence[Translation]) -> None:
         best, *others = found
         span = text.segments[j].span
-        alternatives = [(other.text, other.score) for other in others]
+        alternatives = [TranslatedText(other.text, other.score) for other in others]
         translated = TranslatedText(
             best.text, best.score, alternatives, text.segments[j].links(best)
         )

@@ -1,6 +1,8 @@
 """LibreTranslate's clients find what they know: paths, shapes and errors."""
 
+import re
 import urllib.error
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from starlette.testclient import TestClient
 
 from nmt import load
 from nmt.serving.access import add_key
+from nmt.translation.html.source import UNWRITABLE
 from tests.serving.server_processes import started
 
 TEXTS = ["a small dog.", "", "  Two sentences.  Here is the second! ", "😀", "dog " * 30]
@@ -60,6 +63,19 @@ def test_alternatives_are_other_translations_as_many_as_the_beam_has(client: Tes
     assert (
         translate(client, q="cats", alternatives=1)["alternatives"] == found["alternatives"][1][:1]
     )
+
+
+def test_a_page_has_alternatives_with_all_of_its_tags(client: TestClient) -> None:
+    page = "<p title='a cat'>One <b>small</b> dog.</p><p>Two cats.</p><hr>"
+    found = translate(client, q=page, format="html", alternatives=2)
+    plain = translate(client, q="Two cats.", alternatives=2)
+    assert found["translatedText"] == translate(client, q=page, format="html")["translatedText"]
+    assert len({found["translatedText"], *found["alternatives"]}) == 3
+    for n, other in enumerate(found["alternatives"]):
+        text = plain["alternatives"][: n + 1][-1]
+        assert re.findall("</?[a-z]+", other) == re.findall("</?[a-z]+", page)
+        assert f"<p>{escape(text.translate(UNWRITABLE), quote=False)}</p>" in other
+    assert translate(client, q="<hr>", format="html", alternatives=2)["alternatives"] == []
 
 
 def test_a_language_may_have_any_of_its_codes(client: TestClient) -> None:
