@@ -57,11 +57,12 @@ def build_application(server: Server) -> ASGIApp:
 
     for kind in (NmtError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, answer_error)
-    if origins := server.settings.cors_origins:
-        app.add_middleware(
-            CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]
-        )
-    return Guard(app, server.settings, server.operations)
+    guarded = Guard(app, server.settings, server.operations)
+    origins = server.settings.cors_origins
+    if not origins:
+        return guarded
+    # outermost, so that the pages of other sites can also read the refusals of the guard
+    return CORSMiddleware(guarded, origins, allow_methods=["*"], allow_headers=["*"])
 
 
 def _refusal(server: Server, error: Exception) -> RequestError:

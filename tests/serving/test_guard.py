@@ -41,8 +41,14 @@ def test_head_is_answered_as_get(client: TestClient) -> None:
 
 def test_other_sites_may_not_call_unless_they_are_named(serve: Client) -> None:
     for settings, allowed in (({}, None), ({"cors_origins": ["https://a.org"]}, "https://a.org")):
-        answer = serve(**settings).get("/languages", headers={"Origin": "https://a.org"})
-        assert answer.headers.get("access-control-allow-origin") == allowed
+        client, headers = serve(body_bytes=1000, **settings), {"Origin": "https://a.org"}
+        answers = [
+            client.get("/languages", headers=headers),
+            client.post("/translate", headers=headers, content=b"x" * 1001),
+        ]
+        assert [answer.status_code for answer in answers] == [200, 413]
+        for answer in answers:
+            assert answer.headers.get("access-control-allow-origin") == allowed
 
 
 def test_a_request_is_logged_without_its_texts_unless_asked(
