@@ -25,7 +25,7 @@ class ModelVersion:
     folder: str
     """the folder of the weights"""
     digest: str
-    """a hash of the weights, the configuration and the tokenizer"""
+    """a hash of the weights, the configuration, the tokenizer and the time of the shortlist"""
     bytes: int
     """size of the file of weights"""
 
@@ -45,6 +45,8 @@ class ModelVersion:
             for path in (folder / MANIFEST, directory.config, *tokenizer_files):
                 contents.update(hashlib.sha256(path.read_bytes()).digest())
             size = (folder / WEIGHTS).stat().st_size
+            if directory.shortlist.exists():  # large, so it is not read
+                contents.update(str(directory.shortlist.stat().st_mtime_ns).encode())
         except OSError as error:
             raise CheckpointError(f"{run}: cannot be read: {error.strerror}") from error
         return cls(str(folder), contents.hexdigest()[:16], size)

@@ -127,6 +127,19 @@ def test_new_weights_are_taken_and_the_old_ones_serve_who_has_begun(copied: Path
     use(test)
 
 
+def test_a_new_shortlist_is_taken_as_new_weights_are(copied: Path) -> None:
+    models, compute = served(copied)
+    [model] = models.models
+
+    async def test() -> None:
+        await models.load_first()
+        (copied / "shortlist.npz").write_bytes(b"learnt")
+        await models.reload()
+        assert (compute.begun, compute.loaded) == (2, [model.current.version.digest])
+
+    use(test)
+
+
 @pytest.mark.parametrize("damage", ["vanished", "no weights", "bad config", "bad weights"])
 def test_a_run_that_cannot_be_loaded_changes_nothing_and_is_logged_once(
     copied: Path, damage: str, caplog: pytest.LogCaptureFixture
