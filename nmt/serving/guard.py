@@ -68,10 +68,10 @@ class Guard:
             self._operations.log("request", {**values, "seconds": round(seconds, 4)})
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
-        """Return the body of a request; an empty one if the client leaves before its end.
+        """Return the body of a request.
 
         Raises:
-            RequestError: it is too large or too slow.
+            RequestError: it is too large or too slow, or the client leaves before its end.
         """
         settings = self._settings
         is_file = scope["path"] == FILE_PATH
@@ -82,6 +82,8 @@ class Guard:
             async with asyncio.timeout(settings.body_seconds):
                 while size <= MOST_DISCARDED:
                     message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise RequestError(CLIENT_LEFT, "the client has left")
                     chunk = message.get("body", b"")
                     size += len(chunk)
                     if size <= limit:

@@ -102,6 +102,18 @@ def test_the_work_for_a_client_who_leaves_ends() -> None:
     assert ended == ["yes"]
 
 
+def test_half_a_body_is_not_taken_for_a_request(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "nmt.serving")
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError(await receive())
+
+    half = {"type": "http.request", "body": b"source=en&target=de&q=Hel", "more_body": True}
+    ask(guarded(app), half, {"type": "http.disconnect"})
+    [record] = caplog.records
+    assert vars(record)["values"]["status"] == 499
+
+
 @pytest.mark.parametrize("is_complete", [True, False])
 def test_a_client_who_leaves_after_the_last_part_has_not_left_early(
     is_complete: bool, caplog: pytest.LogCaptureFixture
