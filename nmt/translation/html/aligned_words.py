@@ -53,11 +53,6 @@ class AlignedWords:
         self.centres = np.array([np.mean(each) if each else np.nan for each in self.sources])
         """the mean of the source words of each word of the translation; NaN if there are none"""
 
-    @property
-    def source_count(self) -> int:
-        """The number of source words."""
-        return len(self._source)
-
     def source_words(self, span: Span) -> range:
         """Return the source words that have a character in a span."""
         first = bisect_right(self._starts, span[0]) - 1  # the last word that begins no later

@@ -29,7 +29,7 @@ def test_words_are_aligned_where_their_characters_are() -> None:
     ] == [
         *([0], [1], [2], [], []),
     ]
-    assert words.source_count == 4
+    assert len(words.source_marks) == 4
     assert (words.source_marks, words.marks) == ([False, False, True, False],) * 2
 
 
@@ -51,7 +51,7 @@ def test_what_is_kept_is_one_word() -> None:
     words = AlignedWords(text, kept=[(2, 8)])
     assert words_of(text.target, words) == ["f( x )", "A"]
     assert words.kept == {(0, 6): (2, 8)}
-    assert words.source_count == 3
+    assert len(words.source_marks) == 3
 
 
 @pytest.mark.parametrize("target", ["", "x"])
