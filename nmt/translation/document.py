@@ -4,14 +4,14 @@ A model learns from sentences; a whole paragraph is longer than anything it has 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Protocol
 
 from nmt.config import Config
 from nmt.data.text.sentences import split_sentences
-from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
 from nmt.translation.line import (
     MAX_SOURCE_TOKENS,
     Alignment,
@@ -60,46 +60,50 @@ def split_lines(run: TextSettings, lines: Sequence[Line], warn: Warn) -> list[li
 
 
 def _sentences(run: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
-    sentences, at = [line.text], 0
+    source = run.tokenizer.source
+    tags, sentences = "", [line.text]
     if has_words(line.text):  # a line without words is copied with its spaces
-        _, text = run.tokenizer.source.divide_tags(line.text)
-        at = len(line.text) - len(text)
-        tags = line.text[:at]  # they hold for each sentence
+        _, text = source.divide_tags(line.text)
+        tags = line.text[: len(line.text) - len(text)]
         sentences = split_sentences(text, run.config.data.source_language)
-        sentences = [
-            tags + sentence if has_other_words(replace(line, text=sentence)) else sentence
-            for sentence in sentences
-        ]
+
+    def with_tags(part: str) -> str:  # the tags of the line hold for each part that is translated
+        return tags + part if has_other_words(replace(line, text=part)) else part
+
     edits = [part.edit for part in hidden_parts(line)]
     numbers = count(line.number * NUMBERS_PER_LINE)
-    for sentence, ids in zip(sentences, run.tokenizer.source.encode(sentences), strict=True):
+    at = len(tags)
+    for sentence, ids in zip(sentences, source.encode([*map(with_tags, sentences)]), strict=True):
         parts, ids_of_parts = [sentence], [ids]
         if (length := len(ids)) > MAX_SOURCE_TOKENS:
             ids.clear()  # a million of them take 40 MB
-            parts = _divide(run.tokenizer, sentence)
-            ids_of_parts = run.tokenizer.source.encode(parts)
+            parts = _divide(source, sentence, with_tags)
+            ids_of_parts = source.encode([*map(with_tags, parts)])
             warn(
                 f"line {line.number} has a sentence of {length} tokens, more than "
                 f"{MAX_SOURCE_TOKENS}; it is translated in {len(parts)} pieces"
             )
         for part, part_ids in zip(parts, ids_of_parts, strict=True):
-            _, untagged = run.tokenizer.source.divide_tags(part)
-            at = line.text.index(untagged, at)
-            start = moved((at, at), edits)[0] - (len(part) - len(untagged))
-            at += len(untagged)
-            yield replace(line, number=next(numbers), text=part, ids=part_ids, start=start)
+            text = with_tags(part)
+            at = line.text.index(part, at)
+            start = moved((at, at), edits)[0] - (len(text) - len(part))
+            at += len(part)
+            yield replace(line, number=next(numbers), text=text, ids=part_ids, start=start)
             if line.terminology:  # terms and the prefix hold for the first sentence only
                 rest = replace(line.terminology, terms=(), prefix="")
                 line = replace(line, terminology=rest)
 
 
-def _divide(tokenizer: Tokenizer, text: str) -> list[str]:
-    """Divide a sentence until no part has over `MAX_SOURCE_TOKENS`; keep no ids, to save memory."""
+def _divide(source: SubwordModel, text: str, with_tags: Callable[[str], str]) -> list[str]:
+    """Divide a sentence until no part, after its tags, has over `MAX_SOURCE_TOKENS`.
+
+    No ids are kept, to save memory.
+    """
     parts: list[str] = []
     pending = [text]
     while pending:
         part = pending.pop()
-        if len(part) == 1 or len(tokenizer.source.encode([part])[0]) <= MAX_SOURCE_TOKENS:
+        if len(part) == 1 or len(source.encode([with_tags(part)])[0]) <= MAX_SOURCE_TOKENS:
             parts.append(part)
         else:
             pending.extend(reversed(halves(part)))

@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
+import nmt
 from nmt.errors import ConfigError, DataError
+from nmt.translation import document as document_module
+from nmt.translation.document import split_lines
+from nmt.translation.line import Line, has_words
 from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
 
 ENGLISH = ["A dog runs.", "A cat sleeps.", "The dog sleeps.", "The cat runs."]
@@ -73,11 +77,38 @@ def test_what_is_copied_has_no_tag(run: Path) -> None:
     ]
 
 
+def test_a_line_that_only_a_term_has_translated_is_aligned_without_a_tag(run: Path) -> None:
+    text = json.dumps({"source": "... !", "terms": ["chat"]})
+    options = ("translate", "-m", run, "--to", "fr", "--json-input", "--alignments")
+    [line] = lines_of(*options, text=text)
+    assert "chat" in line
+    assert {source for source, _ in pairs_of(line)} <= {0, 1}
+    assert pairs_of(line)
+
+
 def test_each_sentence_of_a_document_is_translated_into_the_language(run: Path) -> None:
     text = "A dog runs. A cat sleeps."
     options = ("translate", "-m", run, "--document", "--to")
     for language, lines in (("de", GERMAN), ("fr", FRENCH)):
         assert lines_of(*options, language, text=text) == [" ".join(lines[:2])]
+
+
+def test_each_piece_of_too_long_a_sentence_has_the_tag(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = 12
+    monkeypatch.setattr(document_module, "MAX_SOURCE_TOKENS", limit)
+    model = nmt.load(run, device="cpu").translator.run
+    line = Line(1, ">>fr<< A dog runs. The cat runs, the dog sleeps, a cat sleeps, " + "." * 40)
+    warnings: list[str] = []
+    [pieces] = split_lines(model, [line], warnings.append)
+    source = model.tokenizer.source
+    texts = [piece.text for piece in pieces]
+    assert texts[:2] == [">>fr<< A dog runs.", ">>fr<< The cat runs,"]
+    assert [text.startswith(">>fr<<") for text in texts] == [has_words(text[6:]) for text in texts]
+    assert [list(piece.ids or ()) for piece in pieces] == source.encode(texts)
+    assert max(len(piece.ids or ()) for piece in pieces) <= limit
+    assert len(warnings) == 1
 
 
 def test_scores_are_of_one_language(run: Path, tmp_path: Path) -> None:

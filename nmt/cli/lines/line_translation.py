@@ -174,11 +174,9 @@ def _read_windows(
 
 def _output_of(line: _InputLine, translations: "list[Translation]", options: OutputOptions) -> str:
     """Return the output for a line: its translation, a list of several, or a JSON object."""
-    from nmt.config import spell_tag
-
-    if options.to:
-        tag, source = spell_tag(options.to), str(line.record["source"])
-        translations = [each.without_tag(tag, source) for each in translations]
+    source = str(line.record["source"])
+    tag = line.line.text.removesuffix(source)  # that of --to, if the line has got it
+    translations = [each.without_tag(tag, source) for each in translations]
     if options.as_json:
         records = [_as_record(translation) for translation in translations]
         return format_record({**line.record, "translations": records})
