@@ -541,18 +541,19 @@ class TrainingConfig(Section):
 class DecodingConfig(Section):
     """The search for the best translation, and its rules (section 6.1)."""
 
+    # The upper bounds keep lengths within 32 bits and scores finite, which the C library needs.
     beam_size: int = Field(4, ge=1)
     """number of hypotheses kept for each sentence; 1 is greedy search"""
-    length_penalty: float = Field(0.6, ge=0)
+    length_penalty: float = Field(0.6, ge=0, le=10)
     """alpha in ((5 + length) / 6)^alpha; 0: none"""
     length_normalization: Literal["gnmt", "average", "none"] = "gnmt"
     """the divisor of log P. gnmt: the penalty above; average: the length, without alpha; none: no
     divisor"""
-    min_length: int = Field(0, ge=0)
+    min_length: int = Field(0, ge=0, le=1_000_000)
     """fewest tokens of a translation; a blank line has none"""
-    no_repeat_ngram: int = Field(0, ge=0)
+    no_repeat_ngram: int = Field(0, ge=0, le=1_000_000)
     """no sequence of this many tokens occurs twice in a translation; 0: no such rule"""
-    coverage_penalty: float = Field(0.0, ge=0)
+    coverage_penalty: float = Field(0.0, ge=0, le=1000)
     """beta (Wu et al., 2016): lowers the score of finished translations that leave out a part of
     the source; 0: none"""
     allow_unknown: bool = True
@@ -560,10 +561,10 @@ class DecodingConfig(Section):
     copy_unknown: bool = False
     """replace an unknown symbol by the source word that the decoder attended to, except in lines
     with terms of a glossary, forbidden words or a given beginning"""
-    max_length_factor: float = Field(1.0, ge=1)
+    max_length_factor: float = Field(1.0, ge=1, le=1000)
     """a translation has at most this many times the tokens of its source, and max_length_offset
     more; Marian has 3 times and no offset"""
-    max_length_offset: int = Field(50, ge=0)
+    max_length_offset: int = Field(50, ge=0, le=1_000_000)
     """see max_length_factor"""
     early_stopping: bool = False
     """end the search of a sentence when beam_size hypotheses have ended, although another might

@@ -237,6 +237,21 @@ def test_a_wrong_setting_is_named(setting: str, message: str) -> None:
     assert message in refusal("", setting)
 
 
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        *(("min_length", 10**6), ("no_repeat_ngram", 10**6), ("max_length_offset", 10**6)),
+        *(("max_length_factor", 1000.0), ("length_penalty", 10.0), ("coverage_penalty", 1000.0)),
+    ],
+)
+def test_a_search_whose_numbers_the_c_library_could_not_hold_is_refused(
+    name: str, most: float
+) -> None:
+    config = parse_config(f"decoding: {{{name}: {most}}}")
+    assert getattr(config.decoding, name) == most
+    assert "less than or equal to" in refusal(f"decoding: {{{name}: {most * 4294}}}")
+
+
 def test_a_config_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Config().model.heads = 4  # type: ignore[misc]

@@ -149,6 +149,8 @@ def test_load_replaces_the_settings_that_are_given(tiny_run: Path, pytorch_searc
         ({"beam_size": 0}, "load: 'beam_size': input should be greater than or equal to 1, got 0"),
         ({"beam_size": 2.5}, "load: 'beam_size': .* got 2.5"),
         ({"length_penalty": float("nan")}, "load: 'length_penalty'"),
+        ({"length_penalty": 300.0}, "less than or equal to 10, got 300.0"),
+        ({"coverage_penalty": 1e308}, "less than or equal to 1000, got 1e[+]308"),
         ({"batch_tokens": "x"}, "load: 'batch_tokens': .* got 'x'"),
         ({"device": "tpu"}, "device: 'tpu' was asked for, but PyTorch finds only cpu"),
         ({"precision": "fp8"}, "load: 'precision': expected one of auto, .*int8, got 'fp8'"),

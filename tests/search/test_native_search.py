@@ -82,8 +82,9 @@ def assert_same_results(
         {"length_normalization": "none", "allow_unknown": True, "max_length_factor": 1.5},
         {"no_repeat_ngram": 1},
         {"no_repeat_ngram": 2, "max_length_factor": 3.0},
+        {"length_penalty": 10.0, "min_length": 1_000_000, "no_repeat_ngram": 1_000_000},
     ],
-    ids=["plain", "early", "average", "none", "no token twice", "no bigram twice"],
+    ids=["plain", "early", "average", "none", "no token twice", "no bigram twice", "largest"],
 )
 def test_it_finds_what_beam_search_finds(beam_size: int, others: dict[str, Any]) -> None:
     run, rows = random_run(), sentences()

@@ -169,7 +169,7 @@ def test_values_that_cannot_be_scored_are_an_error(
         random_translator.score(sources, targets)
 
 
-@pytest.mark.parametrize("alpha", [-1, float("nan"), float("inf"), "0.6", None])
+@pytest.mark.parametrize("alpha", [-1, 300.0, float("nan"), float("inf"), "0.6", None])
 def test_an_impossible_length_penalty_is_an_error(
     random_translator: TextTranslator, alpha: Any
 ) -> None:
