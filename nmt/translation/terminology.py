@@ -9,7 +9,8 @@ from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import SpelledConstraints
 from nmt.search.searcher import Searcher
 from nmt.translation.line import EncodedLine, Terminology, Translation, one_line
-from nmt.translation.placeholders import has_other_words
+from nmt.translation.placeholders import has_other_words, hidden_parts
+from nmt.translation.spans import edited
 
 SHOWN_CHARACTERS = 80
 NEED_A_SEARCH = (
@@ -75,8 +76,10 @@ class TerminologyStage:
         try:
             spelled = SpelledConstraints.spell(constraints, self.searcher.spelling, pieces)
         except DataError as error:
-            long = len(text) >= SHOWN_CHARACTERS
-            shown = f"{text[:SHOWN_CHARACTERS]}…" if long else text
+            # as the user knows it, not with numbers in place of protected parts
+            original = edited(text, [part.edit for part in hidden_parts(line.line)])
+            long = len(original) >= SHOWN_CHARACTERS
+            shown = f"{original[:SHOWN_CHARACTERS]}…" if long else original
             raise DataError(f"the line {shown!r}: {error}") from error
         return replace(line, constraints=spelled)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.config import DecodingConfig
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
+from nmt.errors import DataError
 from nmt.run_directory import LoadedModel
 from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation, numbered
 from nmt.translation.placeholders import has_other_words, hidden_parts
@@ -47,6 +48,13 @@ def restored(
     encoded = EncodedLine(line, [5, 3])
     [[found]] = stage.restore([encoded], [[Translation(text, 0.0, alignment=alignment)]])
     return found
+
+
+def test_an_error_shows_the_line_with_its_parts(copier: Translator) -> None:
+    contradiction = Terminology.of(terms=["Hund"], forbidden=["hund"])
+    pipeline = copier.pipeline(TranslationRequest(protected=USUAL, terminology=contradiction))
+    with pytest.raises(DataError, match="the line 'See {a} and {b}': 'Hund' is asked for"):
+        list(pipeline.translate(numbered(["See {a} and {b}"])))
 
 
 @pytest.mark.parametrize(
