@@ -58,6 +58,7 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
     examples. max_length and max_length_ratio count tokens: those of tokenizer.model, else of
     --model. Without either, they are applied when the data are prepared.
     """
+    from nmt.data.corpora.missing_files import check_files
     from nmt.data.corpora.registry import resolve
     from nmt.data.text.clean_corpus import CleanedCorpus
     from nmt.data.text.clean_corpus import clean as clean_corpus
@@ -67,6 +68,7 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
 
     config = recipe.load()
     splits = resolve(config.data, log)
+    check_files(splits.train, "data.train", Path(config.data.directory))
     model = _load_model(options, config, weights)
     scorer = dual_scores(model, options.reverse, weights) if model and options.reverse else None
     score_pairs = scorer.scores if scorer else None  # None: no pair is left out for its score

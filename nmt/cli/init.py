@@ -103,7 +103,7 @@ def init(options: InitOptions) -> None:
         raise ConfigError(f"{output} exists; remove it, or choose another name with --output")
     from nmt.data.corpora.folders import new_folder
     from nmt.data.corpora.splits import divide_text
-    from nmt.data.text.lines import check_name
+    from nmt.data.text.lines import check_name, check_no_pipe
     from nmt.data.text.parallel_text import ParallelText
     from nmt.planning.first_recipe import choose_recipe, describe_recipe
 
@@ -114,6 +114,7 @@ def init(options: InitOptions) -> None:
         *(options.test or ()),
     ):
         check_name(Path(path))  # the recipe will hold it
+        check_no_pipe(Path(path))
     text, held_out = options.text(), options.held_out()
     languages = parse_languages(options.languages)
     folder = output.with_name(f"{output.stem}-text")  # for the sets that a text is split into

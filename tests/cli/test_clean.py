@@ -208,6 +208,9 @@ def test_bad_input(noised: Path, tiny_run: Path, reverse: Path, tmp_path: Path) 
     assert "translates en-de, expected de-en" in fail(ConfigError, *command, *to, *models)
     message = fail(ConfigError, *command, *to, "--model", reverse, "--reverse", tiny_run)
     assert "translates de-en, expected en-de, the languages of the recipe" in message
+    missing = f"data.train={{source: {tmp_path}/none, target: {tmp_path}/noised.de}}"
+    message = fail(DataError, *command, *to, "--set", missing)
+    assert "none: no such file; check data.train in the configuration" in message
     nothing = ("--set", "data.cleaning.source_script=Greek")
     message = fail(DataError, *command, *to, *nothing)
     assert "all 120 pairs are left out (2 empty, 2 target repeats source, 116 source" in message

@@ -1,5 +1,6 @@
 """`nmt init`: from two files to a recipe that trains."""
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +54,16 @@ def test_a_file_name_that_a_recipe_cannot_hold_is_told(texts: tuple[Path, Path])
     for files in ((other, target), (target, target, "--test", target, other)):
         message = fail(DataError, "init", *files)
         assert message == "'\\udce9.en': the name of this file or folder is not UTF-8; rename it"
+
+
+def test_a_pipe_cannot_be_read_twice(texts: tuple[Path, Path]) -> None:
+    os.mkfifo("pipe.en")
+    for files in (("pipe.en", "all.de"), ("all.en", "all.de", "--test", "pipe.en", "all.de")):
+        message = fail(DataError, "init", *files)
+        assert message == (
+            "pipe.en: is a pipe or a device, and this text is read more than once; write it to a "
+            "file first"
+        )
 
 
 def test_given_sets_are_used_and_nothing_is_split_off(texts: tuple[Path, Path]) -> None:

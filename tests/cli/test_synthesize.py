@@ -1,5 +1,6 @@
 """`nmt synthesize` makes training text, and a recipe learns from it."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -98,6 +99,8 @@ def test_50_kills_at_random_moments_change_nothing(tiny_run: Path, tmp_path: Pat
 def test_bad_input(tiny_run: Path, text: Path, tmp_path: Path) -> None:
     command = ["synthesize", "--model", tiny_run, "-o", tmp_path / "made"]
     assert "no such file" in fail(DataError, *command, "-i", tmp_path / "none")
+    os.mkfifo(tmp_path / "pipe")  # the second reading would find nothing: no pair, no error
+    assert "is a pipe or a device" in fail(DataError, *command, "-i", tmp_path / "pipe")
     empty = write_lines(tmp_path / "empty", [])
     assert "no text; expected one sentence a line" in fail(DataError, *command, "-i", empty)
     assert "--keep chooses by" in fail(ConfigError, *command, "-i", text, "--keep", 0.5)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nmt.config import TextPair
 from nmt.data.corpora.registry import CORPORA
+from nmt.data.text.lines import check_no_pipe
 from nmt.errors import DataError
 
 
@@ -15,10 +16,11 @@ def check_files(texts: Iterable[TextPair], key: str, directory: Path) -> None:
     `key` is where the recipe names them, such as data.train; `directory` is data.directory.
 
     Raises:
-        DataError: a file is missing, or a folder; the message names `nmt data download` if it is
-            of a known corpus.
+        DataError: a file is missing, a folder or a pipe; the message names `nmt data download` if
+            it is of a known corpus.
     """
     for path in (Path(path) for text in texts for path in text.paths):
+        check_no_pipe(path)
         if not path.is_file():
             problem = "is a folder, expected a file" if path.is_dir() else "no such file"
             hint = download_of(path, directory) or f"check {key} in the configuration"

@@ -148,6 +148,19 @@ def check_name(path: Path) -> None:
         ) from error
 
 
+def check_no_pipe(path: Path) -> None:
+    """Check that a text is no pipe or device, because it is read more than once.
+
+    Raises:
+        DataError: it is one, such as /dev/stdin or what a shell makes of <(command).
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise DataError(
+            f"{path}: is a pipe or a device, and this text is read more than once; write it to a "
+            "file first"
+        )
+
+
 def check_text(text: str, name: str) -> None:
     """Check that UTF-8 can encode `text`; `name` is what the message calls it.
 

@@ -1,5 +1,6 @@
 """A missing text of a recipe is one sentence that says what to do."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -48,5 +49,9 @@ def test_a_file_is_not_missing_and_a_folder_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "text").touch()
     file, folder = str(tmp_path / "text"), str(tmp_path)
     check_files([TextPair(source=file, target=file)], "data.train", tmp_path)
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="pipe: is a pipe or a device, and this text is read more"):
+        check_files([TextPair(source=pipe, target=file)], "data.train", tmp_path)
     with pytest.raises(DataError, match="is a folder, expected a file; check data.train in the"):
         check_files([TextPair(source=file, target=folder)], "data.train", tmp_path)
