@@ -63,6 +63,10 @@ def fingerprint(
     }
     if held_out:
         inputs["held_out"] = held_out.digest
+        if len(config.data.synthetic) > 1:  # how many of the last texts are compared with it
+            inputs["synthetic"] = len(config.data.synthetic)
+    if config.data.cleaning.numbers:  # data of an older rule, which knew ASCII digits alone, differ
+        inputs["digits"] = "of all scripts"
     if config.data.augmentation.total:
         inputs["augmentation"] = [config.seed, config.data.augmentation.model_dump()]
     if remember:

@@ -10,6 +10,8 @@ import pytest
 
 from nmt.config import Config, TextPair
 from nmt.data.fingerprint import fingerprint
+from nmt.data.text.contamination import HeldOutPairs
+from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import DataError
 
 
@@ -81,6 +83,19 @@ def test_the_languages_of_a_text_count_where_a_rule_reads_them(
     cleaned = Config.model_validate({"data": {"cleaning": {"language": True}}})
     assert fingerprint(Config(), [french], tmp_path) == fingerprint(Config(), [text], tmp_path)
     assert fingerprint(cleaned, [french], tmp_path) != fingerprint(cleaned, [text], tmp_path)
+
+
+def test_it_counts_which_texts_are_compared_with_the_held_out_ones(
+    tmp_path: Path, text: TextPair
+) -> None:
+    def name_with(folders: int) -> str:
+        """Return the fingerprint of three texts, of which the last ones are synthetic."""
+        synthetic = [{"folder": "made"}] * folders
+        config = Config.model_validate({"data": {"synthetic": synthetic}})
+        held_out = HeldOutPairs([SentencePair("a dog", "ein Hund")])
+        return fingerprint(config, [text] * 3, tmp_path, held_out)
+
+    assert len({name_with(folders) for folders in (1, 2, 3)}) == 3
 
 
 def test_unchanged_files_are_read_once(

@@ -25,8 +25,10 @@ _LETTER = regex.compile(r"\p{L}")
 _CONTROL = regex.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ufffd]")
 # what `surrogateescape` makes of a byte that is not UTF-8
 _UNDECODED = regex.compile(r"[\udc80-\udcff]")
-_DIGIT = regex.compile(r"[1-9]")
-_LINK = regex.compile(r"https?://[^\s<>\"]+|www\.[^\s<>\"]+|[\w.+-]+@[\w-]+\.[\w.-]+")
+_DIGIT = regex.compile(r"\p{Nd}")
+# A mail address is looked for only where its characters begin. From each of them, a long line
+# without spaces would take quadratic time.
+_LINK = regex.compile(r"https?://[^\s<>\"]+|www\.[^\s<>\"]+|(?<![\w.+-])[\w.+-]++@[\w-]+\.[\w.-]+")
 _LINK_END = ".,;:!?)]}'\u00bb\u201d"
 _WORD = regex.compile(r"\w+")
 
@@ -127,10 +129,13 @@ def numbers_differ(pair: SentencePair) -> bool:
     """Return whether the digits of both sides, without zeros, are less than half alike.
 
     As the filter of numerals in OpusFilter (Vázquez et al., 2019): separators and zeros are left
-    out, so "10,000" and "10.000" and "10 thousand" are alike. A side without digits may have
-    written its numbers as words; the pair then stays unless the other side has two digits.
+    out, so "10,000" and "10.000" and "10 thousand" are alike. A digit is the same in any script. A
+    side without digits may have written its numbers as words; the pair then stays unless the other
+    side has two digits.
     """
-    source, target = (_DIGIT.findall(text) for text in pair)
+    source, target = (
+        [value for digit in _DIGIT.findall(text) if (value := int(digit))] for text in pair
+    )
     if source == target:
         return False
     if not source or not target:

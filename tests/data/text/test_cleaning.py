@@ -7,6 +7,7 @@ import pytest
 from nmt.config import CleaningConfig
 from nmt.data.text.cleaning import Cleaner, Counts, TextRules
 from nmt.data.text.parallel_text import Block, SentencePair
+from nmt.data.text.rules import links_differ
 from nmt.errors import ConfigError
 
 ALL = CleaningConfig(
@@ -45,6 +46,30 @@ NONE = CleaningConfig()
 )
 def test_rules(config: CleaningConfig, source: str, target: str, reason: str | None) -> None:
     assert Cleaner(TextRules(config)).reason(SentencePair(source, target)) == reason
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        ("in 1984", "في عام ١٩٨٤", None),
+        ("2019年", "２０１９年", None),
+        ("in 1984", "في عام ٢٧٦٥", "numbers"),
+        ("see https://a.b/c, it is new", "es ist neu", "links"),
+        ("write to a.b+c@d.ef", "an a.b+c@d.ef", None),
+        ("write to a.b+c@d.ef or x@y.z", "an a.b+c@d.ef", "links"),
+    ],
+)
+def test_numbers_and_links_of_both_sides_agree(
+    source: str, target: str, reason: str | None
+) -> None:
+    rules = TextRules(CleaningConfig(numbers=True, links=True))
+    assert Cleaner(rules).reason(SentencePair(source, target)) == reason
+
+
+def test_links_are_found_beside_a_long_line_without_spaces() -> None:
+    # a search that begins at every character would take hours
+    assert links_differ(SentencePair("a" * 1_000_000 + " b@c.de", "an b@c.de")) is False
+    assert links_differ(SentencePair("a" * 1_000_000 + " b@c.de", "an c@c.de")) is True
 
 
 @pytest.mark.parametrize(
