@@ -20,6 +20,9 @@ from nmt.errors import DataError
 SUFFIXES = (".gz", ".xz", ".zst")
 """The suffixes of compressed files."""
 
+# the first bytes of a file of gzip, xz, Zstandard, bzip2 and zip
+_COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"BZh91AY&SY", b"PK\3\4")
+
 
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without their ends; .gz, .xz and .zst are decompressed.
@@ -68,16 +71,23 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
     A `RemotePath` is opened by its URL.
 
     Raises:
-        DataError: the file is missing, unreadable, damaged or cut short (also in the block).
+        DataError: the file is missing, unreadable, damaged or cut short (also in the block), or it
+            is compressed in another way.
     """
     try:
-        with read_errors(path), open_file(path) as raw, _decompressed(raw, path.suffix) as file:
+        with read_errors(path), open_file(path) as raw, _decompressed(raw, path) as file:
             yield file
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DataError(f"{path}: damaged or cut short ({error}); fetch the file again") from error
 
 
-def _decompressed(file: io.BufferedReader, suffix: str) -> io.BufferedIOBase:
+def _decompressed(file: io.BufferedReader, path: Path) -> io.BufferedIOBase:
+    """Return the open file at `path`, or what decompresses it.
+
+    Raises:
+        DataError: it is compressed, and its suffix is none of `SUFFIXES`.
+    """
+    suffix = path.suffix
     if suffix == ".gz":
         import gzip
 
@@ -88,6 +98,11 @@ def _decompressed(file: io.BufferedReader, suffix: str) -> io.BufferedIOBase:
         import pyarrow
 
         return io.BufferedReader(pyarrow.CompressedInputStream(file, "zstd"), 1 << 17)
+    if file.peek(16).startswith(_COMPRESSED):
+        raise DataError(
+            f"{path}: is compressed, expected plain text or a file of gzip, xz or Zstandard whose "
+            "name ends in .gz, .xz or .zst; decompress or rename it"
+        )
     return file
 
 

@@ -1,5 +1,6 @@
 """Lines end at "\\n" alone, whatever the file is wrapped in; what cannot be read says why."""
 
+import bz2
 import gzip
 import lzma
 from collections.abc import Callable
@@ -50,6 +51,20 @@ def test_zstandard_frames_may_follow_one_another(tmp_path: Path) -> None:
     path = tmp_path / "text.zst"
     path.write_bytes(zstandard(b"a\nb") + zstandard(b"c\n"))
     assert list(read_lines(path)) == ["a", "bc"]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, zstandard, bz2.compress])
+def test_a_compressed_file_of_another_name_is_no_text(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "text.en"
+    path.write_bytes(compress(b"a dog\n" * 1000))
+    with pytest.raises(
+        DataError, match=r"text.en: is compressed, expected plain text or a file of"
+    ):
+        list(read_lines(path))
+    path.write_bytes(b"BZh is no compressed file\n")
+    assert list(read_lines(path)) == ["BZh is no compressed file"]
 
 
 @every_suffix
