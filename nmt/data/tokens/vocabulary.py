@@ -243,6 +243,11 @@ def _explain(message: str, config: TokenizerConfig, side: str) -> str:
             f"{key} is {config.vocabulary_size}, but the training text of {side} needs at least "
             f"{limit[1]}, one for each character; raise it or lower tokenizer.character_coverage"
         )
+    if "(vocab_size) >= (0)" in message:
+        return (
+            f"{key} is {config.vocabulary_size}, and the special symbols, tags and bytes of {side} "
+            "alone are more; raise it"
+        )
     if "sentences_.empty()" in message or "all_chars_count" in message:
         return f"the training text of {side} is blank; expected one sentence per line"
     return f"SentencePiece cannot learn a vocabulary of {side}: {message}"

@@ -62,6 +62,16 @@ def test_vocabulary_smaller_than_the_alphabet_names_the_smallest() -> None:
     assert learn_vocabulary(pairs, config).source.size == int(smallest)
 
 
+@pytest.mark.parametrize("kind", ["char", "word"])
+def test_a_vocabulary_has_room_for_tags(kind: Any) -> None:
+    config = TokenizerConfig(kind=kind, vocabulary_size=8)
+    message = (
+        "vocabulary_size is 8, and the special symbols, tags and bytes of both languages alone"
+    )
+    with pytest.raises(DataError, match=message):
+        learn_vocabulary(PAIRS, config, [f">>{tag}<<" for tag in "abcde"])
+
+
 @pytest.mark.parametrize("pairs", [[], [SentencePair("", " ")]])
 def test_blank_text_is_refused(pairs: list[SentencePair]) -> None:
     with pytest.raises(DataError, match="training text of both languages is blank"):
