@@ -15,6 +15,7 @@ def prepare(recipe: RecipeOptions) -> None:
     """
     config = recipe.load()
     from nmt.data import prepared
+    from nmt.data.text.cleaning import describe_dropped
 
     result = prepared.prepare(config, log)
     counts, tokenizer = result.counts, result.tokenizer
@@ -26,7 +27,7 @@ def prepare(recipe: RecipeOptions) -> None:
     typer.echo(f"directory   {result.directory}")
     typer.echo(f"vocabulary  {config.tokenizer.kind}, {sizes}")
     typer.echo(f"pairs       {counts['kept']:,} of {counts['read']:,} kept")
-    typer.echo(f"left out    {prepared.describe_dropped(counts)}")
+    typer.echo(f"left out    {describe_dropped(counts)}")
     if augmented := prepared.describe_augmented(counts):
         typer.echo(f"augmented   {augmented}")
     typer.echo(

@@ -7,7 +7,7 @@ is written beside its final name, flushed to disk and renamed: complete or absen
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from nmt.data.corpora.registry import Splits, find_splits, resolve
 from nmt.data.fingerprint import fingerprint
 from nmt.data.mixture import stages_of
 from nmt.data.text.augmentation import KINDS, Augmenter
-from nmt.data.text.cleaning import RULES, Cleaner, Counts, TextRules
+from nmt.data.text.cleaning import Cleaner, Counts, TextRules
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText, SentencePair
@@ -28,6 +28,7 @@ from nmt.data.tokens.stages import Stage
 from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
+from nmt.data.vocabulary_sample import VocabularySample, all_left_out, names_of
 from nmt.errors import DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 
@@ -155,13 +156,6 @@ def read_counts(folder: Path) -> dict[str, Any]:
     return counts
 
 
-def describe_dropped(counts: dict[str, Any]) -> str:
-    """Return how many pairs each rule left out, from `Prepared.counts`: "3 empty, 1 duplicate"."""
-    dropped = counts["dropped"]  # {reason: number of pairs}
-    phrases = [f"{dropped[name]:,} {words}" for name, words in RULES.items() if dropped.get(name)]
-    return ", ".join(phrases) or "none left out"
-
-
 def describe_augmented(counts: dict[str, Any]) -> str:
     """Return how many pairs augmentation changed, from `Prepared.counts`: "3 upper, 1 typos"."""
     augmented = counts.get("augmented", {})  # data prepared by an older version has no such key
@@ -207,7 +201,7 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
 
     Raises:
         ConfigError: an adopted vocabulary is of another kind, or lacks a tag.
-        DataError: a text cannot be read, or no pair is left.
+        DataError: a text cannot be read or changes meanwhile, or no pair is left.
     """
     texts = [ParallelText(text, config.data.languages) for text in job.texts]
     with new_folder(directory) as folder:
@@ -218,46 +212,21 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
         else:
             log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
             stride = -(-total // _TOKENIZER_PAIRS)  # rounded up
-            sample = _VocabularySample(texts, stride, job.rules)
+            sample = VocabularySample(texts, stride, job.rules)
             tokenizer = learn_vocabulary(sample, config.tokenizer, job.tags)
         tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
         counts = _write_ids(texts, tokenizer, job.rules, folder, processes_for(total))
         if counts["kept"] == 0:
-            names = ", ".join(path for text in job.texts for path in text.paths)
-            raise DataError(
-                f"{names}: all {total:,} training pairs are left out "
-                f"({describe_dropped(counts)}); check the text and data.cleaning"
-            )
+            raise all_left_out(texts, total, counts)
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
         write_json(folder / _MANIFEST, {FORMAT_KEY: FORMAT, "counts": counts, "sizes": sizes})
-
-
-@dataclass(frozen=True)
-class _VocabularySample:
-    """The pairs from which the vocabulary is learnt; each iteration reads the texts again.
-
-    These are every `stride`-th pair of all texts, without those that the rules leave out, and
-    augmented as they will be learnt.
-    """
-
-    texts: list[ParallelText]
-    stride: int
-    rules: list[TextRules]
-
-    def __iter__(self) -> Iterator[SentencePair]:
-        first = 0  # the index in the block of its first pair of the sample
-        for text, rules in zip(self.texts, self.rules, strict=True):
-            cleaner = Cleaner(rules)
-            for block in text.blocks():
-                sampled = block[first :: self.stride]
-                first = (first - len(block)) % self.stride
-                pairs = sampled.pairs(cleaner.decoding_errors)
-                for pair, line in zip(pairs, sampled.numbers, strict=True):
-                    if cleaner.reason(pair) is None:
-                        augmented, _ = rules.augmenter(pair, line)
-                        yield augmented
+        if fingerprint(config, job.texts, directory.parent, job.held_out) != directory.name:
+            raise DataError(
+                f"{names_of(texts)}: changed while it was read; run the command again when the "
+                "text is complete"
+            )
 
 
 def _write_ids(

@@ -10,7 +10,8 @@ import torch
 from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.data.corpora.registry import resolve
-from nmt.data.prepared import describe_dropped, prepare
+from nmt.data.prepared import prepare
+from nmt.data.text.cleaning import describe_dropped
 from nmt.data.text.parallel_text import ParallelText
 from nmt.device import memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import DivergedError

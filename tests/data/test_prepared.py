@@ -29,15 +29,16 @@ from nmt.data.prepared import (
     CleaningJob,
     Prepared,
     describe_augmented,
-    describe_dropped,
     find_prepared,
     prepare,
     read_counts,
 )
 from nmt.data.text import parallel_text
+from nmt.data.text.cleaning import describe_dropped
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.token_store import _ArrayWriter
-from nmt.data.tokens.tokenizer import EOS
+from nmt.data.tokens.tokenizer import EOS, Tokenizer
+from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ConfigError, DataError
 
 LINES = [f"{'the small dog ' * (n % 5 + 1)}number {n} ." for n in range(60)]
@@ -184,7 +185,7 @@ def test_a_damaged_folder_is_made_again(tmp_path: Path) -> None:
         (b"", b"", "are empty"),
         (b"a\n", b"\xff\n", "text.de:1: not valid UTF-8"),
         (b"a\n", b"b\n", "vocabulary_size is 100, but .* at most"),
-        (b"\n\n", b"\n\n", "is blank"),
+        (b"\n\n", b"\n\n", r"all 2 training pairs are left out \(2 empty\); check the text and"),
         (None, None, r"all 60 training pairs are left out \(60 longer than"),
     ],
 )
@@ -198,6 +199,25 @@ def test_bad_text_leaves_nothing_behind(
     with pytest.raises(DataError, match=message):
         prepare_quietly(config)
     assert folders(tmp_path) == []
+
+
+def test_a_text_that_changes_while_it_is_read_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = configure(tmp_path)
+
+    def learn_and_append(*arguments: Any) -> Tokenizer:
+        for path in config.data.train[0].paths:
+            with open(path, "a") as file:
+                file.write("one line more\n")
+        return learn_vocabulary(*arguments)
+
+    monkeypatch.setattr(prepared, "learn_vocabulary", learn_and_append)
+    with pytest.raises(DataError, match="text.de: changed while it was read; run the command"):
+        prepare_quietly(config)
+    assert folders(tmp_path) == []
+    monkeypatch.undo()
+    assert prepare_quietly(config).counts["read"] == len(LINES) + 1
 
 
 def test_a_missing_training_text_or_validation_file_is_found_first(tmp_path: Path) -> None:
@@ -275,17 +295,16 @@ def test_ctrl_c_leaves_no_folder_no_process_and_no_traceback(tmp_path: Path, mom
     (tmp_path / "script.py").write_text(
         "import sys, time\n"
         "from nmt.cli import app\n"
-        "from nmt.data import prepared\n"
         "from nmt.data.text import parallel_text\n"
-        "from nmt.data.tokens import token_store\n"
+        "from nmt.data.tokens import encoding, token_store\n"
         "def write_slowly(*arguments):\n"
         "    print('writing', file=sys.stderr, flush=True)\n"
         "    time.sleep(0.1)\n"
         "if __name__ == '__main__':\n"
         "    parallel_text.BLOCK = 20\n"
-        "    prepared.available_cores = lambda: 2\n"
+        "    encoding.available_cores = lambda: 2\n"
         "    token_store.SideWriter.add = write_slowly\n"
-        "    prepared._PAIRS_PER_PROCESS = 1\n"
+        "    encoding._PAIRS_PER_PROCESS = 1\n"
         "    app.main()\n"
     )
     script, recipe = str(tmp_path / "script.py"), str(tmp_path / "c.yaml")

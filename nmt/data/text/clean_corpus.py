@@ -18,9 +18,16 @@ from typing import Any, NamedTuple
 from nmt.config import Config, MixedText, TextPair
 from nmt.data.corpora.registry import Splits
 from nmt.data.fingerprint import hash_file
-from nmt.data.prepared import CleaningJob, describe_dropped
+from nmt.data.prepared import CleaningJob
 from nmt.data.text.augmentation import Augmenter
-from nmt.data.text.cleaning import EXAMPLES, Cleaner, Counts, TextRules, dropped_pair
+from nmt.data.text.cleaning import (
+    EXAMPLES,
+    Cleaner,
+    Counts,
+    TextRules,
+    describe_dropped,
+    dropped_pair,
+)
 from nmt.data.text.duplicates import DuplicateFinder, Hashes, hash_pairs
 from nmt.data.text.pair_folder import MadePair, PairFolder, worst_score
 from nmt.data.text.parallel_text import Block, ParallelText, SentencePair

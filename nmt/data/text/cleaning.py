@@ -1,6 +1,6 @@
 """Rules that leave pairs out of the training text, and the counts of what each rule left out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,6 +88,13 @@ class Counts:
             self.dropped[reason] += other.dropped[reason]
             missing = EXAMPLES - len(examples)
             examples.extend(other.examples[reason][:missing])
+
+
+def describe_dropped(counts: Mapping[str, Any]) -> str:
+    """Return how many pairs each rule left out, from `Prepared.counts`: "3 empty, 1 duplicate"."""
+    dropped = counts["dropped"]  # {reason: number of pairs}
+    phrases = [f"{dropped[name]:,} {words}" for name, words in RULES.items() if dropped.get(name)]
+    return ", ".join(phrases) or "none left out"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,64 @@
+"""The training pairs from which the vocabulary is learnt."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nmt.data.text.cleaning import Cleaner, TextRules, describe_dropped
+from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.errors import DataError
+
+
+@dataclass(frozen=True)
+class VocabularySample:
+    """The pairs from which the vocabulary is learnt; each iteration reads the texts again.
+
+    These are every `stride`-th pair of all texts, without those that the rules leave out, and
+    augmented as they will be learnt.
+    """
+
+    texts: list[ParallelText]
+    stride: int
+    rules: list[TextRules]
+
+    def __iter__(self) -> Iterator[SentencePair]:
+        """Yield the pairs.
+
+        Raises:
+            DataError: a text cannot be read, or the rules leave out all pairs.
+        """
+        first = 0  # the index in the block of its first pair of the sample
+        read, dropped = 0, Counter[str]()
+        for text, rules in zip(self.texts, self.rules, strict=True):
+            cleaner = Cleaner(rules)
+            for block in text.blocks():
+                sampled = block[first :: self.stride]
+                first = (first - len(block)) % self.stride
+                read += len(sampled)
+                pairs = sampled.pairs(cleaner.decoding_errors)
+                for pair, line in zip(pairs, sampled.numbers, strict=True):
+                    reason = cleaner.reason(pair)
+                    if reason is None:
+                        augmented, _ = rules.augmenter(pair, line)
+                        yield augmented
+                    else:
+                        dropped[reason] += 1
+        if dropped.total() == read:
+            raise all_left_out(self.texts, read, {"dropped": dropped})
+
+
+def names_of(texts: Sequence[ParallelText]) -> str:
+    """Return the paths of the files of texts, for a message."""
+    return ", ".join(path for text in texts for path in text.files.paths)
+
+
+def all_left_out(texts: Sequence[ParallelText], read: int, counts: Mapping[str, Any]) -> DataError:
+    """Return the error that no pair of `texts` is left; `counts` are those of `Prepared`.
+
+    `read` is the number of pairs that were looked at.
+    """
+    return DataError(
+        f"{names_of(texts)}: all {read:,} training pairs are left out "
+        f"({describe_dropped(counts)}); check the text and data.cleaning"
+    )
