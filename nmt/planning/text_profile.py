@@ -108,8 +108,10 @@ def _spread_sample(pairs: Iterator[SentencePair] | ParallelText) -> tuple[int, l
 
 def _check_alignment(sample: Sequence[SentencePair], name: str) -> None:
     """Raise a DataError if the two sides cannot be translations of each other."""
+    if not sample:
+        raise DataError(f"{name}: no pair has text on both sides; check which files are given")
     same = sum(pair.source == pair.target for pair in sample)
-    if not sample or same > len(sample) / 2:
+    if same > len(sample) / 2:
         raise DataError(
             f"{name}: source and target are the same in most lines; expected a text and its "
             "translation. Check which files are given"

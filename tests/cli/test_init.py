@@ -98,6 +98,7 @@ def test_a_slow_and_busy_machine_is_warned_of(
         ("short.en all.de", DataError, "3 lines.*1500 lines"),
         ("all.de all.en --languages en-de", ConfigError, "swapped"),
         ("all.en all.en", DataError, "the same in most lines"),
+        ("blank.en all.de", DataError, "all.de: no pair has text on both sides; check which files"),
         ("all.en all.de -o all.en", ConfigError, "all.en exists"),
         ("all.en all.de --hub a/b", ConfigError, "name one text"),
         ("", ConfigError, "name one text.*got nothing"),
@@ -110,6 +111,7 @@ def test_wrong_input_is_one_sentence(
     write_lines(Path("short.en"), "abc")
     for name in ("empty.en", "empty.de"):
         write_lines(Path(name), [])
+    write_lines(Path("blank.en"), [""] * 1500)
     before = sorted(Path().iterdir())
     assert re.search(message, fail(error, "init", "-o", "mine.yaml", *wrong.split()), re.DOTALL)
     assert sorted(Path().iterdir()) == before

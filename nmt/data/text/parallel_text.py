@@ -261,6 +261,8 @@ def _text_of(located: LocatedRecord, field: Field, language: str) -> bytes:
         return b""
     if not isinstance(text, str):
         content = ", ".join(map(str, record)) if isinstance(record, dict) else repr(record)[:60]
+        if text is not _MISSING:  # something else than a text, such as a number
+            content = repr(text)[:60]
         raise DataError(
             f"{location}: no text under '{key}', found {content}; "
             "name the keys with source_field and target_field, with dots into nested records"
