@@ -241,7 +241,8 @@ def _read_parquet(path: Path) -> Iterator[LocatedRecord]:
         for number, record in enumerate(itertools.chain.from_iterable(batches), start=1):
             yield f"{path}, row {number}", record
     except (OSError, ValueError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path}: not a parquet file, or a damaged one ({error})") from error
+        reason = " ".join(str(error).split())  # on one line
+        raise DataError(f"{path}: not a parquet file, or a damaged one ({reason})") from error
 
 
 def _text_of(located: LocatedRecord, field: Field, language: str) -> bytes:
@@ -275,7 +276,11 @@ def _text_of(located: LocatedRecord, field: Field, language: str) -> bytes:
 
 
 def _look_up(record: Any, key: str) -> Any:
-    """Return the value under a dotted key ("translation.en"), or `_MISSING`."""
+    """Return the value under a dotted key ("translation.en"), or `_MISSING`; null has only null."""
     for part in key.split("."):
-        record = record.get(part, _MISSING) if isinstance(record, dict) else _MISSING
+        if not isinstance(record, dict):
+            return _MISSING
+        record = record.get(part, _MISSING)
+        if record is None:
+            return None
     return record

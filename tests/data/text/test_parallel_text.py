@@ -142,6 +142,8 @@ def test_keys_of_records(tmp_path: Path, name: str) -> None:
         write_records(tmp_path / name, records)
         assert pairs_of(tmp_path / name, **fields) == PAIRS
     assert pairs_of(tmp_path / name, source_field="translation.x.deep")[0].source == "down"
+    write_records(tmp_path / name, [*nested, {"id": 0, "translation": None}])
+    assert pairs_of(tmp_path / name) == [*PAIRS, SentencePair("", "")]
 
 
 def test_json_lines_may_be_blank_and_a_line_break_inside_is_a_space(tmp_path: Path) -> None:
