@@ -14,7 +14,7 @@ from nmt.device import pick_device
 from nmt.errors import DataError, NmtError
 from nmt.planning.machine_checks import Check, free_memory, free_space, gigabytes
 from nmt.planning.plan import Plan, make_plan
-from nmt.run_directory import find_run
+from nmt.training.inheritance import inherit
 from nmt.training.monitor import summary_writer
 from nmt.training.step_memory import KEPT_ON_CPU
 
@@ -28,7 +28,11 @@ def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
 
     Reads the whole text. Checks that need the result of a failed check are left out.
     """
-    settings_check = _check_settings(config)
+    try:
+        config = inherit(config)  # what a training takes from `training.initialize_from`
+        settings_check = _check_settings(config)
+    except NmtError as error:
+        settings_check = Check("recipe", "failure", str(error), "change the recipe or the machine")
     yield settings_check
     try:
         splits = find_splits(config.data)
@@ -46,16 +50,15 @@ def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
 
 
 def _check_settings(config: Config) -> Check:
-    """Check what does not depend on the text: device, TensorBoard, pretrained run, and steps."""
+    """Check what does not depend on the text: device, TensorBoard and steps.
+
+    Raises:
+        NmtError: the device or TensorBoard is missing.
+    """
     training = config.training
-    try:
-        pick_device(training.device)
-        if training.tensorboard:
-            summary_writer()
-        if training.initialize_from:
-            find_run(Path(training.initialize_from))
-    except NmtError as error:
-        return Check("recipe", "failure", str(error), "change the recipe or the machine")
+    pick_device(training.device)
+    if training.tensorboard:
+        summary_writer()
     steps = f"{training.max_steps:,}"
     if training.warmup_steps >= training.max_steps:
         found = (

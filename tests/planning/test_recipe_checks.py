@@ -11,7 +11,8 @@ from nmt.data.prepared import prepare
 from nmt.planning import recipe_checks as module
 from nmt.planning.machine_checks import Check
 from nmt.planning.recipe_checks import check_recipe
-from tests.training.runs import Recipe
+from nmt.training.train import train
+from tests.training.runs import Recipe, quiet
 
 
 def checks_of(config: Config) -> dict[str, Check]:
@@ -90,6 +91,17 @@ def test_settings_are_checked(
     status, name = start.split()
     check = checks_of(recipe(*settings.split()))[name]
     assert check.status == status and words in str(check)
+
+
+def test_a_recipe_is_checked_with_the_model_and_the_tokenizer_of_its_parent(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    train(recipe("training.max_steps=1"), tmp_path / "parent", quiet)
+    own = recipe("training.initialize_from=parent").model_dump(exclude={"model", "tokenizer"})
+    checks = checks_of(Config.model_validate(own))
+    vocabulary = tmp_path / "parent" / "tokenizer" / "tokenizer.model"
+    assert checks["tokenizer"].found == f"60 entries of {vocabulary}"
+    assert checks["disk fit"] == checks_of(recipe())["disk fit"]
 
 
 @pytest.mark.parametrize(
