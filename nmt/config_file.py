@@ -78,9 +78,10 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
     """
     values, locations = _parse_keys(text, where, "sections such as 'model:'")
     for assignment in settings:
-        _apply_setting(values, assignment)
-        key = assignment.partition("=")[0]
-        locations[tuple(key.split("."))] = f"--set {key}"
+        key, *inner_keys = _apply_setting(values, assignment)
+        # the keys of the file inside of the old value are gone
+        locations = {path: line for path, line in locations.items() if path[: len(key)] != key}
+        locations |= dict.fromkeys([key, *inner_keys], f"--set {'.'.join(key)}")
     return _validate(Config, values, where, locations)
 
 
@@ -96,20 +97,25 @@ def _parse_keys(text: str, where: str, expected: str) -> tuple[dict[str, Any], d
     return values, {path: f"{where}:{line}" for path, line in lines.items()}
 
 
-def _apply_setting(values: dict[str, Any], assignment: str) -> None:
-    """Change `values`, the nested keys of a recipe, by one `section.key=value` of --set."""
-    path, separator, text = assignment.partition("=")
-    if not separator or not path:
+def _apply_setting(values: dict[str, Any], assignment: str) -> list[KeyPath]:
+    """Change `values`, the nested keys of a recipe, by one `section.key=value` of --set.
+
+    Returns the path of the key, and then those of the keys inside of the new value.
+    """
+    name, separator, text = assignment.partition("=")
+    if not separator or not name:
         raise ConfigError(f"--set {assignment}: write it as section.key=value")
-    *parents, key = path.split(".")
+    path = tuple(name.split("."))
+    *parents, key = path
     for parent in parents:
         child = values.setdefault(parent, {})
         if not isinstance(child, dict):  # such as null in the file
             child = values[parent] = {}
         values = child
-    values[key], _ = strict_yaml.parse(text, f"--set {path}")
+    values[key], lines = strict_yaml.parse(text, f"--set {name}")
     if values[key] == {} and not text.strip():
         values[key] = None  # an empty value is null
+    return [path, *((*path, *inner) for inner in lines)]
 
 
 def _validate(

@@ -252,6 +252,12 @@ def test_a_search_whose_numbers_the_c_library_could_not_hold_is_refused(
     assert "less than or equal to" in refusal(f"decoding: {{{name}: {most * 4294}}}")
 
 
+def test_a_wrong_key_inside_of_a_setting_is_not_looked_for_in_the_file() -> None:
+    text = "model: {heads: 4}\ntraining:\n  max_steps: 9"
+    message = "--set training: 'training.max_steps': input should be a valid integer, got 'abc'"
+    assert refusal(text, "model.heads=2", "training={max_steps: abc}") == message
+
+
 def test_a_config_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Config().model.heads = 4  # type: ignore[misc]
