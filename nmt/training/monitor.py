@@ -135,7 +135,8 @@ class Monitor:
             self._board.last_shown = step
         self._unwritten = kept_lines(self._unwritten)
         if not self._silent and self.metrics.is_file():
-            text = self.metrics.read_text("utf-8")
+            # an incomplete last line may end inside of a character
+            text = self.metrics.read_text("utf-8", errors="replace")
             new_text = kept_lines(text)
             if new_text != text:
                 write_atomically(self.metrics, new_text)

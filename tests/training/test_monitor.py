@@ -87,6 +87,14 @@ def test_a_last_line_that_was_cut_is_dropped(
     assert steps(monitor) == [*kept, 30]
 
 
+def test_a_last_line_that_was_cut_inside_of_a_character_is_dropped(monitor: Monitor) -> None:
+    with_steps(monitor, 10)
+    with monitor.metrics.open("ab") as file:
+        file.write('{"event": "validation", "bleu ñ'.encode()[:-1])
+    monitor.drop_records_after(10)
+    assert steps(monitor) == [10]
+
+
 @pytest.mark.parametrize("line", ["\0\0{}", "{}", '{"step": "x", "event": "train"}'])
 def test_a_line_that_is_no_record_is_dropped(monitor: Monitor, line: str) -> None:
     with_steps(monitor, 10)
