@@ -38,6 +38,8 @@ Positions = Literal["interleaved", "sines_first", "tensor2tensor"]
 FilePath = Annotated[str, Field(min_length=1)]
 Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
 Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
+MOST_TOKENS = 10**12
+"""limit of the tokens of a batch: more than any text has, and few enough for 64-bit integers"""
 
 
 SEVERAL_LANGUAGES = "mul"
@@ -322,7 +324,7 @@ class TokenizerConfig(Section):
     """number of entries of each vocabulary, including the four special symbols"""
     shared: bool = True
     """whether both languages share one vocabulary"""
-    character_coverage: float = Field(1.0, gt=0, le=1)
+    character_coverage: float = Field(1.0, ge=0.98, le=1)
     """fraction of the training text's characters that have entries; the others are unknown"""
     byte_fallback: bool = False
     """spell unknown characters as bytes instead of using the unknown symbol"""
@@ -398,7 +400,7 @@ class ModelConfig(Section):
     as in models of Marian"""
     layer_norm_epsilon: float = Field(1e-6, gt=0)
     """added to the variance under the square root of each layer norm"""
-    initialization_gain: float = Field(1.0, gt=0)
+    initialization_gain: float = Field(1.0, gt=0, le=1000)
     """factor on the Glorot-uniform initial weights; below 1 a layer starts closer to the identity,
     so that a small post-norm model learns with a short warm-up"""
 
@@ -430,7 +432,7 @@ class LoraConfig(Section):
 class TrainingConfig(Section):
     """Optimiser, learning rate, validation and checkpoints of a training."""
 
-    batch_tokens: int = Field(25_000, ge=1)
+    batch_tokens: int = Field(25_000, ge=1, le=MOST_TOKENS)
     """the most source tokens, and the most target tokens, of one optimiser step over all devices,
     counted before tokenizer.sampling splits them further"""
     micro_batch_tokens: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
@@ -514,7 +516,7 @@ class TrainingConfig(Section):
     cuda, cuda:1, mps, xpu"""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """auto: bf16 if the device is faster in it than in fp32, else fp32"""
-    threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+    threads: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] = "auto"
     """CPU threads, which share the computation of a step; auto: one for each core that this process
     may use"""
 
@@ -569,7 +571,7 @@ class DecodingConfig(Section):
     early_stopping: bool = False
     """end the search of a sentence when beam_size hypotheses have ended, although another might
     still be better: faster; a search with terms does not end early"""
-    batch_tokens: int = Field(4096, ge=1)
+    batch_tokens: int = Field(4096, ge=1, le=MOST_TOKENS)
     """the most source tokens translated at once, padding included"""
 
     def longest(self, source_tokens: int) -> int:

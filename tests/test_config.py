@@ -231,6 +231,14 @@ def test_settings_override_the_file_and_the_last_one_counts() -> None:
         ("model=3", "'model': input should be a valid dictionary"),
         ("..=3", "unknown key ''"),
         ("training.max_steps=abc", "--set training.max_steps: 'training.max_steps': input"),
+        # SentencePiece, PyTorch or numpy cannot compute with these
+        ("tokenizer.character_coverage=0.9", "greater than or equal to 0.98, got 0.9"),
+        ("model.initialization_gain=1e300", "less than or equal to 1000, got 1e+300"),
+        (f"training.batch_tokens={10**20}", f"less than or equal to {10**12}, got {10**20}"),
+        (f"training.threads={10**20}", "less than or equal to 1024, got"),
+        ("decoding.length_penalty=400", "less than or equal to 10, got 400"),
+        ("decoding.max_length_factor=1e300", "less than or equal to 1000, got 1e+300"),
+        (f"decoding.batch_tokens={10**20}", f"less than or equal to {10**12}, got {10**20}"),
     ],
 )
 def test_a_wrong_setting_is_named(setting: str, message: str) -> None:
