@@ -29,6 +29,7 @@ from nmt.memory import tune_memory
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 from nmt.training.layers import prepare_layers
+from nmt.training.lora import add_adapters, merged
 from nmt.training.trainer import Trainer
 from nmt.training.validation import BATCH_TOKENS
 
@@ -93,6 +94,8 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
     tune_memory()
     torch.manual_seed(config.seed)
     model = Transformer(config.model, *vocabularies, PAD).to(device)
+    if config.training.lora:  # only the adapters are trained
+        add_adapters(model, config.training.lora)
     prepare_layers(model, config.training)
     reset_peak_memory(device)
     step_tokens = _affordable_tokens(config, model, store, precision)
@@ -114,7 +117,7 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
         steps=len(steps),
         step_tokens=step_tokens,
         waiting=min(_MAX_WAITING, waiting),
-        greedy_seconds=_greedy_seconds(model, max(target_length, 2), precision),
+        greedy_seconds=_greedy_seconds(merged(model), max(target_length, 2), precision),
         # forward and backward take three times as long as forward alone
         forward_seconds=gradient_seconds / 3 * BATCH_TOKENS / batch_tokens,
         peak_bytes=peak_memory(device),

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.checkpoint import trained_parameters
 from nmt.config import Config
 from nmt.planning import probe as module
 from nmt.planning.probe import Speed, probe
 from nmt.planning.workload import find_workload, sample_sentences
+from nmt.training.trainer import Trainer
 from tests.training.runs import Recipe
 
 
@@ -41,6 +43,22 @@ def test_recipes_are_measured_without_files(recipe: Recipe, tmp_path: Path, sett
     assert speed.steps >= 6 and speed.step_seconds > 0 and speed.greedy_seconds > 0
     assert speed.target_tokens > 0 and 0 <= speed.waiting <= 1
     assert (speed.device, speed.precision, speed.threads) == ("cpu", "fp32", 1)
+
+
+def test_of_an_adapted_model_only_the_adapters_are_trained(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = set[str]()
+
+    def take_step(trainer: Trainer) -> module._ProbedStep:
+        names.update(trained_parameters(trainer.model))
+        return original(trainer)
+
+    original = module._take_step
+    monkeypatch.setattr(module, "_take_step", take_step)
+    speed = measured(recipe("training.initialize_from=parent", "training.lora={rank: 2}"))
+    assert names and all("lora_" in name for name in names)
+    assert speed.greedy_seconds > 0
 
 
 def test_long_steps_are_measured_in_part(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
