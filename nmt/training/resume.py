@@ -156,7 +156,12 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
     trainer.checkpointer.wait()
     state = trainer.state
     diverged_step, roll_backs = state.step, state.roll_backs  # loading a checkpoint resets both
-    if trainer.config.training.on_divergence == "stop":
+    if not trainer.group.broadcast_from_main(trainer.directory.saved_checkpoints):
+        advice = (
+            "There is no checkpoint yet to go back to; lower training.peak_learning_rate, or raise "
+            "training.warmup_steps"
+        )
+    elif trainer.config.training.on_divergence == "stop":
         advice = (
             f"All checkpoints in {trainer.directory.checkpoints} are from before. "
             "Lower training.peak_learning_rate, raise training.warmup_steps or set "
@@ -169,20 +174,14 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
         )
     else:
         path = _load_newest_checkpoint(trainer)
-        if path is not None:
-            trainer.model.zero_grad(set_to_none=True)
-            trainer.log(
-                f"{error}; going on with the weights of {path.name}, without the steps since"
-            )
-            trainer.monitor.record_roll_back(diverged_step, state.step)
-            state.step, state.roll_backs = diverged_step, roll_backs + 1
-            state.validation_due = False
-            trainer.save(wait=trainer.finished())
-            return
-        advice = (
-            "There is no checkpoint yet to go back to; lower training.peak_learning_rate, or raise "
-            "training.warmup_steps"
-        )
+        assert path is not None  # there are checkpoints
+        trainer.model.zero_grad(set_to_none=True)
+        trainer.log(f"{error}; going on with the weights of {path.name}, without the steps since")
+        trainer.monitor.record_roll_back(diverged_step, state.step)
+        state.step, state.roll_backs = diverged_step, roll_backs + 1
+        state.validation_due = False
+        trainer.save(wait=trainer.finished())
+        return
     # the run could not go back
     raise DivergedError(f"{error}. {advice}") from error
 

@@ -27,6 +27,7 @@ def roll_backs(run: RunDirectory) -> list[tuple[int, int]]:
     ("choice", "steps", "message"),
     [
         ("stop", (7,), r"step 7: .* for \d+ pairs .*\. All checkpoints in .* are from before"),
+        ("stop", (2,), r"step 2: .* There is no checkpoint yet to go back to; lower"),
         ("roll_back", (2,), r"step 2: .* There is no checkpoint yet to go back to; lower"),
         ("roll_back", range(6, 11), "step 9: .* an earlier checkpoint 3 times already"),
     ],
