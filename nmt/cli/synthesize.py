@@ -99,8 +99,7 @@ def synthesize(
     """Make training text from monolingual text.
 
     A model translates it, and both sides are kept. By default the text is the target of the pairs,
-    so the model must be one of the opposite direction. `data.synthetic` of a recipe takes the
-    folder.
+    so the model must be one of the opposite direction. The folder goes into `data.synthetic`.
     """
     from nmt.data.text.contamination import HeldOutText
     from nmt.data.text.monolingual import MonolingualText
