@@ -1,7 +1,7 @@
 """`nmt distill`: a small model learns what a large one, or several, write (Kim and Rush, 2016)."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -176,6 +176,7 @@ def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions
     """Print size, BLEU and speed of teacher and student on the test set of the student.
 
     Without a test set, it is the validation set. The speed is relative to that of the teacher.
+    --checkpoint and --adapter are the teacher's; the student has its best weights.
     """
     from nmt.config_file import load_config
     from nmt.evaluation.metrics import bleu
@@ -189,8 +190,10 @@ def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions
     typer.echo(f"{name} set, {len(test_set.references):,} sentences")
     typer.echo(f"{'':8} {'parameters':>12} {'BLEU':>6} {'times the speed':>16}")
     teacher_seconds = None
-    for role, models in (("teacher", teacher), ("student", [str(student)])):
-        translator = make_translator(models, compute, BeamOptions())
+    of_student = replace(compute, checkpoint=ComputeOptions().checkpoint, adapter=None)
+    models = ("teacher", teacher, compute), ("student", [str(student)], of_student)
+    for role, paths, weights in models:
+        translator = make_translator(paths, weights, BeamOptions())
         translator.searcher.prepare()
         begin = time.perf_counter()
         translations = translate_test_set(translator, test_set)

@@ -66,6 +66,19 @@ def test_the_student_learns_the_teachers_translations(
     assert "pairs of the teacher" not in again.stderr
 
 
+def test_checkpoint_says_which_weights_of_the_teacher_and_not_of_the_student(
+    teacher: Path, student: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "student"
+    student.write_text(student.read_text().replace("max_steps: 3", "max_steps: 2"))
+    command = ("distill", "--teacher", teacher, "--config", student, "--run-dir", run)
+    folder = RunDirectory(teacher).checkpoints
+    (folder / "step-00000001").rename(folder / "step-00000007")
+    result = invoke(*command, "--checkpoint", "step-7")
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert [line.split()[0] for line in result.stdout.splitlines()[-2:]] == ["teacher", "student"]
+
+
 def test_of_several_translations_the_closest_to_the_reference_is_learnt() -> None:
     translations = [
         Translation(text, score=-float(i))
