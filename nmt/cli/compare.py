@@ -79,7 +79,7 @@ def compare(
         models.append(provenance(translator, [str(run)], compute))
         translations[run] = translate_with_progress(translator, test_set, str(run))
     systems = [(str(path), translations[path]) for path in options.systems]
-    training_words = local_training_words(data) if data else None
+    training_words = local_training_words(data, test_set.tokenizer) if data else None
     comparison = compare_translations(systems, test_set, training_words, options.examples)
     if options.as_json:
         print(json.dumps(comparison.as_json() | {"models": models}, ensure_ascii=False))

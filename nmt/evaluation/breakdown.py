@@ -14,7 +14,7 @@ from nmt.config import DataConfig
 from nmt.data.corpora.registry import find_splits, resolve
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import NmtError
-from nmt.evaluation.metrics import PLAIN, bleu, bleu_tokenizer, words_of
+from nmt.evaluation.metrics import PLAIN, bleu, words_of
 from nmt.evaluation.test_sets import EvaluationSet
 
 MAX_LENGTH_GROUPS = 6
@@ -165,10 +165,11 @@ class TrainingWords:
     """a phrase that says which part of the text was counted"""
 
 
-def training_words(config: DataConfig) -> TrainingWords:
+def training_words(config: DataConfig, tokenize: str = PLAIN) -> TrainingWords:
     """Count the words in the target side of the first `MAX_TRAINING_PAIRS` training pairs.
 
-    A known corpus is downloaded if it is not on this machine.
+    `tokenize` names the tokenizer of sacreBLEU that divides the test set into words. A known corpus
+    is downloaded if it is not on this machine.
 
     Raises:
         NmtError: The text cannot be read.
@@ -177,7 +178,6 @@ def training_words(config: DataConfig) -> TrainingWords:
     blocks = chain.from_iterable(text.blocks() for text in texts)  # parts of the files, in order
     # "replace": bytes that are no UTF-8 become a symbol, so a damaged line does not end the count
     pairs = (pair for block in blocks for pair in block.pairs("replace"))
-    tokenize = bleu_tokenizer(config.target_language, config.tokenized)
     counts: Counter[str] = Counter()
     pair_count = 0
     for pair in islice(pairs, MAX_TRAINING_PAIRS):
@@ -189,12 +189,12 @@ def training_words(config: DataConfig) -> TrainingWords:
     return TrainingWords(counts, origin)
 
 
-def local_training_words(config: DataConfig) -> TrainingWords | None:
+def local_training_words(config: DataConfig, tokenize: str = PLAIN) -> TrainingWords | None:
     """Count the words of the training text; None if it is unreadable or not on this machine."""
     try:
         if find_splits(config) is None:  # the corpus would have to be downloaded
             return None
-        return training_words(config)
+        return training_words(config, tokenize)
     except NmtError:
         return None
 

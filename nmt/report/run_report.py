@@ -167,7 +167,7 @@ def score_test_set(
     systems = {"model": translations}  # the breakdowns below can compare several systems
     by_rarity: Sequence[Row] = []
     try:
-        training = training_words(config)
+        training = training_words(config, test_set.tokenizer)
         by_rarity = word_f1_by_rarity(systems, test_set, training.counts)
         rarity_remark = f"by how often the word stands in {training.origin}"
     except NmtError as error:

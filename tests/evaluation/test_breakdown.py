@@ -94,6 +94,16 @@ def test_words_of_the_target_side_are_counted(tmp_path: Path) -> None:
     assert found.origin == "the training text"
 
 
+def test_training_text_is_divided_into_words_as_the_test_set_is(tmp_path: Path) -> None:
+    """A model of several languages is scored in one that its recipe does not name."""
+    config = own_text(tmp_path, "\u4f60\u597d\n".encode())
+    chinese = EvaluationSet("", ["\u4f60\u597d"], languages=("en", "zh"))
+    words = local_training_words(config, chinese.tokenizer)
+    assert words is not None and words.counts == {"\u4f60": 1, "\u597d": 1}
+    rows = word_f1_by_rarity({"A": ["\u4f60"]}, chinese, words.counts)
+    assert [(row.label, row.size) for row in rows] == [("1", 2)]
+
+
 def test_the_start_of_a_large_text_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
