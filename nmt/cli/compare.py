@@ -61,8 +61,6 @@ def compare(
     folders = [path for path in options.systems if path.is_dir()]
     runs = list(dict.fromkeys(folders))  # each once, in the order of the command line
     text.check(str(runs[0]) if runs else None)
-    if text.to and not runs:
-        raise ConfigError("--to asks a model for a language, and these are files; leave it out")
     data = _common_data(runs, compute.checkpoint) if runs else None
     from nmt.evaluation.breakdown import local_training_words
     from nmt.evaluation.compare import compare as compare_translations

@@ -3,7 +3,7 @@
 import json
 import sys
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -156,6 +156,10 @@ def _translate(
         translations = translate_with_progress(translator, test_set)
         if sink:
             sink.writelines(line.encode("utf-8") + b"\n" for line in translations)
+    # COMET compares with the sources, whose tags are for the model alone
+    divide_tags = translator.run.tokenizer.source.divide_tags
+    sources = [divide_tags(source)[1] for source in test_set.sources or []]
+    test_set = replace(test_set, sources=sources)
     return _Translated(test_set, translations, produced_by, _search_settings(translator))
 
 

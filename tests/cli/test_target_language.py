@@ -1,6 +1,7 @@
 """One model translates into several languages; a tag before each source says which one."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,18 @@ def test_scores_are_of_one_language(run: Path, tmp_path: Path) -> None:
     assert "BLEU        100.00" in succeed("eval-bleu", "-m", run, "--to", "fr", *files)
 
 
+def test_comet_gets_the_sources_without_their_tags(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "comet-score"
+    write_lines(program, ["#!/bin/sh", 'cp "$2" sources', "echo 'translations\tscore: 1.0'"])
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    succeed("eval-bleu", "-m", run, "--comet", "--no-text-checks")
+    assert lines_in(tmp_path / "sources") == [*ENGLISH, "A dog runs."]
+
+
 def test_validation_has_a_score_of_each_language(run: Path) -> None:
     rows = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
     *_, last = (row for row in rows if "chrf" in row)
@@ -158,6 +171,8 @@ def test_systems_are_compared_in_one_language(run: Path, tmp_path: Path) -> None
     assert first == 100 > second
     message = fail(ConfigError, "compare", other, other, "--reference", other, "--to", "de")
     assert "--to asks a model for a language, and these are files" in message
+    files = ("--hypothesis", other, "--reference", other)
+    assert "these are files" in fail(ConfigError, "eval-bleu", *files, "--to", "de")
     assert "no tag >>it<<" in fail(ConfigError, "compare", run, other, "--to", "it")
 
 

@@ -65,6 +65,8 @@ class TextOptions:
             raise ConfigError(f"{run} is a run and knows data.tokenized; leave out --tokenized")
         if run and self.languages:
             raise ConfigError(f"{run} is a run and knows its languages; leave out --languages")
+        if not run and self.to:
+            raise ConfigError("--to asks a model for a language, and these are files; leave it out")
         if not run and not (self.reference or self.test_set):
             raise ConfigError(
                 "files of translations need --reference FILE, or --test-set NAME with --languages"
