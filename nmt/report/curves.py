@@ -152,7 +152,7 @@ class LineChart:
     def value_ticks(self) -> list[tuple[str, float]]:
         """Return labels of the vertical axis, and the height of each in percent."""
         ticks = round_ticks(self.low, self.high, about=5)
-        return [(f"{tick:,.4g}", self.height(tick)) for tick in ticks]
+        return [(f"{tick:,.10g}", self.height(tick)) for tick in ticks]
 
     def step_ticks(self) -> list[tuple[str, float]]:
         """Return labels of the axis of steps, and the distance of each from the left in percent."""

@@ -105,6 +105,11 @@ def test_single_points_and_constants_can_be_drawn(curve: Curve, from_zero: bool)
     assert drawn.value_ticks() and drawn.step_ticks()
 
 
+def test_large_values_are_labelled_without_an_exponent() -> None:
+    labels = [label for label, _height in chart({1: 14_000.0}).value_ticks()]
+    assert labels == ["0", "5,000", "10,000"]
+
+
 def test_the_values_of_the_tooltip_are_those_of_each_line() -> None:
     drawn = chart({1: 1.0, 2: 2.0}, {}, {2: 0.5})
     assert json.loads(drawn.texts_on_hover()) == [
