@@ -118,6 +118,16 @@ def test_a_line_that_is_not_utf8_is_named_before_the_folder_is_made(
     assert not (tmp_path / "made").exists()
 
 
+def test_a_file_name_that_is_not_utf8_is_an_error_before_the_folder_is_made(
+    tiny_run: Path, text: Path, tmp_path: Path
+) -> None:
+    unnamed = text.rename(tmp_path / "mono\udcff.de")
+    made = tmp_path / "made"
+    message = fail(DataError, "synthesize", "-m", tiny_run, "-i", unnamed, "-o", made)
+    assert "is not UTF-8; rename it" in message
+    assert not made.exists()
+
+
 def test_a_recipe_learns_synthetic_text_with_its_tags_and_ratio(
     tiny_run: Path, recipe: Path, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.data.text.contamination import HeldOutText
-from nmt.data.text.lines import check_no_pipe, open_bytes, read_lines
+from nmt.data.text.lines import check_name, check_no_pipe, open_bytes, read_lines
 from nmt.data.text.parallel_text import ParallelText
 from nmt.data.text.rules import is_undecoded
 from nmt.errors import DataError
@@ -52,10 +52,11 @@ class MonolingualText:
         Once they are decoded, and once hashed.
 
         Raises:
-            DataError: a file cannot be read, is a pipe or not UTF-8, or none has a line to
-                translate.
+            DataError: a file or its name is not UTF-8, it is a pipe or cannot be read, or none has
+                a line to translate.
         """
         for path in self.paths:
+            check_name(path)  # `PairFolder` writes it beside each pair
             check_no_pipe(path)
         if not sum(1 for _ in self):
             names = ", ".join(map(str, self.paths))
