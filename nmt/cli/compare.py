@@ -63,9 +63,11 @@ def compare(
     text.check(str(runs[0]) if runs else None)
     data = _common_data(runs, compute.checkpoint) if runs else None
     from nmt.evaluation.breakdown import local_training_words
+    from nmt.evaluation.compare import check_system_count
     from nmt.evaluation.compare import compare as compare_translations
     from nmt.report.tables import render_comparison
 
+    check_system_count(len(options.systems))  # before hours of translation
     test_set = load_test_set(text, data)
     if text.to:
         test_set = _into_language(test_set, text.to, runs)

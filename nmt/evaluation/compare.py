@@ -160,11 +160,7 @@ def compare(
         ConfigError: There are fewer than two systems, or more than 26, one for each letter.
         DataError: The numbers of translations and references differ.
     """
-    if not 2 <= len(translations) <= len(ascii_uppercase):
-        raise ConfigError(
-            f"{len(translations)} to compare, expected 2 to {len(ascii_uppercase)}: run "
-            "directories, checkpoints or files of translations"
-        )
+    check_system_count(len(translations))
     labels = ascii_uppercase[: len(translations)]
     systems = [
         System(label, name, lines, score_text(lines, test_set))
@@ -178,6 +174,15 @@ def compare(
         breakdowns=breakdowns(by_label, test_set, training_words),
         examples=_examples(by_label, test_set, examples),
     )
+
+
+def check_system_count(count: int) -> None:
+    """Raise a ConfigError unless there are 2 to 26 systems to compare, one for each letter."""
+    if not 2 <= count <= len(ascii_uppercase):
+        raise ConfigError(
+            f"{count} to compare, expected 2 to {len(ascii_uppercase)}: run directories, "
+            "checkpoints or files of translations"
+        )
 
 
 def differences(systems: Systems, test_set: EvaluationSet) -> list[Difference]:

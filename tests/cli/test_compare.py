@@ -59,6 +59,13 @@ def test_a_run_is_compared_with_its_checkpoint_and_a_file(tiny_run: Path, tmp_pa
     assert scores[0] == scores[1] < scores[2] == 100
 
 
+def test_too_many_systems_are_an_error_before_they_translate(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(test_sets, "translate_test_set", None)  # it does not come to that
+    assert "27 to compare, expected 2 to 26" in fail(ConfigError, "compare", *[tiny_run] * 27)
+
+
 def test_a_named_test_set_needs_no_reference(files: Three, monkeypatch: pytest.MonkeyPatch) -> None:
     official = EvaluationSet("wmt19", REFERENCES, REFERENCES, ("en", "de"), "wmt19")
     monkeypatch.setattr(test_sets, "official_set", lambda name, languages: official)
