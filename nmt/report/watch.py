@@ -87,7 +87,7 @@ def _lines(run: WatchedRun) -> Iterator[str]:
     """Yield the lines of the table: path and languages, state, steps, curves, times."""
     config, records = run.config, run.records
     state = "finished" if run.finished else run.process or "no process is training it"
-    languages = f"{config.data.source_language} → {config.data.target_language}"
+    languages = " → ".join(config.data.languages_of(config.data.train))
     yield f"{run.directory.path}   {languages}"
     yield f"  {'state':{NAME_WIDTH}}{state}"
     if not records:

@@ -70,6 +70,16 @@ def state(run: RunDirectory, process: str = "") -> str:
     return " ".join(rows(run)["state"])
 
 
+def test_a_model_of_several_languages_is_not_one_of_the_first(run: RunDirectory) -> None:
+    texts = [
+        {"source": "a", "target": "b", "languages": ["en", language], "tags": [language]}
+        for language in ("de", "fr")
+    ]
+    run.write_config(Config.model_validate({"data": {"train": texts}}))
+    first_line = render_progress(read_progress(run)).split("\n")[0]
+    assert first_line.endswith("en → mul")
+
+
 def test_it_says_who_trains_it(run: RunDirectory) -> None:
     dead = f"process {2**22 + 1} on {socket.gethostname()}"  # beyond the largest process number
     assert state(run, "") == state(run, dead) == "no process is training it"
