@@ -11,10 +11,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from nmt.data.tokens.tokenizer import divide_tags
 from nmt.data.tokens.vocabulary import split_with
 from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange.engine import MAX_TRANSLATION, EngineTranslation
 from nmt.exchange.imported import read_small_file
+from nmt.exchange.marian_files import read_vocabulary
 from nmt.exchange.marian_package import open_package
 
 USAGE = """\
@@ -55,7 +57,12 @@ def translate_with_marian(folder: Path, texts: Sequence[str]) -> list[EngineTran
         lines = list(texts)
         if package.vocabularies[0].suffix == ".yml":  # then Marian expects pieces, not text
             segmentation = read_small_file(package.segmentations[0])
-            lines = [" ".join(pieces) for pieces in split_with(segmentation, texts)]
+            rows = read_vocabulary(package.vocabularies[0])
+            divided = [divide_tags(text, rows) for text in texts]
+            split = split_with(segmentation, [text for _, text in divided])
+            lines = [
+                " ".join([*tags, *pieces]) for (tags, _), pieces in zip(divided, split, strict=True)
+            ]
     # Marian cuts a translation at a multiple of the tokens of its source. The multiple is chosen
     # for the shortest text, and so large that none is cut before `MAX_TRANSLATION`.
     fewest_words = min((len(text.split()) + 1 for text in texts), default=1)  # EOS counts as one

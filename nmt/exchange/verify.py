@@ -85,17 +85,17 @@ def excluded_ids(settings: DecodingConfig) -> list[int]:
 
 
 def choose_sentences(run: LoadedModel, lines: Iterable[str]) -> list[str]:
-    """Return the first `SENTENCES` lines with text and at most `MAX_VERIFIED_SOURCE` tokens.
+    """Return the first `SENTENCES` lines of 1 to `MAX_VERIFIED_SOURCE` tokens.
+
+    A line that is blank, or of characters that the tokenizer leaves out, has no token.
 
     Raises:
         DataError: there is no such line.
     """
 
     def is_suitable(line: str) -> bool:
-        if not line.strip():
-            return False
         (ids,) = run.tokenizer.source.encode([line])
-        return len(ids) <= MAX_VERIFIED_SOURCE
+        return bool(line.strip()) and 1 < len(ids) <= MAX_VERIFIED_SOURCE  # EOS is one
 
     suitable = filter(is_suitable, lines)
     chosen = list(islice(suitable, SENTENCES))  # no more lines are read than needed

@@ -10,9 +10,12 @@ from nmt import strict_yaml
 from nmt.data.tokens.vocabulary import split_with
 from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange.engine import MAX_TRANSLATION
+from nmt.exchange.imported import write_run
 from nmt.exchange.marian import import_marian
 from nmt.exchange.marian_engine import translate_with_marian
 from nmt.exchange.marian_files import read_npz, write_npz
+from nmt.exchange.verify import EXACT, verify_translations
+from nmt.load_run import load_run
 from tests.exchange.marian_packages import TEXT, MarianReference, write_package
 
 
@@ -46,6 +49,16 @@ def test_marian_finds_the_most_probable_pieces_and_their_log_p(
         if not is_cut:
             total = scores.gather(1, torch.tensor(target)[:, None]).sum().item()
             assert log_p == pytest.approx(total, abs=1e-3)
+
+
+def test_a_tag_at_the_start_of_a_text_is_one_piece(tmp_path: Path) -> None:
+    pytest.importorskip("pymarian")
+    (tmp_path / "package").mkdir()
+    write_package(tmp_path / "package", yaml_vocabulary=True)
+    write_run(import_marian(tmp_path / "package")[0], tmp_path / "run")
+    run = load_run(tmp_path / "run", torch.device("cpu"))
+    texts = [f">>deu<< {TEXT[0]}", f">>deu<<{TEXT[1]}", f">>xyz<< {TEXT[2]}"]
+    verify_translations(run, texts, translate_with_marian(tmp_path / "package", texts), EXACT)
 
 
 def test_a_model_that_marian_does_not_accept_is_one_sentence(package: Path, tmp_path: Path) -> None:

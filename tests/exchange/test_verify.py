@@ -86,7 +86,7 @@ def test_rounded_weights_may_change_a_tenth_of_the_sentences(
 
 
 def test_the_first_sentences_are_chosen_that_are_neither_blank_nor_long(run: LoadedModel) -> None:
-    lines = ["", " ", "a b " * 100, *(f"a{'b' * (n % 9)}" for n in range(300))]
+    lines = ["", "\u200b", "a b " * 100, *(f"a{'b' * (n % 9)}" for n in range(300))]
     assert choose_sentences(run, lines) == lines[3 : 3 + SENTENCES]
     with pytest.raises(DataError, match=r"no sentences .* give others with --verify FILE"):
         choose_sentences(run, lines[:3])

@@ -7,7 +7,7 @@ The special symbols PAD, UNK, BOS and EOS have fixed ids and are never read from
 import functools
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,12 +113,8 @@ class SubwordModel:
 
         A tag such as ">>fr<<" names a language or a corpus; the vocabulary knows those of training.
         """
-        ids: list[int] = []
-        end = 0
-        while (tag := _TAG.match(text, end)) and tag[1] in self.tags:
-            ids.append(self.tags[tag[1]])
-            end = tag.end()
-        return ids, text[end:]
+        tags, rest = divide_tags(text, self.tags)
+        return [self.tags[tag] for tag in tags], rest
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each sequence of ids; PAD, BOS and EOS are ignored."""
@@ -223,6 +219,16 @@ class SubwordModel:
     @functools.cached_property
     def _tag_ids(self) -> frozenset[int]:
         return frozenset(self.tags.values())
+
+
+def divide_tags(text: str, known: Container[str]) -> tuple[list[str], str]:
+    """Return the tags at the start of a text that are in `known`, and the text after them."""
+    tags: list[str] = []
+    end = 0
+    while (tag := _TAG.match(text, end)) and tag[1] in known:
+        tags.append(tag[1])
+        end = tag.end()
+    return tags, text[end:]
 
 
 class Tokenizer:
