@@ -10,6 +10,7 @@ from torch import Tensor
 from nmt.checkpoint import weights_of
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel, Tokenizer
 from nmt.errors import ConfigError
+from nmt.exchange.engine import EXCLUDED_BIAS
 from nmt.load_run import load_run
 from nmt.model.transformer import Transformer
 
@@ -76,9 +77,12 @@ def _transfer_rows(
 
     A piece that both vocabularies have gets its old row. Another one gets the mean of the rows of
     the pieces into which `old_model` splits its text, unless one of these is unknown: then its row
-    is left as it is. Returns how many rows were copied, and how many are such means.
+    is left as it is. So does a piece for which an imported parent never had a row: it has zeros,
+    and an output bias that keeps it out of translations. Returns how many rows were copied, and how
+    many are such means.
     """
-    old_ids = {piece: i for i, piece in enumerate(old_model.pieces)}
+    is_learnt = old > EXCLUDED_BIAS / 2 if old.dim() == 1 else old.any(1)  # (V_old,)
+    old_ids = {piece: i for i, piece in enumerate(old_model.pieces) if is_learnt[i]}
     copied = composed = 0
     for i, piece in enumerate(new_model.pieces):
         is_special = i in (PAD, UNK, BOS, EOS)  # the same ids in every vocabulary

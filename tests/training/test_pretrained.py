@@ -12,6 +12,7 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, ConfigError
+from nmt.exchange.engine import EXCLUDED_BIAS
 from nmt.run_directory import RunDirectory, weights_folder
 from nmt.training import pretrained
 from nmt.training.train import train
@@ -91,6 +92,20 @@ def test_a_resumed_run_keeps_its_own_weights(
     for last in (8, 12):
         run = train(recipe(begin, f"training.max_steps={last}"), tmp_path / "run", quiet)
     assert same_weights(run.checkpoint(12), trained(begin).checkpoint(12))
+
+
+def test_a_piece_without_a_row_in_an_imported_parent_begins_with_its_parts() -> None:
+    pairs = [SentencePair("aba ab aba", "aba ab c")] * 4
+    tokenizer = learn_vocabulary(pairs, TokenizerConfig(kind="char", vocabulary_size=40)).target
+    id_ = tokenizer.pieces.index("a")
+    rows = torch.randn(tokenizer.size, 8)
+    bias = torch.randn(tokenizer.size)
+    rows[id_], bias[id_] = 0, EXCLUDED_BIAS
+    for saved in (rows, bias):
+        begun = torch.ones_like(saved)
+        copied, _ = pretrained._transfer_rows(saved, tokenizer, begun, tokenizer)
+        assert copied == tokenizer.size - 1
+        assert (begun[id_] == 1).all()
 
 
 def test_a_new_piece_begins_with_the_mean_of_the_pieces_that_spell_it() -> None:
