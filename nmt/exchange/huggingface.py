@@ -3,6 +3,7 @@
 https://huggingface.co/docs/transformers/model_doc/marian
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,16 @@ from nmt.config import DecodingConfig, ModelConfig, Positions
 from nmt.config_file import replace_settings
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
-from nmt.errors import ConfigError, ExchangeError
+from nmt.errors import ConfigError, ExchangeError, print_warning
 from nmt.exchange.huggingface_files import abbreviate, is_text, license_of, parse_json, read_weights
-from nmt.exchange.huggingface_names import BIAS, COPIES, POSITION_TABLES, read_config, weight_names
+from nmt.exchange.huggingface_names import (
+    BIAS,
+    COPIES,
+    POSITION_TABLES,
+    read_config,
+    vocabulary_sizes,
+    weight_names,
+)
 from nmt.exchange.imported import (
     ImportedModel,
     bias_name,
@@ -50,9 +58,10 @@ def import_huggingface(folder: Path) -> ImportedModel:
         raise ExchangeError(f"{folder}: there are no weights; expected {' or '.join(WEIGHTS)}")
     their_weights = read_weights(weights_path)
     config = _with_positions(config, their_weights, weights_path)
-    weights = _to_ours(their_weights, config, weights_path)
+    sizes = vocabulary_sizes(settings, str(folder / CONFIG))
+    weights = _to_ours(their_weights, config, sizes, weights_path)
     originals = {name: read_small_file(folder / name) for name in KEPT if (folder / name).is_file()}
-    vocabularies = read_vocabularies(originals, settings, _row_counts(weights), folder)
+    vocabularies = read_vocabularies(originals, settings, folder)
     begin_row = vocabularies[1].specials[BOS]
     if not weights["target_embedding.weight"][begin_row].any():
         # Our model then keeps these zeros in training, so that it can be exported to Marian again.
@@ -60,18 +69,19 @@ def import_huggingface(folder: Path) -> ImportedModel:
     generation = settings  # older models have the settings of the search in config.json
     if GENERATION in originals:
         generation = parse_json(originals[GENERATION], folder / GENERATION)
+    _warn_of_search(generation, str(folder))
     files = [folder / name for name in DOWNLOADED if (folder / name).is_file()]
     card = (folder / CARD).read_text("utf-8", "replace") if (folder / CARD).is_file() else ""
     return ImportedModel(
         config=config,
         weights=weights,
         vocabularies=vocabularies,
-        decoding=_decoding(generation, str(folder)),
+        decoding=read_decoding(generation, vocabularies[1].specials[UNK], str(folder)),
         originals=originals,
         languages=_languages(originals, folder),
         provenance={
             "format": "huggingface",
-            "source": str(folder),
+            "source": os.path.abspath(folder),  # also of "."
             "license": license_of(card),
             "sha256": file_digests(files),
         },
@@ -98,8 +108,13 @@ def _kind_of_positions(table: Tensor, d_model: int, where: str) -> Positions:
     raise ExchangeError(f"{where} is no table of sines and cosines; nmt does not read learnt ones")
 
 
-def _to_ours(weights: Mapping[str, Tensor], config: ModelConfig, path: Path) -> dict[str, Tensor]:
-    """Return the weights of a file by our names, after checks of names and shapes."""
+def _to_ours(
+    weights: Mapping[str, Tensor], config: ModelConfig, rows: tuple[int, int], path: Path
+) -> dict[str, Tensor]:
+    """Return the weights of a file by our names, after checks of names and shapes.
+
+    `rows` are the sizes of the vocabularies of source and target.
+    """
     if max(config.encoder_layers, config.decoder_layers) > len(weights):
         raise ExchangeError(
             f"{path}: has {len(weights):,} weights, too few for {config.encoder_layers:,} encoder "
@@ -114,7 +129,6 @@ def _to_ours(weights: Mapping[str, Tensor], config: ModelConfig, path: Path) -> 
         raise ExchangeError(f"{path}: the weight {abbreviate(wrong[0])} {problem}")
     ours = {name: weights[theirs] for name, theirs in names.items()}
     ours[bias_name(config)] = weights[BIAS].flatten()
-    rows = _row_counts(ours)
     for name, weight in ours.items():
         expected = weight_shape(name, config, rows)
         if weight.shape != expected:
@@ -125,27 +139,14 @@ def _to_ours(weights: Mapping[str, Tensor], config: ModelConfig, path: Path) -> 
     return ours
 
 
-def _row_counts(weights: Mapping[str, Tensor]) -> tuple[int, int]:
-    """Return the numbers of rows of the embeddings of source and target, which may be shared."""
-    target = weights["target_embedding.weight"]
-    source = weights.get("source_embedding.weight", target)
-    # a forged matrix may have no dimension; then its shape is an error anyway
-    source_rows, target_rows = (len(matrix) if matrix.dim() else 0 for matrix in (source, target))
-    return source_rows, target_rows
-
-
 def read_vocabularies(
-    files: Mapping[str, bytes],
-    settings: Mapping[str, Any],
-    sizes: tuple[int, int],
-    folder: Path,
+    files: Mapping[str, bytes], settings: Mapping[str, Any], folder: Path
 ) -> tuple[ForeignVocabulary, ForeignVocabulary]:
     """Return the vocabularies of source and target.
 
     Args:
         files: {name: content} of the original files.
         settings: The content of config.json.
-        sizes: The rows of the embeddings of source and target.
         folder: Where the files are, for error messages.
 
     Raises:
@@ -156,6 +157,7 @@ def read_vocabularies(
     for name in (*names, *SEGMENTATIONS):
         if name not in files:
             raise ExchangeError(f"{folder / name}: the file is missing; a Marian model has it")
+    sizes = vocabulary_sizes(settings, str(folder / CONFIG))
     vocabularies = []
     for name, segmentation, size in zip(names, SEGMENTATIONS, sizes, strict=True):
         rows = parse_json(files[name], folder / name)
@@ -195,18 +197,40 @@ def _special_rows(
     return special_rows
 
 
-def _decoding(generation: Mapping[str, Any], where: str) -> DecodingConfig:
-    """Return the settings of the search in generation_config.json, as far as nmt has them."""
+def read_decoding(generation: Mapping[str, Any], unknown_row: int, where: str) -> DecodingConfig:
+    """Return the settings of the search in generation_config.json, as far as nmt has them.
+
+    `unknown_row` is the row of the unknown symbol, which may be forbidden there.
+
+    Raises:
+        ExchangeError: they are none that transformers knows.
+    """
+    forbidden = generation.get("bad_words_ids")
     changes = {
         "beam_size": generation.get("num_beams") or 4,
         # transformers divides by the length to the power of length_penalty
         "length_normalization": "none" if generation.get("length_penalty") == 0 else "average",
         "early_stopping": generation.get("early_stopping") is True,
+        "no_repeat_ngram": generation.get("no_repeat_ngram_size") or 0,
+        "allow_unknown": not (isinstance(forbidden, list) and [unknown_row] in forbidden),
     }
     try:
         return replace_settings(DecodingConfig(), changes, where)
     except ConfigError as error:
         raise ExchangeError(str(error)) from error
+
+
+def _warn_of_search(generation: Mapping[str, Any], where: str) -> None:
+    """Warn of settings of the search that nmt does not have, unless they change nothing."""
+    without_effect: dict[str, tuple[Any, ...]] = {
+        "length_penalty": (0, 1, None),
+        "repetition_penalty": (1, None),
+        "min_length": (0, None),
+        "forced_bos_token_id": (None,),
+    }
+    for name, values in without_effect.items():
+        if (value := generation.get(name)) not in values:
+            print_warning(f"{where}: {name}: {abbreviate(value)} is left out; nmt does not have it")
 
 
 def _languages(files: Mapping[str, bytes], folder: Path) -> tuple[str, str]:

@@ -33,9 +33,17 @@ from nmt.exchange.huggingface import (
     TARGET_VOCABULARY,
     TOKENIZER,
     VOCABULARY,
+    read_decoding,
     read_vocabularies,
 )
-from nmt.exchange.huggingface_names import BIAS, POSITION_TABLES, settings_of, weight_names
+from nmt.exchange.huggingface_files import parse_json
+from nmt.exchange.huggingface_names import (
+    BIAS,
+    POSITION_TABLES,
+    read_config,
+    settings_of,
+    weight_names,
+)
 from nmt.exchange.imported import (
     RowOrder,
     bias_name,
@@ -46,7 +54,7 @@ from nmt.exchange.imported import (
 )
 from nmt.exchange.verify import excluded_ids
 from nmt.model.positional_encoding import sinusoids
-from nmt.run_directory import LoadedModel
+from nmt.run_directory import LoadedModel, find_run
 
 USAGE = """\
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
@@ -68,8 +76,8 @@ SPECIAL_IDS = {
 def export_huggingface(run: LoadedModel, folder: Path) -> None:
     """Write config.json, the weights and the tokenizer's files into an empty folder.
 
-    A model that was imported from Hugging Face gets its original files and order of rows: unchanged
-    weights go back bit for bit.
+    A model that was imported from Hugging Face gets its original files and order of rows, unless
+    its architecture or vocabulary has changed since: unchanged weights go back bit for bit.
 
     Raises:
         ExchangeError: a pre-norm model whose languages do not share their embeddings.
@@ -84,24 +92,47 @@ def export_huggingface(run: LoadedModel, folder: Path) -> None:
     if order is None:
         files, weights = _own_files(run), _weights(run)
     else:
-        originals = original_files(run)
-        files = {name: originals[name] for name in KEPT if name in originals}
-        weights = _weights(run, order)
+        files, weights = _restored_files(run, order), _weights(run, order)
     for name, content in files.items():
         (folder / name).write_bytes(content)
     safetensors.torch.save_file(weights, folder / "model.safetensors", {"format": "pt"})
 
 
 def _original_order(run: LoadedModel) -> RowOrder | None:
-    """Return the order of rows of the model that was imported; None: not from Hugging Face."""
-    files = original_files(run)
+    """Return the order of rows of the model that was imported.
+
+    None if it is not from Hugging Face, or has changed since.
+    """
+    files, folder = original_files(run), find_run(run.path).imported
     if CONFIG not in files:
         return None
-    settings = json.loads(files[CONFIG])
-    source_size = settings["vocab_size"]
-    target_size = settings.get("decoder_vocab_size") or source_size
-    sizes = (source_size, target_size)
-    return original_order(run, read_vocabularies(files, settings, sizes, run.path))
+    settings = parse_json(files[CONFIG], folder / CONFIG)
+    architecture = read_config(settings, str(folder / CONFIG))
+    return original_order(run, architecture, read_vocabularies(files, settings, folder))
+
+
+def _restored_files(run: LoadedModel, order: RowOrder) -> dict[str, bytes]:
+    """Return {name: content} of the original files, with what has changed since the import.
+
+    The weights are in float32 now, and the run may have other settings of the search.
+    """
+    originals, folder = original_files(run), find_run(run.path).imported
+    files = {name: originals[name] for name in KEPT if name in originals}
+    settings = parse_json(files[CONFIG], folder / CONFIG)
+    types = {name for name in ("dtype", "torch_dtype") if settings.get(name)}
+    if any(settings[name] != "float32" for name in types):
+        files[CONFIG] = _dump(settings | dict.fromkeys(types, "float32"))
+    generation = settings  # older models have the settings of the search in config.json
+    if GENERATION in files:
+        generation = parse_json(files[GENERATION], folder / GENERATION)
+    decoding = run.config.decoding
+    if read_decoding(generation, order.target.index(UNK), str(folder)) != decoding:
+        excluded = [
+            row for row, token in enumerate(order.target) if token in excluded_ids(decoding)
+        ]
+        special_ids = {name: settings[name] for name in SPECIAL_IDS if name in settings}
+        files[GENERATION] = _dump(special_ids | _search(decoding, excluded))
+    return files
 
 
 def _weights(run: LoadedModel, order: RowOrder | None = None) -> dict[str, Tensor]:
@@ -165,17 +196,23 @@ def _own_files(run: LoadedModel) -> dict[str, bytes]:
     }
     files: dict[str, Any] = {
         CONFIG: _settings(run.config.model, source.size, target.size),
-        GENERATION: _generation(run.config.decoding),
+        GENERATION: {
+            **SPECIAL_IDS,
+            "forced_eos_token_id": None,
+            "max_length": 512,
+            **_search(run.config.decoding, excluded_ids(run.config.decoding)),
+        },
         TOKENIZER: tokenizer_settings,
         VOCABULARY: {piece: i for i, piece in enumerate(source.pieces)},
     }
     if is_separate:
         files[TARGET_VOCABULARY] = {piece: i for i, piece in enumerate(target.pieces)}
-    contents = {
-        name: (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
-        for name, value in files.items()
-    }
+    contents = {name: _dump(value) for name, value in files.items()}
     return contents | dict(zip(SEGMENTATIONS, (source.model, target.model), strict=True))
+
+
+def _dump(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _settings(config: ModelConfig, source_size: int, target_size: int) -> dict[str, Any]:
@@ -199,16 +236,17 @@ def _settings(config: ModelConfig, source_size: int, target_size: int) -> dict[s
     }
 
 
-def _generation(decoding: DecodingConfig) -> dict[str, Any]:
-    """Return generation_config.json of our own model."""
+def _search(decoding: DecodingConfig, excluded: Sequence[int]) -> dict[str, Any]:
+    """Return the settings of the search in the words of generation_config.json.
+
+    `excluded` are the rows there of the tokens that no translation has.
+    """
     return {
-        **SPECIAL_IDS,
-        "forced_eos_token_id": None,
-        "bad_words_ids": [[token] for token in excluded_ids(decoding)],
+        "bad_words_ids": [[row] for row in excluded],
         "num_beams": decoding.beam_size,
         "length_penalty": 0.0 if decoding.length_normalization == "none" else 1.0,
         "early_stopping": decoding.early_stopping,
-        "max_length": 512,
+        "no_repeat_ngram_size": decoding.no_repeat_ngram,
     }
 
 
@@ -222,6 +260,17 @@ def translate_with_transformers(folder: Path, texts: Sequence[str]) -> list[Engi
     transformers.utils.logging.disable_progress_bar()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    theirs = model.generation_config
+    # without the other rules of the search, which would change the most probable translation
+    model.generation_config = transformers.GenerationConfig(
+        decoder_start_token_id=theirs.decoder_start_token_id,
+        eos_token_id=theirs.eos_token_id,
+        pad_token_id=theirs.pad_token_id,
+        bad_words_ids=theirs.bad_words_ids,
+        max_new_tokens=MAX_TRANSLATION,
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
     target_ids = tokenizer.target_encoder if tokenizer.separate_vocabs else tokenizer.encoder
     target_pieces = {i: piece for piece, i in target_ids.items()}
     return [_translate(model, tokenizer, target_pieces, text) for text in texts]
@@ -232,20 +281,9 @@ def _translate(
     model: Any, tokenizer: Any, target_pieces: Mapping[int, str], text: str
 ) -> EngineTranslation:
     """Return the greedy translation of one text; `target_pieces` are the pieces of the ids."""
-    batch = tokenizer([text], return_tensors="pt")
-    result = model.generate(
-        **batch,
-        num_beams=1,
-        do_sample=False,
-        max_new_tokens=MAX_TRANSLATION,
-        max_length=None,
-        forced_eos_token_id=None,
-        output_logits=True,
-        return_dict_in_generate=True,
-    )
+    result = model.generate(**tokenizer([text], return_tensors="pt"))
     tokens = result.sequences[0, 1:]  # (T,), without the begin symbol
     log_p = torch.stack(result.logits)[:, 0].log_softmax(-1)  # (T, V)
     total = log_p[range(len(tokens)), tokens].sum()
-    eos = model.config.eos_token_id
-    pieces = [target_pieces[i] for i in tokens.tolist() if i != eos]
+    pieces = [target_pieces[i] for i in tokens.tolist() if i != tokenizer.eos_token_id]
     return EngineTranslation(pieces, float(total))

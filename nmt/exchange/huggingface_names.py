@@ -107,6 +107,23 @@ def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
         raise ExchangeError(str(error)) from error
 
 
+def vocabulary_sizes(settings: Mapping[str, Any], where: str) -> tuple[int, int]:
+    """Return the rows of the embeddings of source and target that config.json states.
+
+    Raises:
+        ExchangeError: it states no numbers.
+    """
+    source: Any = settings.get("vocab_size")
+    target: Any = settings.get("decoder_vocab_size") or source
+    for size in (source, target):
+        if type(size) is not int:
+            raise ExchangeError(
+                f"{where}: vocab_size or decoder_vocab_size is {abbreviate(size)}, expected the "
+                "number of rows of the embeddings"
+            )
+    return source, target
+
+
 def settings_of(config: ModelConfig) -> dict[str, Any]:
     """Return what all our exports write into config.json about an architecture."""
     sizes = {theirs: getattr(config, ours) for ours, names in _SIZES.items() for theirs in names}

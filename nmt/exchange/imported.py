@@ -31,6 +31,17 @@ from nmt.load_run import build_model
 from nmt.run_directory import LoadedModel, RunDirectory, find_run
 
 PROVENANCE = "provenance.json"
+ARCHITECTURE = (
+    "d_model",
+    "heads",
+    "d_ff",
+    "encoder_layers",
+    "decoder_layers",
+    "activation",
+    "norm",
+    "embeddings",
+)
+"""the settings of a model that the original files state, which an export restores"""
 LARGEST_SMALL_FILE = 1 << 26
 """bytes; the largest vocabulary that is published has 2 MB"""
 
@@ -197,14 +208,20 @@ def original_files(run: LoadedModel) -> dict[str, bytes]:
 
 
 def original_order(
-    run: LoadedModel, vocabularies: tuple[ForeignVocabulary, ForeignVocabulary]
+    run: LoadedModel,
+    architecture: ModelConfig,
+    vocabularies: tuple[ForeignVocabulary, ForeignVocabulary],
 ) -> RowOrder | None:
     """Return the order that brings our rows back into that of the original `vocabularies`.
 
-    None if the vocabulary of the run is not that of the imported model any more.
+    None if the run, which was fine-tuned, has another vocabulary or another `architecture` than the
+    imported model, so that the original files do not describe it any more.
     """
     source, target = adopt_foreign(*vocabularies)
-    if tokenizer_of(source, target).differs_from(run.tokenizer):
+    is_changed = any(
+        getattr(run.config.model, name) != getattr(architecture, name) for name in ARCHITECTURE
+    )
+    if is_changed or tokenizer_of(source, target).differs_from(run.tokenizer):
         return None
     # for each row of theirs, our id of its piece, which is the row in our matrix
     return RowOrder(source.ids(vocabularies[0].size), target.ids(vocabularies[1].size))

@@ -1,5 +1,6 @@
 """Marian: native models in and out, single ones, ensembles, and the packages of OPUS-MT."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def import_marian(source: Path) -> list[ImportedModel]:
         licence = LICENCE if LICENCE_TITLE in originals.get("LICENSE", b"") else "unknown"
         provenance = {
             "format": "marian",
-            "source": str(source),
+            "source": os.path.abspath(source),  # also of "."
             "license": licence,
             "sha256": file_digests(files),
         }
@@ -150,7 +151,7 @@ def export_marian(run: LoadedModel, folder: Path) -> None:
     """
     check_marian_computes(run.config.model)
     layout = _original_layout(run)
-    if layout is None:  # not from Marian, or with another vocabulary since
+    if layout is None:  # not from Marian, or changed since
         layout = _own_layout(run)
     weights = reorder_rows(weights_to_export(run), layout.order)
     options_text = layout.options
@@ -202,7 +203,7 @@ def _own_layout(run: LoadedModel) -> MarianLayout:
 def _original_layout(run: LoadedModel) -> MarianLayout | None:
     """Return the layout that a model imported from Marian had.
 
-    None if the model or its vocabulary has another origin.
+    None if the model or its vocabulary has another origin, or has changed since.
     """
     files, folder = original_files(run), find_run(run.path).imported
     candidates = (
@@ -213,11 +214,12 @@ def _original_layout(run: LoadedModel) -> MarianLayout | None:
         return None
     is_split_apart = vocabularies[0].endswith(".yml")
     segmentations = vocabulary_names(".spm", shared=False) if is_split_apart else vocabularies
-    sizes = vocabulary_sizes(_parse_options(files[DESCRIPTION], DESCRIPTION), DESCRIPTION)
+    options = _parse_options(files[DESCRIPTION], DESCRIPTION)
+    sizes = vocabulary_sizes(options, DESCRIPTION)
     foreign = _read_vocabularies(
         [folder / name for name in segmentations], [folder / name for name in vocabularies], sizes
     )
-    order = original_order(run, foreign)
+    order = original_order(run, read_config(options, DESCRIPTION), foreign)
     if order is None:
         return None
     kept = {name: files[name] for name in (*vocabularies, *segmentations)}

@@ -97,7 +97,14 @@ def open_package(source: Path) -> Iterator[MarianPackage]:
         return
     with tempfile.TemporaryDirectory(prefix="nmt-import-") as folder:
         unpack(source, Path(folder))
-        yield _read_package(_find_decoder(Path(folder)), only_inside=True)
+        unpacked = Path(folder)
+        top = list(unpacked.iterdir())
+        if len(top) == 1 and top[0].is_dir():  # a folder was packed, and not its files
+            unpacked = top[0]
+        try:
+            yield _read_package(_find_decoder(unpacked), only_inside=True)
+        except ExchangeError as error:  # nobody knows the folder, which is removed again
+            raise ExchangeError(str(error).replace(folder, str(source))) from error
 
 
 def _find_decoder(source: Path) -> Path:

@@ -120,6 +120,10 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "vocab.json: has 100,000,000 bytes": write("vocab.json", b"\0" * 100_000_000),
     "vocab.json: expected pieces and their rows": write("vocab.json", b'{"\\ud800": 1}'),
     "tokenizer_config.json: damaged": write("tokenizer_config.json", b"{"),
+    r"shared.weight has the shape .*, and config.json says \(7, 16\)": setting(
+        vocab_size=7, decoder_vocab_size=7
+    ),
+    "vocab_size or decoder_vocab_size is None, expected": setting(vocab_size=None),
     "decoder_start_token_id is None": setting(decoder_start_token_id=None),
     "two special tokens have the same row": setting(eos_token_id=1),
 }

@@ -1,24 +1,29 @@
 """transformers translates an exported model as we do, and gets back what it gave."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
+from nmt.data.tokens.tokenizer import EOS, UNK
 from nmt.errors import ExchangeError
 from nmt.exchange.huggingface import import_huggingface
 from nmt.exchange.huggingface_export import export_huggingface, translate_with_transformers
 from nmt.exchange.imported import write_run
 from nmt.exchange.safetensors_folder import export_safetensors
 from nmt.exchange.verify import EXACT, verify_translations
-from nmt.load_run import load_run
+from nmt.files import read_json
+from nmt.load_run import build_model, load_run
 from nmt.run_directory import LoadedModel
 from tests.exchange.small_runs import TEXTS, small_run
 
 pytest.importorskip("transformers")
+from tests.exchange.huggingface_models import sentences, write_model  # noqa: E402
+
 CPU = torch.device("cpu")
 # MarianTokenizer takes these for its own symbols
 PLAIN = [text for text in TEXTS if "<" not in text]
@@ -80,3 +85,88 @@ def test_weights_come_back_from_hugging_face_and_go_out_again_bit_for_bit(
     assert all(torch.equal(weight, after[name]) for name, weight in before.items())
     for name in ("config.json", "vocab.json", "source.spm", "target.spm"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
+
+
+def change_json(path: Path, **changes: Any) -> None:
+    """Change settings in a file of JSON."""
+    path.write_text(json.dumps(read_json(path) | changes))
+
+
+def imported_run(theirs: Path, run: Path) -> LoadedModel:
+    """Import a folder of Hugging Face, and load the run."""
+    write_run(import_huggingface(theirs), run)
+    return load_run(run, CPU)
+
+
+def export_and_verify(run: LoadedModel, folder: Path) -> None:
+    """Export to Hugging Face, and compare the translations."""
+    folder.mkdir()
+    export_huggingface(run, folder)
+    texts = sentences(20, seed=5)
+    verify_translations(run, texts, translate_with_transformers(folder, texts), EXACT)
+
+
+@pytest.mark.parametrize("name", ["dtype", "torch_dtype"])
+def test_a_model_in_half_precision_comes_back_in_the_float32_of_its_weights(
+    tmp_path: Path, name: str
+) -> None:
+    theirs = tmp_path / "theirs"
+    write_model(theirs)
+    weights = load_file(theirs / "model.safetensors")
+    halves = {key: weight.half() for key, weight in weights.items()}
+    save_file(halves, theirs / "model.safetensors", {"format": "pt"})
+    settings = read_json(theirs / "config.json")
+    settings.pop("dtype")
+    (theirs / "config.json").write_text(json.dumps(settings | {name: "float16"}))
+    run = imported_run(theirs, tmp_path / "run")
+    export_and_verify(run, tmp_path / "exported")
+    assert read_json(tmp_path / "exported" / "config.json") == settings | {name: "float32"}
+
+
+def test_rules_of_the_search_that_nmt_lacks_are_a_warning_and_do_not_disturb_verification(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = tmp_path / "theirs"
+    write_model(theirs)
+    rules = {"forced_bos_token_id": 5, "min_length": 20, "repetition_penalty": 1.5}
+    change_json(theirs / "generation_config.json", **rules, no_repeat_ngram_size=2)
+    run = imported_run(theirs, tmp_path / "run")
+    warnings = capsys.readouterr().err
+    assert all(f"{name}: {value} is left out" in warnings for name, value in rules.items())
+    assert run.config.decoding.no_repeat_ngram == 2
+    export_and_verify(run, tmp_path / "exported")
+    name = "generation_config.json"
+    assert (tmp_path / "exported" / name).read_bytes() == (theirs / name).read_bytes()
+
+
+def test_changed_settings_of_the_search_are_exported_in_their_rows(tmp_path: Path) -> None:
+    theirs, exported = tmp_path / "theirs", tmp_path / "exported"
+    write_model(theirs)
+    run = imported_run(theirs, tmp_path / "run")
+    changes = {"beam_size": 7, "allow_unknown": False, "no_repeat_ngram": 3}
+    decoding = run.config.decoding.model_copy(update=changes)
+    run = replace(run, config=run.config.model_copy(update={"decoding": decoding}))
+    with torch.no_grad():  # so that the rule matters
+        run.model.get_parameter("target_embedding.bias")[UNK] += 20
+    export_and_verify(run, exported)
+    pad, unknown = (read_json(theirs / "vocab.json")[piece] for piece in ("<pad>", "<unk>"))
+    settings = read_json(exported / "generation_config.json")
+    assert settings["num_beams"] == 7 and settings["no_repeat_ngram_size"] == 3
+    assert sorted(settings["bad_words_ids"]) == sorted([[pad], [unknown]])
+    assert settings["decoder_start_token_id"] == pad
+    assert import_huggingface(exported).decoding == decoding
+
+
+@pytest.mark.parametrize("changes", [{"encoder_layers": 3}, {"activation": "gelu"}, {"heads": 4}])
+def test_an_imported_model_whose_architecture_has_changed_gets_files_that_describe_it(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    write_model(tmp_path / "theirs")
+    run = imported_run(tmp_path / "theirs", tmp_path / "run")
+    model = run.config.model.model_copy(update=changes)
+    config = run.config.model_copy(update={"model": model})
+    torch.manual_seed(1)
+    changed = replace(run, config=config, model=build_model(config, run.tokenizer).eval())
+    with torch.no_grad():  # so that translations end soon
+        changed.model.get_parameter("target_embedding.bias")[EOS] += 5
+    export_and_verify(changed, tmp_path / "exported")

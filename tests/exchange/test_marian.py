@@ -1,6 +1,8 @@
 """Our models in Marian, and Marian's in ours."""
 
+import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,40 @@ def test_a_package_of_opus_is_read_from_its_zip(tmp_path: Path) -> None:
     assert imported.originals.keys() == {
         *("decoder.yml", "model.yml", "vocab.yml", "source.spm", "target.spm", "README.md")
     }
+
+
+def test_a_zip_may_hold_the_folder_and_its_errors_name_the_zip(tmp_path: Path) -> None:
+    write_package(tmp_path, yaml_vocabulary=True)
+    path = tmp_path / "opus.zip"
+    files = [file for file in tmp_path.iterdir() if file != path]
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in files:
+            archive.write(file, f"opus/{file.name}")
+    assert len(import_marian(path)) == 1
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in files:
+            if file.name != "target.spm":
+                archive.write(file, f"opus/{file.name}")
+    with pytest.raises(ExchangeError, match=f"^{re.escape(str(path))}/opus/opus.vocab.yml: there"):
+        import_marian(path)
+
+
+@pytest.mark.parametrize("changes", [{"encoder_layers": 3}, {"activation": "relu"}, {"d_ff": 20}])
+def test_options_describe_a_model_whose_architecture_has_changed_since_its_import(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    package, out = tmp_path / "package", tmp_path / "out"
+    for folder in (package, out):
+        folder.mkdir()
+    write_package(package, yaml_vocabulary=False)
+    write_run(import_marian(package)[0], tmp_path / "run")
+    run = load_run(tmp_path / "run", torch.device("cpu"))
+    model = run.config.model.model_copy(update=changes)
+    config = run.config.model_copy(update={"model": model})
+    export_marian(replace(run, config=config, model=build_model(config, run.tokenizer)), out)
+    (again,) = import_marian(out)
+    architecture = again.config.model_dump(exclude={"dropout"})
+    assert architecture == model.model_dump(exclude={"dropout"})
 
 
 def test_the_models_of_an_ensemble_and_a_single_one_of_them_are_read(tmp_path: Path) -> None:
