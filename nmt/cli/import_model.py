@@ -14,6 +14,8 @@ from nmt.errors import ConfigError, ExchangeError
 if TYPE_CHECKING:
     from nmt.exchange.imported import ImportedModel
 
+MARIAN_FILES = (".npz", ".zip", ".yml")
+"""the ends of the names of files that are, or name, a model of Marian"""
 SourceArgument = Annotated[
     str,
     typer.Argument(
@@ -88,7 +90,7 @@ def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
 
     path = Path(source)
     if not path.exists():
-        if not hub.HUB_NAME.fullmatch(source) or path.suffix in (".npz", ".zip", ".yml"):
+        if not hub.HUB_NAME.fullmatch(source) or path.suffix in MARIAN_FILES:
             raise ConfigError(
                 f"{source}: there is no such file or folder, and it is no name of a model on the "
                 "Hugging Face Hub, such as Helsinki-NLP/opus-mt-en-de"
@@ -102,6 +104,11 @@ def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
         raise ConfigError(f"--revision is for a model of the Hub, and {source} is a file or folder")
     if (path / huggingface.CONFIG).is_file():
         return [huggingface.import_huggingface(path)]
+    if path.is_file() and path.suffix not in MARIAN_FILES:
+        raise ExchangeError(
+            f"{source}: expected a folder, or of Marian a {', '.join(MARIAN_FILES)}; "
+            "give the folder of the model"
+        )
     if path.is_dir() and not list(path.glob("*decoder.yml")):
         raise ExchangeError(
             f"{source}: it holds neither config.json (Hugging Face) nor decoder.yml (Marian), so "

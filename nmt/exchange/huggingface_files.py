@@ -68,13 +68,16 @@ def license_of(card: str) -> str:
     header = card.split("---\n")[1]
     for line in header.split("\n"):
         if line.startswith("license:"):
-            return line.removeprefix("license:").strip() or "unknown"
+            return line.removeprefix("license:").strip(" \"'") or "unknown"
     return "unknown"
 
 
 def languages_in_name(name: str) -> tuple[str, str]:
-    """Return the codes in a name such as OWNER/opus-mt-tc-big-en-de, else und (undetermined)."""
-    match = re.search(r"(?:^|[-/])([a-z]{2,3})-([a-z]{2,3})/?$", name)
+    """Return the codes in a name such as OWNER/opus-mt-en-de or OWNER/kde4-en-to-de.
+
+    They are und, undetermined, where the name has none.
+    """
+    match = re.search(r"(?:^|[-/])([a-z]{2,3})-(?:to-)?([a-z]{2,3})/?$", name)
     return (match[1], match[2]) if match else ("und", "und")
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from nmt.errors import ConfigError, ExchangeError, NmtError
 from nmt.exchange import hub
+from nmt.exchange.huggingface_files import languages_in_name, license_of
 from nmt.exchange.imported import read_provenance
 from nmt.files import read_json
 from nmt.run_directory import RunDirectory
@@ -54,6 +55,25 @@ def test_a_model_of_the_hub_has_its_commit_and_the_languages_of_its_name(
     assert (known["source"], known["revision"]) == ("owner/opus-mt-tc-big-en-fr", "c0ffee")
 
 
+@pytest.mark.parametrize(
+    ("name", "languages"),
+    [
+        ("owner/opus-mt-en-de", ("en", "de")),
+        ("/models/marian-finetuned-kde4-en-to-fr", ("en", "fr")),
+        ("owner/opus-mt-en-ROMANCE", ("und", "und")),
+    ],
+)
+def test_a_name_says_the_languages(name: str, languages: tuple[str, str]) -> None:
+    assert languages_in_name(name) == languages
+
+
+@pytest.mark.parametrize(
+    "line", ["license: cc-by-4.0", "license: 'cc-by-4.0'", 'license: "cc-by-4.0"']
+)
+def test_a_licence_may_be_quoted(line: str) -> None:
+    assert license_of(f"---\nlanguage: en\n{line}\n---\ntext") == "cc-by-4.0"
+
+
 def test_options_name_the_languages(theirs: Path, tmp_path: Path) -> None:
     options = ("--source-language", "en", "--target-language", "de")
     assert "en-de" in invoke("import", theirs, "-o", tmp_path / "run", *options).stderr
@@ -65,6 +85,7 @@ def test_options_name_the_languages(theirs: Path, tmp_path: Path) -> None:
         ("nothing", ConfigError, "nothing: there is no such file or folder"),
         ("a/b/c", ConfigError, "no name of a model on the Hugging Face Hub"),
         ("gone/model.npz", ConfigError, "there is no such file or folder"),
+        (__file__, ExchangeError, "expected a folder, or of Marian a .npz, .zip, .yml; give the"),
     ],
 )
 def test_a_source_that_is_neither_path_nor_name_is_one_sentence(
@@ -79,6 +100,14 @@ def test_a_folder_without_a_model_is_one_sentence(tmp_path: Path) -> None:
     message = fail(ExchangeError, "import", tmp_path / "empty", "-o", tmp_path / "run")
     assert str(tmp_path / "empty") in message and "\n" not in message
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_a_model_in_the_working_directory_has_the_name_of_its_folder(
+    theirs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(theirs)
+    invoke("import", ".", "-o", tmp_path / "run")
+    assert read_provenance(RunDirectory(tmp_path / "run"))["source"] == str(theirs)
 
 
 def test_a_path_has_no_revision(theirs: Path, tmp_path: Path) -> None:
