@@ -9,6 +9,7 @@ from nmt.config_file import load_config, replace_settings
 from nmt.data.tokens.tokenizer import SHARED, SOURCE, TARGET
 from nmt.data.tokens.vocabulary import kind_of
 from nmt.errors import ConfigError
+from nmt.files import create_folder_atomically
 from nmt.run_directory import RunDirectory, find_run, weights_folder
 
 
@@ -47,16 +48,19 @@ def inherit(config: Config, run: RunDirectory | None = None) -> Config:
 def keep_vocabulary(config: Config, recipe: Config, run: RunDirectory) -> Config:
     """Return `config`; if its tokenizer is inherited, it now names the copy in the folder of `run`.
 
-    The parent may be gone when the run is resumed. For the same reason the original files of an
-    imported parent, which exports need, are copied into `run` now. `recipe` is the configuration
-    before `inherit`.
+    The parent may be gone when the run is resumed. For the same reason the folder `imported/` of an
+    imported parent, which says where the weights come from and which exports need, is copied into
+    `run` now. `recipe` is the configuration before `inherit`.
     """
-    if not config.training.initialize_from or "tokenizer" in recipe.model_fields_set:
+    if not config.training.initialize_from:
         return config
     if not run.saved_checkpoints() and not run.imported.exists():
         parent = find_run(weights_folder(Path(config.training.initialize_from)))
         if parent.imported.is_dir():
-            shutil.copytree(parent.imported, run.imported)
+            with create_folder_atomically(run.imported) as folder:
+                shutil.copytree(parent.imported, folder, dirs_exist_ok=True)
+    if "tokenizer" in recipe.model_fields_set:
+        return config
     models = config.tokenizer.model_dump(include={"model", "target_model"})
     copies = {key: str(run.tokenizer / Path(path).name) for key, path in models.items() if path}
     return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update=copies)})

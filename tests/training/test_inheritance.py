@@ -10,6 +10,7 @@ from nmt.config import Config
 from nmt.config_file import load_config, parse_config
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError
+from nmt.exchange.imported import read_provenance
 from nmt.training.inheritance import inherit
 from nmt.training.train import train
 from tests.training.runs import Recipe, Trained, quiet
@@ -45,6 +46,18 @@ def test_a_run_keeps_the_tokenizer_and_resumes_without_its_parent(
     train(short(recipe, parent, 2), run.path, quiet)
     assert not Tokenizer.load(run.tokenizer).differs_from(old)
     assert run.checkpoint(2).is_dir()
+
+
+def test_a_run_with_a_vocabulary_of_its_own_keeps_the_origin_of_its_weights(
+    recipe: Recipe, trained: Trained, tmp_path: Path
+) -> None:
+    parent = shutil.copytree(trained().path, tmp_path / "parent")
+    (parent / "imported").mkdir()
+    (parent / "imported" / "provenance.json").write_text('{"license": "cc-by-4.0"}')
+    config = recipe("training.max_steps=1", f"training.initialize_from={parent}")
+    assert "tokenizer" in config.model_fields_set
+    run = train(config, tmp_path / "run", quiet)
+    assert read_provenance(run) == {"license": "cc-by-4.0"}
 
 
 def test_a_parent_without_a_tokenizer_is_an_error(
