@@ -76,7 +76,7 @@ def test_a_model_of_several_languages_is_not_one_of_the_first(run: RunDirectory)
         for language in ("de", "fr")
     ]
     run.write_config(Config.model_validate({"data": {"train": texts}}))
-    first_line = render_progress(read_progress(run)).split("\n")[0]
+    first_line = render_progress(read_progress(run), width=1000).split("\n")[0]
     assert first_line.endswith("en → mul")
 
 
