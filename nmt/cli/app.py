@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import io
 import os
 import signal
 import sys
@@ -121,6 +122,9 @@ def _exit(message: str, exit_code: int) -> NoReturn:
 def main() -> None:
     """Run the command line; print an `NmtError` or `OSError` as a sentence on stderr and exit."""
     _fill_closed_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # a file name that is not UTF-8, which a command may print, goes out as it is
+        sys.stdout.reconfigure(errors="surrogateescape")
     atexit.register(gc.freeze)  # Python then ends faster, without a last garbage collection
     for stop_signal in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop_signal, _raise_stopped)

@@ -1,5 +1,6 @@
 """The command as the user meets it: one sentence for an error, and the right exit code."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -83,6 +84,23 @@ def test_wrong_usage_is_exit_code_2(arguments: str, message: str) -> None:
     result = invoke(*arguments.split())
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr and "Traceback" not in result.stderr
+
+
+def test_a_file_name_that_is_not_utf8_is_printed_as_it_is(environment: dict[str, str]) -> None:
+    program = (
+        "import sys, typer, nmt.cli.app as a\n"
+        "@a.app.command('name')\n"
+        "def name(path: str): typer.echo(path); print(path)\n"
+        "a.main()"
+    )
+    name = os.fsdecode(b"caf\xe9")
+    result = subprocess.run(
+        [sys.executable, "-c", program, "name", name],
+        env=environment | {"PYTHONIOENCODING": "utf-8"},  # strict, as in most languages
+        capture_output=True,
+        timeout=60,
+    )
+    assert (result.stdout, result.stderr) == (b"caf\xe9\n" * 2, b"")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
