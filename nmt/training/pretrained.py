@@ -77,9 +77,9 @@ def _transfer_rows(
 
     A piece that both vocabularies have gets its old row. Another one gets the mean of the rows of
     the pieces into which `old_model` splits its text, unless one of these is unknown: then its row
-    is left as it is. So does a piece for which an imported parent never had a row: it has zeros,
-    and an output bias that keeps it out of translations. Returns how many rows were copied, and how
-    many are such means.
+    is left as it is. A piece for which an imported parent has no row counts as unknown: its row is
+    zeros, and its output bias keeps it out of translations. Returns how many rows were copied, and
+    how many are such means.
     """
     is_learnt = old > EXCLUDED_BIAS / 2 if old.dim() == 1 else old.any(1)  # (V_old,)
     old_ids = {piece: i for i, piece in enumerate(old_model.pieces) if is_learnt[i]}
