@@ -28,6 +28,10 @@ def pytest_configure() -> None:
         os.environ.setdefault("CT2_USE_MKL", "1")
 
 
+def pytest_runtest_setup() -> None:
+    torch.set_num_threads(1)  # a command that an earlier test ran in this process may use more
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--slow"):
         return

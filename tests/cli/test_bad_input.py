@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -57,13 +58,17 @@ def read(data: bytes) -> tuple[list[str], int]:
     return texts, sum(text.encode() != line for text, line in zip(texts, lines, strict=True))
 
 
-@settings(
-    max_examples=100,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(
+def any_bytes(examples: int) -> settings:
+    """Settings of hypothesis for the tests below: so many texts, the same ones each time."""
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )
+
+
+TEXT_OF_ANY_BYTES = given(
     lines=st.lists(LINE, max_size=12),
     end=st.sampled_from([b"\n", b"\r\n"]),
     ended=st.booleans(),
@@ -72,9 +77,29 @@ def read(data: bytes) -> tuple[list[str], int]:
     from_file=st.booleans(),
     as_json=st.booleans(),
 )
+
+
+@any_bytes(30)
+@TEXT_OF_ANY_BYTES
 def test_any_bytes_are_translated_line_for_line(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, **drawn: Any
+) -> None:
+    check_any_bytes(tiny_run, monkeypatch, **drawn)
+
+
+@pytest.mark.slow
+@any_bytes(300)
+@TEXT_OF_ANY_BYTES
+def test_more_bytes_are_translated_line_for_line(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, **drawn: Any
+) -> None:
+    check_any_bytes(tiny_run, monkeypatch, **drawn)
+
+
+def check_any_bytes(
     tiny_run: Path,
     monkeypatch: pytest.MonkeyPatch,
+    *,
     lines: list[bytes],
     end: bytes,
     ended: bool,

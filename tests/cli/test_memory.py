@@ -97,9 +97,8 @@ def captions(lines: int) -> Iterator[str]:
 LONG = ["a dog", "a" * 1_000_000, "A dog. " * 20_000]
 
 
-@pytest.mark.parametrize(
-    "options", [pytest.param(["--workers", "1"], marks=pytest.mark.slow), ["--workers", "2"]]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [["--workers", "1"], ["--workers", "2"]])
 def test_twenty_thousand_lines_hold_as_much_as_two_thousand(
     tiny_run: Path, tmp_path: Path, environment: dict[str, str], options: list[str]
 ) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 from nmt.config import Config
 from nmt.config_file import parse_config
@@ -31,14 +30,11 @@ training:
 
 
 @pytest.fixture(autouse=True)
-def ample_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Free memory and disk do not depend on other processes; threads are reset after the test."""
-    threads = torch.get_num_threads()
+def ample_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Free memory and disk do not depend on other processes."""
     for module in (plan, recipe_checks):
         monkeypatch.setattr(module, "free_memory", lambda device: 10**13)
     monkeypatch.setattr(recipe_checks, "free_space", lambda folder: 10**13)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

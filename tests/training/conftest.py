@@ -3,7 +3,7 @@
 import functools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -126,9 +126,9 @@ class Spelling:
 
 
 @pytest.fixture
-def small_trainer(tmp_path: Path) -> Iterator[MakeTrainer]:
+def small_trainer(tmp_path: Path) -> MakeTrainer:
     """A function of threads, rates of dropout and training settings that gives a new trainer."""
-    before, draw, vocabulary = torch.get_num_threads(), random.Random(1), 16
+    draw, vocabulary = random.Random(1), 16
     rows = [[*draw.choices(range(4, vocabulary), k=draw.randint(1, 6)), EOS] for _ in range(300)]
     sizes = {"d_model": 16, "heads": 2, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 2}
 
@@ -147,5 +147,4 @@ def small_trainer(tmp_path: Path) -> Iterator[MakeTrainer]:
         run = LoadedModel(config, cast(Any, Spelling()), model, tmp_path / "run")
         return Trainer(run, TokenStore.of(rows, rows), cast(Any, None), "fp32")
 
-    yield made
-    torch.set_num_threads(before)
+    return made

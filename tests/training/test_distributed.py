@@ -148,9 +148,8 @@ def undisturbed(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> lis
     return contents(RunDirectory(folder / "run"))
 
 
-@pytest.mark.parametrize(
-    "number", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 10))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(10))
 def test_a_killed_process_costs_no_more_than_time(
     recipe: Recipe, undisturbed: list[Any], tmp_path: Path, number: int
 ) -> None:

@@ -99,6 +99,7 @@ def test_a_step_is_the_same_for_any_number_of_processes_and_parts(
     assert_same_steps(found, told_by(1, "1"))
 
 
+@pytest.mark.slow
 def test_a_process_may_have_nothing_to_do(told_by: TellBy) -> None:
     found = told_by(4, "few")
     assert counts_of_parts(found) == {0, 1}
