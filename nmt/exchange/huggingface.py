@@ -127,6 +127,12 @@ def _to_ours(
     if wrong := sorted(missing | unknown):
         problem = "is missing" if wrong[0] in missing else "is none that nmt knows"
         raise ExchangeError(f"{path}: the weight {abbreviate(wrong[0])} {problem}")
+    source, target = rows
+    if config.embeddings == "shared" and source != target:
+        raise ExchangeError(
+            f"{path.parent / CONFIG}: vocab_size is {source:,} and decoder_vocab_size {target:,}, "
+            "expected equal numbers, as both languages share their embeddings"
+        )
     ours = {name: weights[theirs] for name, theirs in names.items()}
     ours[bias_name(config)] = weights[BIAS].flatten()
     for name, weight in ours.items():

@@ -124,6 +124,9 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
         vocab_size=7, decoder_vocab_size=7
     ),
     "vocab_size or decoder_vocab_size is None, expected": setting(vocab_size=None),
+    "vocab_size is 1,000,000,000 and decoder_vocab_size 95, expected equal": setting(
+        vocab_size=1_000_000_000
+    ),
     "decoder_start_token_id is None": setting(decoder_start_token_id=None),
     "two special tokens have the same row": setting(eos_token_id=1),
 }
