@@ -39,8 +39,14 @@ def available_cores() -> int:
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
+    return min(cores, max(1, math.ceil(_least_quota())))
+
+
+@functools.cache  # it reads files, and each sentence that is encoded asks for the cores
+def _least_quota() -> float:
+    """Return the number of cores that the control groups allow; `sys.maxsize` without a limit."""
     quotas = (_cpu_quota(group) for group in control_groups())
-    return min([cores, *(max(1, math.ceil(quota)) for quota in quotas if quota is not None)])
+    return min((quota for quota in quotas if quota is not None), default=sys.maxsize)
 
 
 def control_groups() -> list[Path]:

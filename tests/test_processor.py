@@ -30,8 +30,10 @@ def test_cores_are_those_this_process_may_use() -> None:
 
 
 def test_cores_are_no_more_than_the_control_groups_allow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
+    processor._least_quota.cache_clear()
+    request.addfinalizer(processor._least_quota.cache_clear)
     monkeypatch.setattr(processor, "CGROUP", tmp_path)
     monkeypatch.setattr(processor, "_OWN_CGROUP", tmp_path / "own")
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(8))
@@ -49,6 +51,7 @@ def test_cores_are_no_more_than_the_control_groups_allow(
     ):
         (tmp_path / "cpu.max").write_text(f"{outer}\n")
         (job / "cpu.max").write_text(f"{inner}\n")
+        processor._least_quota.cache_clear()
         assert available_cores() == expected, (outer, inner)
 
 

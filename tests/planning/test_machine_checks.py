@@ -142,13 +142,16 @@ def test_missing_and_old_libraries_are_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_limits_of_containers_are_respected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
+    processor._least_quota.cache_clear()
+    request.addfinalizer(processor._least_quota.cache_clear)
     monkeypatch.setattr(processor, "CGROUP", tmp_path)
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(8))
     assert module._check_threads().found == "8 cores"
     (tmp_path / "cpu.max").write_text("150000 100000\n")
+    processor._least_quota.cache_clear()
     check = module._check_threads()
     assert check.status == "ok"
     assert check.found == "2 cores; the machine has 8, of which this process may use no more"
