@@ -17,6 +17,7 @@ FILES = {
     "tokens": ["the cat sat on the mat .", "no", "a dog ."],
     "columns": ["a\tb", "ab"],
     "list.jsonl": ['{"source": "a"}', "[]"],
+    "letter.docx": ["PK\x03\x04\x14"],
 }
 
 TABLE = Path(__file__).with_name("mistakes.txt").read_text("utf-8")

@@ -20,8 +20,18 @@ from nmt.errors import DataError
 SUFFIXES = (".gz", ".xz", ".zst")
 """The suffixes of compressed files."""
 
-# the first bytes of a file of gzip, xz, Zstandard, bzip2 and zip
-_COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"BZh91AY&SY", b"PK\3\4")
+# the first bytes of a file of gzip, xz, Zstandard and bzip2
+_COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"BZh91AY&SY")
+# the first bytes of other files that are no plain text in UTF-8, and what they are
+_OTHER_FORMATS = {
+    b"PK\3\4": "a zip file, as .docx, .odt and .xlsx are",
+    b"\xd0\xcf\x11\xe0": "a document of an older Office, such as .doc or .xls",
+    b"{\\rtf": "a document in RTF",
+    b"%PDF-": "a PDF document",
+    b"\x89PNG": "an image",
+    b"\xff\xd8\xff": "an image",
+    codecs.BOM_UTF16_LE: "text in UTF-16",
+}
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -71,8 +81,8 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
     A `RemotePath` is opened by its URL.
 
     Raises:
-        DataError: the file is missing, unreadable, damaged or cut short (also in the block), or it
-            is compressed in another way.
+        DataError: the file is missing, unreadable, damaged or cut short (also in the block), or
+            `check_beginning` raises it.
     """
     try:
         with read_errors(path), open_file(path) as raw, _decompressed(raw, path) as file:
@@ -85,7 +95,7 @@ def _decompressed(file: io.BufferedReader, path: Path) -> io.BufferedIOBase:
     """Return the open file at `path`, or what decompresses it.
 
     Raises:
-        DataError: it is compressed, and its suffix is none of `SUFFIXES`.
+        DataError: its suffix is none of `SUFFIXES`, and `check_beginning` raises it.
     """
     suffix = path.suffix
     if suffix == ".gz":
@@ -98,12 +108,29 @@ def _decompressed(file: io.BufferedReader, path: Path) -> io.BufferedIOBase:
         import pyarrow
 
         return io.BufferedReader(pyarrow.CompressedInputStream(file, "zstd"), 1 << 17)
-    if file.peek(16).startswith(_COMPRESSED):
+    check_beginning(file.peek(16), str(path))
+    return file
+
+
+def check_beginning(beginning: bytes, name: str) -> None:
+    """Check that a file, or another input, does not begin as one of another format than text.
+
+    `beginning` is its first 16 bytes or more, and `name` what the message calls it.
+
+    Raises:
+        DataError: it is compressed, a document, an image or text in UTF-16.
+    """
+    if beginning.startswith(_COMPRESSED):
         raise DataError(
-            f"{path}: is compressed, expected plain text or a file of gzip, xz or Zstandard whose "
+            f"{name}: is compressed, expected plain text or a file of gzip, xz or Zstandard whose "
             "name ends in .gz, .xz or .zst; decompress or rename it"
         )
-    return file
+    for first_bytes, kind in _OTHER_FORMATS.items():
+        if beginning.startswith(first_bytes):
+            raise DataError(
+                f"{name}: is {kind}, expected plain text in UTF-8; save it as that, or as HTML for "
+                "nmt translate --html"
+            )
 
 
 def decode_line(line: bytes, path: Path, number: int, errors: str = "strict") -> str:
@@ -128,8 +155,13 @@ def decode_or_warn(lines: Iterable[bytes], name: str, warn: Callable[[str], None
     """Yield the decoded lines without their ends; U+FFFD replaces bytes that are not UTF-8.
 
     `warn` receives a message for each such line. `name` is what the message calls the input.
+
+    Raises:
+        DataError: the input is no text, as `check_beginning` says.
     """
     for number, raw_line in enumerate(lines, start=1):
+        if number == 1:
+            check_beginning(raw_line, name)
         line = _without_end(raw_line, number)
         try:
             yield line.decode("utf-8")

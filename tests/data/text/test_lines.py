@@ -67,6 +67,30 @@ def test_a_compressed_file_of_another_name_is_no_text(
     assert list(read_lines(path)) == ["BZh is no compressed file"]
 
 
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"PK\x03\x04\x14\0", "a zip file, as .docx, .odt and .xlsx are"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a document of an older Office"),
+        (rb"{\rtf1\ansi A dog.}", "a document in RTF"),
+        (b"%PDF-1.7\n", "a PDF document"),
+        (b"\x89PNG\r\n\x1a\n", "an image"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF", "an image"),
+        ("a dog\n".encode("utf-16"), "text in UTF-16"),
+    ],
+)
+def test_a_document_or_an_image_is_no_text(tmp_path: Path, data: bytes, kind: str) -> None:
+    path = tmp_path / "letter"
+    path.write_bytes(data)
+    sentence = f"{path}: is {kind}.*, expected plain text in UTF-8; save it as that, or as HTML"
+    with pytest.raises(DataError, match=sentence):
+        list(read_lines(path))
+    warnings: list[str] = []
+    with pytest.raises(DataError, match=sentence):
+        list(decode_or_warn(data.splitlines(keepends=True), str(path), warnings.append))
+    assert warnings == []
+
+
 @every_suffix
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, suffix: str) -> None:
     text = b"".join(b"line %d\n" % i for i in range(9999))
