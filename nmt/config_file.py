@@ -7,7 +7,7 @@ error with file, line and key; for an unknown key it also names the nearest know
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -132,13 +132,32 @@ def _validate(
     try:
         return section.model_validate(values)
     except ValidationError as error:
-        messages = [_explain(mistake, where, locations, section) for mistake in error.errors()]
-        raise ConfigError("\n".join(dict.fromkeys(messages))) from error  # each once
+        mistakes = [_explain(mistake, where, locations, section) for mistake in error.errors()]
+        raise ConfigError("\n".join(_as_sentences(mistakes))) from error
+
+
+class _Mistake(NamedTuple):
+    """A sentence about a value, in three parts; `expected` and `got` may be empty."""
+
+    start: str
+    expected: str
+    got: str
+
+
+def _as_sentences(mistakes: Iterable[_Mistake]) -> Iterator[str]:
+    """Yield each sentence once; it says all that a value may be, such as a number or auto."""
+    expected: dict[tuple[str, str], list[str]] = {}
+    for mistake in mistakes:  # pydantic has one for each type that the value may have
+        expected.setdefault((mistake.start, mistake.got), []).insert(0, mistake.expected)
+    for (start, got), choices in expected.items():
+        first, *others = dict.fromkeys(choices)  # each once
+        others = [choice.removeprefix("input should be ") for choice in others]
+        yield start + " or ".join([first, *others]) + got
 
 
 def _explain(
     error: Any, where: str, locations: Mapping[KeyPath, str], section: type[BaseModel]
-) -> str:
+) -> _Mistake:
     """Return an error that pydantic found in the keys of `section` as a sentence with its place.
 
     `locations` maps key paths to file:line; `where` stands in for a path without a location.
@@ -152,14 +171,15 @@ def _explain(
     key_path = next((beginning for beginning in beginnings if beginning in locations), path)
     location = locations.get(key_path, where)
     if error["type"] == "extra_forbidden":
-        return f"{location}: unknown key '{'.'.join(path)}'; {_suggest_keys(path, section)}"
+        hint = _suggest_keys(path, section)
+        return _Mistake(f"{location}: unknown key '{'.'.join(path)}'; {hint}", "", "")
     message = error["msg"].removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
     if not path or error["type"] == "value_error":
-        return f"{location}: {message}"
+        return _Mistake(f"{location}: {message}", "", "")
     if error["type"] == "missing":
-        return f"{location}: '{'.'.join(path)}' is missing"
-    return f"{location}: '{'.'.join(key_path)}': {message}, got {error['input']!r}"
+        return _Mistake(f"{location}: '{'.'.join(path)}' is missing", "", "")
+    return _Mistake(f"{location}: '{'.'.join(key_path)}': ", message, f", got {error['input']!r}")
 
 
 def _suggest_keys(path: KeyPath, recipe: type[BaseModel]) -> str:
@@ -224,8 +244,8 @@ def replace_settings(
     except ValidationError as error:
         first_mistake = error.errors()[0]
         no_locations: dict[KeyPath, str] = {}  # the changes come from no file
-        message = _explain(first_mistake, where, no_locations, type(section))
-        raise ConfigError(message) from error
+        mistake = _explain(first_mistake, where, no_locations, type(section))
+        raise ConfigError("".join(mistake)) from error
 
 
 def exchange_sides(config: Config) -> Config:

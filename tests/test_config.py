@@ -236,13 +236,15 @@ def test_settings_override_the_file_and_the_last_one_counts() -> None:
         ("model.initialization_gain=1e300", "less than or equal to 1000, got 1e+300"),
         (f"training.batch_tokens={10**20}", f"less than or equal to {10**12}, got {10**20}"),
         (f"training.threads={10**20}", "less than or equal to 1024, got"),
+        ("training.threads=x", "input should be 'auto' or a valid integer, got 'x'"),
         ("decoding.length_penalty=400", "less than or equal to 10, got 400"),
         ("decoding.max_length_factor=1e300", "less than or equal to 1000, got 1e+300"),
         (f"decoding.batch_tokens={10**20}", f"less than or equal to {10**12}, got {10**20}"),
     ],
 )
-def test_a_wrong_setting_is_named(setting: str, message: str) -> None:
+def test_a_wrong_setting_is_named_in_one_line(setting: str, message: str) -> None:
     assert message in refusal("", setting)
+    assert "\n" not in refusal("", setting)
 
 
 @pytest.mark.parametrize(
