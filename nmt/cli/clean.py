@@ -40,6 +40,11 @@ class CleaningOptions:
     """The share of the pairs kept by the rules that stays, those with the best scores."""
 
     def __post_init__(self) -> None:
+        if self.output and self.dry_run:
+            raise ConfigError(
+                f"--dry-run writes nothing, and -o {self.output} names a folder to write; leave "
+                "one of them out"
+            )
         if not self.output and not self.dry_run:
             raise ConfigError(
                 "give -o FOLDER for the kept pairs, or --dry-run for the report alone"

@@ -106,8 +106,8 @@ def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
         return [huggingface.import_huggingface(path)]
     if path.is_file() and path.suffix not in MARIAN_FILES:
         raise ExchangeError(
-            f"{source}: expected a folder, or of Marian a {', '.join(MARIAN_FILES)}; "
-            "give the folder of the model"
+            f"{source}: is no model, expected the folder of one or a file of Marian (.npz, .zip or "
+            ".yml); give one of these"
         )
     if path.is_dir() and not list(path.glob("*decoder.yml")):
         raise ExchangeError(
