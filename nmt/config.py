@@ -320,7 +320,7 @@ class TokenizerConfig(Section):
     """path of the SentencePiece model of the target side, if `shared` is false"""
     kind: Literal["bpe", "unigram", "char", "word"] = "bpe"
     """the unit of the vocabulary"""
-    vocabulary_size: int = Field(8000, ge=8)
+    vocabulary_size: int = Field(8000, ge=8, le=10_000_000)
     """number of entries of each vocabulary, including the four special symbols"""
     shared: bool = True
     """whether both languages share one vocabulary"""
@@ -365,15 +365,16 @@ class TokenizerConfig(Section):
 class ModelConfig(Section):
     """The architecture of the Transformer; the defaults are `base` in table 3 of the paper."""
 
-    d_model: int = Field(512, ge=2)
+    # The upper bounds are beyond any memory; products of these sizes fit in 64-bit integers.
+    d_model: int = Field(512, ge=2, le=1_000_000)
     """width of the embeddings and of the output of every sub-layer"""
     heads: int = Field(8, ge=1)
     """number of parallel attention heads; each has width d_model / heads"""
-    d_ff: int = Field(2048, ge=1)
+    d_ff: int = Field(2048, ge=1, le=1_000_000)
     """inner width of the position-wise feed-forward network"""
-    encoder_layers: int = Field(6, ge=1)
+    encoder_layers: int = Field(6, ge=1, le=1000)
     """number of layers of self-attention and feed-forward network"""
-    decoder_layers: int = Field(6, ge=1)
+    decoder_layers: int = Field(6, ge=1, le=1000)
     """number of layers of self-attention, cross-attention and feed-forward network"""
     activation: Activation = "relu"
     """the function inside the feed-forward network: relu (the paper), gelu (exact, with erf) or
@@ -417,7 +418,7 @@ class ModelConfig(Section):
 class LoraConfig(Section):
     """Fine-tuning of a small adapter beside frozen weights (LoRA; Hu et al., 2021)."""
 
-    rank: int = Field(8, ge=1)
+    rank: int = Field(8, ge=1, le=1_000_000)
     """r, the rank of the update of each weight matrix, for which the adapter has r (in + out)
     weights"""
     alpha: float = Field(16.0, gt=0)
