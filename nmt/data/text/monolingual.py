@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.data.text.contamination import HeldOutText
-from nmt.data.text.lines import check_name, check_no_pipe, open_bytes, read_lines
+from nmt.data.text.lines import (
+    check_name,
+    check_no_pipe,
+    decode_line,
+    open_bytes,
+    raw_lines,
+    read_lines,
+)
 from nmt.data.text.parallel_text import ParallelText
 from nmt.data.text.rules import is_undecoded
 from nmt.errors import DataError
@@ -47,21 +54,26 @@ class MonolingualText:
                 yield MonolingualLine(text, file, number)
 
     def facts(self) -> list[dict[str, Any]]:
-        """Return path and SHA-256 of each file, in order; reads all of them twice.
-
-        Once they are decoded, and once hashed.
+        """Return path and SHA-256 of each file, in order; reads each of them once.
 
         Raises:
-            DataError: a file or its name is not UTF-8, it is a pipe or cannot be read, or none has
-                a line to translate.
+            DataError: a file or its name is not UTF-8, it is a pipe or cannot be read, or all
+                lines of all files are blank.
         """
         for path in self.paths:
             check_name(path)  # `PairFolder` writes it beside each pair
             check_no_pipe(path)
-        if not sum(1 for _ in self):
+        facts, has_text = [], False
+        for path in self.paths:
+            digest = hashlib.sha256()
+            for number, line in enumerate(raw_lines(path), start=1):
+                digest.update(line)
+                has_text |= bool(decode_line(line, path, number).strip())
+            facts.append({"file": str(path), "sha256": digest.hexdigest()})
+        if not has_text:
             names = ", ".join(map(str, self.paths))
             raise DataError(f"{names}: no text; expected one sentence a line")
-        return _facts(self.paths)
+        return facts
 
 
 @dataclass(frozen=True)
