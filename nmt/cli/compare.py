@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options.groups import JsonObjectOption, with_option_groups
-from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, make_translator, target_tag
+from nmt.cli.options.model import (
+    EXACT,
+    BeamOptions,
+    ComputeOptions,
+    check_translates_nothing,
+    make_translator,
+    target_tag,
+)
 from nmt.cli.options.test_set import (
     TextOptions,
     into_language,
@@ -60,6 +67,8 @@ def compare(
     """
     folders = [path for path in options.systems if path.is_dir()]
     runs = list(dict.fromkeys(folders))  # each once, in the order of the command line
+    if not runs:
+        check_translates_nothing("all systems are files, which are", compute, search)
     text.check(str(runs[0]) if runs else None)
     data = _common_data(runs, compute.checkpoint) if runs else None
     from nmt.evaluation.breakdown import local_training_words

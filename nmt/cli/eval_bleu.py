@@ -3,7 +3,7 @@
 import json
 import sys
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,14 @@ import typer
 
 from nmt.cli.lines.streams import check_output_is_no_input, open_output
 from nmt.cli.options.groups import JsonObjectOption, with_option_groups
-from nmt.cli.options.model import EXACT, ComputeOptions, ModelOption, SearchOptions, make_translator
+from nmt.cli.options.model import (
+    EXACT,
+    ComputeOptions,
+    ModelOption,
+    SearchOptions,
+    check_translates_nothing,
+    make_translator,
+)
 from nmt.cli.options.test_set import (
     TextOptions,
     into_language,
@@ -105,7 +112,9 @@ def eval_bleu(
     if hypothesis and output:
         raise ConfigError("--hypothesis is translated already; leave out --output")
     if hypothesis:
-        _check_translates_nothing(compute, search, scores)
+        # COMET computes on --device as well
+        translating = replace(compute, device=EXACT.device) if scores.comet else compute
+        check_translates_nothing("--hypothesis is", translating, search)
     if hypothesis and text.source and not scores.comet:
         raise ConfigError("--hypothesis is translated already, and only --comet looks at --source")
     text.check(run=model[0] if model else None)  # an ensemble has the text of its first run
@@ -116,24 +125,6 @@ def eval_bleu(
         assert model  # checked above: there is no --hypothesis
         translated = _translate(text, model, output, compute, search)
     _print_scores(translated, scores, compute.device)
-
-
-def _check_translates_nothing(
-    compute: ComputeOptions, search: SearchOptions, scores: ScoreOptions
-) -> None:
-    """Check that no option says how to translate; COMET computes on --device as well.
-
-    Raises:
-        ConfigError: one does.
-    """
-    values = asdict(compute) | asdict(search)
-    defaults = asdict(EXACT) | asdict(SearchOptions())
-    given = [name for name in values if values[name] != defaults[name]]
-    if scores.comet and "device" in given:
-        given.remove("device")
-    if given:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise ConfigError(f"--hypothesis is translated already; leave out {names}")
 
 
 def _translate(

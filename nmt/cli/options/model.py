@@ -196,6 +196,21 @@ class SamplingOptions:
         )
 
 
+def check_translates_nothing(what: str, compute: ComputeOptions, search: BeamOptions) -> None:
+    """Check that no option says how to translate, because there are only files of translations.
+
+    `what` begins the message, such as "--hypothesis is".
+
+    Raises:
+        ConfigError: One does.
+    """
+    values = asdict(compute) | asdict(search)
+    defaults = asdict(EXACT) | asdict(type(search)())
+    given = [f"--{key.replace('_', '-')}" for key in values if values[key] != defaults[key]]
+    if given:
+        raise ConfigError(f"{what} translated already; leave out {', '.join(given)}")
+
+
 def target_tag(language: str | None, tokenizer: "Tokenizer") -> str:
     """Return the tag that asks a model for a target language, such as `>>fr<<`; "" for None.
 
