@@ -1,6 +1,5 @@
 """`nmt compare`: which of several systems is better, by how much, where, and whether by chance."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -71,6 +70,7 @@ def compare(
         check_translates_nothing("all systems are files, which are", compute, search)
     text.check(str(runs[0]) if runs else None)
     data = _common_data(runs, compute.checkpoint) if runs else None
+    from nmt.cli.lines.json_lines import format_record
     from nmt.evaluation.breakdown import local_training_words
     from nmt.evaluation.compare import check_system_count
     from nmt.evaluation.compare import compare as compare_translations
@@ -91,7 +91,7 @@ def compare(
     training_words = local_training_words(data, test_set.tokenizer) if data else None
     comparison = compare_translations(systems, test_set, training_words, options.examples)
     if options.as_json:
-        print(json.dumps(comparison.as_json() | {"models": models}, ensure_ascii=False))
+        print(format_record(comparison.as_json() | {"models": models}))
     else:
         print(render_comparison(comparison))
 

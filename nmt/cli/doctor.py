@@ -1,6 +1,5 @@
 """`nmt doctor`: whether this machine, and a recipe on it, is ready to train."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -34,8 +33,10 @@ def doctor(
     checks = list(_checks(config, settings or []))
     failed = any(check.status == "failure" for check in checks)
     if as_json:
+        from nmt.cli.lines.json_lines import format_record
+
         report = {"ok": not failed, "checks": [asdict(check) for check in checks]}
-        typer.echo(json.dumps(report, ensure_ascii=False))
+        typer.echo(format_record(report))
     else:
         typer.echo("\n".join(str(check) for check in checks))
     if failed:

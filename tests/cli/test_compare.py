@@ -41,6 +41,15 @@ def test_files_are_compared_without_a_model(files: Three, tmp_path: Path) -> Non
     assert "  source     s one\n" in printed
 
 
+def test_json_holds_file_names_that_are_not_utf_8(files: Three) -> None:
+    good, poor, reference = (path.rename(path.with_name("\udcff" + path.name)) for path in files)
+    arguments = ("--reference", reference, "--json")
+    [comparison] = records_of("compare", good, poor, *arguments)
+    assert [system["name"] for system in comparison["systems"]] == [str(good), str(poor)]
+    [scores] = records_of("eval-bleu", "--hypothesis", good, *arguments)
+    assert scores["test_set"] == str(reference)
+
+
 def test_a_run_is_compared_with_its_checkpoint_and_a_file(tiny_run: Path, tmp_path: Path) -> None:
     translation = write_lines(tmp_path / "mine.txt", ["ein Hund .", "", "die \u2028 Katze ."])
     checkpoint = tiny_run / "checkpoints" / "step-00000001"

@@ -1,5 +1,6 @@
 """`nmt doctor` ends with exit code 1 if any check is a failure."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,11 @@ def test_a_machine_is_checked_without_a_recipe() -> None:
     assert found["ok"] is True
     assert {"python", "torch", "device", "memory"} <= {check["name"] for check in found["checks"]}
     assert set(found["checks"][0]) == {"name", "status", "found", "remedy"}
+
+
+def test_json_holds_a_file_name_that_is_not_utf_8() -> None:
+    found = json.loads(invoke("doctor", "--json", "--config", "\udcff.yaml").stdout_bytes)
+    assert any("\udcff.yaml: no such file" in check["found"] for check in found["checks"])
 
 
 @pytest.mark.parametrize(
