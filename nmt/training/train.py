@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from nmt.config import Config
+from nmt.config import Config, TrainingConfig
 from nmt.config_file import load_config
 from nmt.data.corpora.registry import resolve
 from nmt.data.prepared import prepare
@@ -173,12 +173,14 @@ def _score(trainer: Trainer, is_trained: bool) -> None:
     directory, settings = trainer.directory, trainer.config.decoding
     pairs = read_test_set(trainer.config)
     is_scored = not pairs or has_result(directory, pairs, settings)
-    searches_otherwise = load_config(str(directory.config)).decoding != settings
+    saved = load_config(str(directory.config))
+    searches_otherwise = saved.decoding != settings
     if searches_otherwise or not is_scored:  # the recipe may name another test set than before
         directory.write_config(trainer.config)
     if searches_otherwise:
         trainer.log(f"{directory.config}: has the section decoding of the recipe now")
     if is_trained:
+        _log_unused_average(trainer, saved.training)
         remaining = "nothing to do" if is_scored else "its test set is not scored yet"
         step = trainer.state.step
         trainer.log(f"{directory.path}: already trained to step {step:,}; {remaining}")
@@ -186,6 +188,22 @@ def _score(trainer: Trainer, is_trained: bool) -> None:
         write_result(trainer, pairs)
     if not (is_trained and is_scored):
         trainer.log(f"translate with: nmt translate --model {shlex.quote(str(directory.path))}")
+
+
+def _log_unused_average(trainer: Trainer, saved: TrainingConfig) -> None:
+    """Log which settings of the average differ from those of the finished training, `saved`."""
+    training, directory = trainer.config.training, trainer.directory
+    changes = [
+        f"training.{name} changed from {getattr(saved, name)} to {getattr(training, name)}"
+        for name in ("average", "average_checkpoints")
+        if getattr(saved, name) != getattr(training, name)
+    ]
+    if changes:
+        trainer.log(
+            f"{directory.averaged}: made before {' and '.join(changes)}; average other checkpoints "
+            f"with: nmt average --model {shlex.quote(str(directory.path))} "
+            f"--last {training.average_checkpoints}"
+        )
 
 
 def _write_session(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:

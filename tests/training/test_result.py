@@ -163,6 +163,21 @@ def test_a_finished_run_is_scored_again_only_if_training_test_set_weights_or_sea
     assert (read_json(run.result)["trained_steps"], read_json(run.result)["sessions"]) == (14, 2)
 
 
+def test_settings_of_the_average_that_come_too_late_are_told(
+    tested: Recipe, finished: RunDirectory, tmp_path: Path
+) -> None:
+    run, log = copied(finished, tmp_path), list[str]()
+    files = files_of(run)
+    train(tested("training.average_checkpoints=3", "training.average=best"), run.path, log.append)
+    assert log[-2:] == [
+        f"{run.averaged}: made before training.average changed from last to best and "
+        "training.average_checkpoints changed from 2 to 3; average other checkpoints with: "
+        f"nmt average --model {run.path} --last 3",
+        f"{run.path}: already trained to step 12; nothing to do",
+    ]
+    assert files_of(run) == files
+
+
 @pytest.mark.parametrize("off", ["training.score_test_set=false", "data.test=null"])
 def test_without_a_test_set_or_where_it_is_off_nothing_is_scored(
     tested: Recipe, tmp_path: Path, off: str
