@@ -39,6 +39,12 @@ def average(
             raise ConfigError(
                 f"{folder}: exists and holds no average; choose a new folder as --output"
             )
+        is_in_checkpoints = folder.parent.resolve().name == run.checkpoints.name
+        if is_in_checkpoints and folder.name.startswith("step-"):
+            raise ConfigError(
+                f"{folder}: has the name of a checkpoint that training writes and resumes from; "
+                "choose another name or folder as --output"
+            )
         _weights, metadata = load_with_metadata(checkpoints[-1])  # only the metadata is needed
         save_checkpoint(folder, average_weights(checkpoints), metadata=metadata)
         # --model finds the configuration and tokenizer of a run up to two folders above the

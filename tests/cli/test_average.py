@@ -62,3 +62,16 @@ def test_a_folder_that_holds_no_average_is_never_replaced(
     message = fail(ConfigError, "average", "--model", run.path, "--last", 2, "-o", output)
     assert f"{output.name}: exists and holds no average; choose a new folder" in message
     assert (output / "thesis.txt").read_text() == "irreplaceable"
+
+
+def test_an_average_never_takes_the_name_of_a_checkpoint(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later training would try to resume from it."""
+    for folder in (run.checkpoint(9), RunDirectory(run.path.with_name("other")).checkpoint(1)):
+        message = fail(ConfigError, "average", "--model", run.path, "--last", 2, "-o", folder)
+        assert f"{folder}: has the name of a checkpoint that training writes" in message
+        assert not folder.exists()
+    monkeypatch.chdir(run.checkpoints)
+    fail(ConfigError, "average", "--model", "..", "--last", 2, "-o", "step-00000009")
+    succeed("average", "--model", "..", "--last", 2, "-o", "mine")
