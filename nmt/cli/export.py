@@ -114,10 +114,13 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
     """
     import torch
 
+    from nmt.data.text.lines import check_name
     from nmt.exchange.model_card import model_card
     from nmt.files import create_folder_atomically
     from nmt.load_run import load_run
 
+    if options.to != "safetensors":  # the libraries of the others take names of files as UTF-8
+        check_name(options.output)
     try:
         with create_folder_atomically(options.output) as folder:
             loaded = load_run(run, torch.device("cpu"), options.checkpoint, options.adapter)

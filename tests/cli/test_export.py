@@ -112,6 +112,17 @@ def test_an_existing_folder_is_an_error_and_unchanged(tiny_run: Path, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+@pytest.mark.parametrize("to", ["ctranslate2", "huggingface", "marian", "onnx"])
+def test_a_folder_whose_name_is_not_utf_8_is_an_error(
+    tiny_run: Path, output: Path, to: str
+) -> None:
+    message = fail(DataError, "export", tiny_run, "--to", to, "-o", output.with_name("\udcff"))
+    assert message.endswith(
+        "\\udcff': the name of this file or folder is not UTF-8; give it another one"
+    )
+    assert not output.parent.exists()
+
+
 def test_a_wrong_export_is_an_error_that_shows_the_sentence(
     tiny_run: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

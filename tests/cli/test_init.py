@@ -53,7 +53,10 @@ def test_a_file_name_that_a_recipe_cannot_hold_is_told(texts: tuple[Path, Path])
     files: tuple[str | Path, ...]
     for files in ((other, target), (target, target, "--test", target, other)):
         message = fail(DataError, "init", *files)
-        assert message == "'\\udce9.en': the name of this file or folder is not UTF-8; rename it"
+        assert (
+            message
+            == "'\\udce9.en': the name of this file or folder is not UTF-8; give it another one"
+        )
 
 
 def test_a_pipe_cannot_be_read_twice(texts: tuple[Path, Path]) -> None:

@@ -124,7 +124,7 @@ def test_a_file_name_that_is_not_utf8_is_an_error_before_the_folder_is_made(
     unnamed = text.rename(tmp_path / "mono\udcff.de")
     made = tmp_path / "made"
     message = fail(DataError, "synthesize", "-m", tiny_run, "-i", unnamed, "-o", made)
-    assert "is not UTF-8; rename it" in message
+    assert "is not UTF-8; give it another one" in message
     assert not made.exists()
 
 

@@ -182,7 +182,7 @@ def _describe_invalid_byte(error: UnicodeDecodeError) -> str:
 
 
 def check_name(path: Path) -> None:
-    """Check that the name of a file, or of its folder, is UTF-8, as a recipe can hold it.
+    """Check that the path of a file or folder is UTF-8, as a recipe can hold it.
 
     Raises:
         DataError: it is not UTF-8.
@@ -191,7 +191,7 @@ def check_name(path: Path) -> None:
         str(path).encode("utf-8")
     except UnicodeEncodeError as error:
         raise DataError(
-            f"{str(path)!a}: the name of this file or folder is not UTF-8; rename it"
+            f"{str(path)!a}: the name of this file or folder is not UTF-8; give it another one"
         ) from error
 
 
