@@ -38,7 +38,8 @@ CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokeni
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 SEGMENTATIONS = ("source.spm", "target.spm")
 """the SentencePiece models that split text into pieces"""
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+WEIGHTS = ("model.safetensors", "model-*.safetensors", "pytorch_model.bin")
+"""the names of the weights; those of a large model may be in several files"""
 KEPT = (CONFIG, GENERATION, TOKENIZER, VOCABULARY, TARGET_VOCABULARY, *SEGMENTATIONS)
 """the small files that an import keeps, so that an export can restore them"""
 CARD = "README.md"
@@ -53,10 +54,12 @@ def import_huggingface(folder: Path) -> ImportedModel:
     """
     settings = parse_json(read_small_file(folder / CONFIG), folder / CONFIG)
     config = read_config(settings, str(folder / CONFIG))
-    weights_path = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+    weights_path = next((folder / name for name in WEIGHTS if any(folder.glob(name))), None)
     if weights_path is None:
         raise ExchangeError(f"{folder}: there are no weights; expected {' or '.join(WEIGHTS)}")
-    their_weights = read_weights(weights_path)
+    their_weights: dict[str, Tensor] = {}
+    for path in sorted(folder.glob(weights_path.name)):
+        their_weights |= read_weights(path)
     config = _with_positions(config, their_weights, weights_path)
     sizes = vocabulary_sizes(settings, str(folder / CONFIG))
     weights = _to_ours(their_weights, config, sizes, weights_path)
@@ -70,7 +73,7 @@ def import_huggingface(folder: Path) -> ImportedModel:
     if GENERATION in originals:
         generation = parse_json(originals[GENERATION], folder / GENERATION)
     _warn_of_search(generation, str(folder))
-    files = [folder / name for name in DOWNLOADED if (folder / name).is_file()]
+    files = [path for name in DOWNLOADED for path in sorted(folder.glob(name)) if path.is_file()]
     card = (folder / CARD).read_text("utf-8", "replace") if (folder / CARD).is_file() else ""
     return ImportedModel(
         config=config,

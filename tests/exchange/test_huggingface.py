@@ -16,6 +16,7 @@ from transformers import MarianMTModel, MarianTokenizer
 from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS
+from nmt.errors import ExchangeError
 from nmt.exchange.huggingface import import_huggingface
 from nmt.exchange.imported import ImportedModel, write_run
 from nmt.load_run import load_run
@@ -255,3 +256,22 @@ def test_beam_search_translates_as_transformers_does(shape: str, tmp_path: Path)
         assert [one for one in exact if one.ours != one.theirs and not reaches_limit(one)] == []
         assert len(lengths) >= 4, sorted(lengths)
         assert different >= 10, "the translations hardly depend on the text"
+
+
+def test_weights_may_be_in_several_files(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    write_model(folder)
+    expected = import_huggingface(folder).weights
+    model: Any = MarianMTModel.from_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    model.save_pretrained(folder, max_shard_size="9KB")
+    files = sorted(path.name for path in folder.glob("*.safetensors"))
+    assert len(files) > 2
+    imported = import_huggingface(folder)
+    assert imported.weights.keys() == expected.keys()
+    assert all(torch.equal(imported.weights[name], expected[name]) for name in expected)
+    assert set(files) <= imported.provenance["sha256"].keys()
+    (folder / files[0]).unlink()
+    message = r"model-\*.safetensors: the weight '.*' is missing"
+    with pytest.raises(ExchangeError, match=message):
+        import_huggingface(folder)
