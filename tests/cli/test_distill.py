@@ -125,6 +125,21 @@ def test_a_text_with_tags_is_named(teacher: Path, student: Path) -> None:
     assert "texts with the tags >>de<<, and a student learns no tags" in message
 
 
+@pytest.mark.parametrize(
+    "keys", [[{"weight": 3}, {}], [{"until_step": 2}, {"after_step": 2}], [{"until_step": 200_000}]]
+)
+def test_texts_with_weights_or_steps_are_an_error(
+    teacher: Path, student: Path, keys: list[dict[str, int]]
+) -> None:
+    path = teacher / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["data"]["train"] = [{**config["data"]["train"], **own} for own in keys]
+    path.write_text(yaml.safe_dump(config))
+    message = fail(ConfigError, "distill", "--teacher", teacher, "--config", student)
+    assert "the texts of data.train have weights, or steps, of their own" in message
+    assert message.endswith("leave these keys out of data.train of the student's recipe")
+
+
 def test_more_candidates_than_the_beam_holds(teacher: Path, student: Path, tmp_path: Path) -> None:
     message = fail(
         ConfigError,
