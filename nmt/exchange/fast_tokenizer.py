@@ -31,7 +31,7 @@ _UNIGRAM, _WORD = 1, 3  # types of models
 
 
 def write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
-    """Write tokenizer.json, tokenizer_config.json and special_tokens_map.json into a folder.
+    """Write tokenizer.json and tokenizer_config.json into a folder.
 
     Raises:
         ExchangeError: source and target differ, or the SentencePiece model is of a kind that
@@ -45,16 +45,13 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
             "ctranslate2, marian or huggingface, or train with tokenizer.shared: true"
         )
     pieces = tokenizer.source.pieces
-    specials = {
+    # As "added tokens" of tokenizer.json they would be read from text: </s> in a sentence would end
+    # it. As `additional_special_tokens` of the settings they are only left out of decoded text.
+    settings = {
         "pad_token": pieces[PAD],
         "unk_token": pieces[UNK],
         "bos_token": pieces[BOS],
         "eos_token": pieces[EOS],
-    }
-    # As "added tokens" of tokenizer.json they would be read from text: </s> in a sentence would end
-    # it. As `additional_special_tokens` of the settings they are only left out of decoded text.
-    settings = {
-        **specials,
         "additional_special_tokens": [pieces[i] for i in (PAD, BOS, EOS)],
         "tokenizer_class": "PreTrainedTokenizerFast",  # MarianTokenizer would need source.spm
         "model_max_length": MAX_SOURCE,
@@ -62,7 +59,6 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
     }
     write_json(folder / FAST_TOKENIZER, tokenizer_json(tokenizer.source))
     write_json(folder / "tokenizer_config.json", settings)
-    write_json(folder / "special_tokens_map.json", specials)
 
 
 def tokenizer_json(model: SubwordModel) -> dict[str, Any]:
