@@ -194,11 +194,12 @@ def origin_of(run: RunDirectory) -> str:
     provenance = read_provenance(run)
     if not provenance:
         return ""
-    revision = f", revision {provenance['revision']}" if "revision" in provenance else ""
-    return (
-        f"{provenance['source']} ({provenance['format']}{revision}), "
-        f"licence {provenance['license']}"
-    )
+    source, details = provenance["source"], provenance["format"]
+    if "revision" in provenance:  # a model of the Hub
+        details += f", revision {provenance['revision']}"
+    else:  # of a path only the name: the folders of this machine do not concern others
+        source = Path(source).name
+    return f"{source} ({details}), licence: {provenance['license']}"
 
 
 def original_files(run: LoadedModel) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from nmt import strict_yaml
 from nmt.config import Config
-from nmt.exchange.imported import read_provenance
+from nmt.exchange.imported import origin_of, read_provenance
 from nmt.files import read_json_or_empty
 from nmt.run_directory import LoadedModel, RunDirectory, find_run
 
@@ -39,7 +39,7 @@ def model_card(
         "## Use\n",
         f"```python\n{usage}```\n",
         "## Origin and training data\n",
-        *_origin(config, provenance),
+        *_origin(config, origin_of(directory), provenance.get("sha256", {})),
         "## Scores\n",
         *_scores(run, directory, is_changed),
     ]
@@ -70,21 +70,13 @@ def _architecture(config: Config) -> str:
     )
 
 
-def _origin(config: Config, provenance: dict[str, Any]) -> list[str]:
-    """Return lines that say where weights and training text come from, and under which licence."""
-    lines = []
-    if provenance:
-        source, revision = provenance["source"], ""
-        if "revision" in provenance:  # a model of the Hub
-            revision = f", revision {provenance['revision']}"
-        else:  # of a path only the name: the folders of this machine do not concern others
-            source = Path(source).name
-        lines.append(
-            f"- Imported from {source} ({provenance['format']}{revision}), "
-            f"licence: {provenance['license']}."
-        )
-        for name, digest in provenance["sha256"].items():
-            lines.append(f"- {name}: sha256 {digest}")
+def _origin(config: Config, origin: str, digests: dict[str, str]) -> list[str]:
+    """Return lines that say where weights and training text come from, and under which licence.
+
+    `digests` are the SHA-256 of the files that were imported, by their names.
+    """
+    lines = [f"- Imported from {origin}."] if origin else []
+    lines += [f"- {name}: sha256 {digest}" for name, digest in digests.items()]
     texts = [", ".join(Path(path).name for path in text.paths) for text in config.data.train]
     if config.data.corpus:
         texts.append(config.data.corpus)
