@@ -88,37 +88,28 @@ def export_huggingface(run: LoadedModel, folder: Path) -> None:
             f"transformers has no class for a pre-norm model with model.embeddings: "
             f"{run.config.model.embeddings}; export it to ctranslate2, onnx or safetensors"
         )
-    order = _original_order(run)
-    if order is None:
-        files, weights = _own_files(run), _weights(run)
-    else:
-        files, weights = _restored_files(run, order), _weights(run, order)
-    for name, content in files.items():
+    originals, order = _original_files(run)
+    for name, content in (originals or _own_files(run)).items():
         (folder / name).write_bytes(content)
+    weights = _weights(run, order)
     safetensors.torch.save_file(weights, folder / "model.safetensors", {"format": "pt"})
 
 
-def _original_order(run: LoadedModel) -> RowOrder | None:
-    """Return the order of rows of the model that was imported.
+def _original_files(run: LoadedModel) -> tuple[dict[str, bytes], RowOrder | None]:
+    """Return the files {name: content} that a model was imported with, and its order of rows.
 
-    None if it is not from Hugging Face, or has changed since.
-    """
-    files, folder = original_files(run), find_run(run.path).imported
-    if CONFIG not in files:
-        return None
-    settings = parse_json(files[CONFIG], folder / CONFIG)
-    architecture = read_config(settings, str(folder / CONFIG))
-    return original_order(run, architecture, read_vocabularies(files, settings, folder))
-
-
-def _restored_files(run: LoadedModel, order: RowOrder) -> dict[str, bytes]:
-    """Return {name: content} of the original files, with what has changed since the import.
-
-    The weights are in float32 now, and the run may have other settings of the search.
+    No files and None if it is not from Hugging Face, or has changed since. The files say that the
+    weights are in float32 now, and have the run's settings of the search.
     """
     originals, folder = original_files(run), find_run(run.path).imported
+    if CONFIG not in originals:
+        return {}, None
+    settings = parse_json(originals[CONFIG], folder / CONFIG)
+    architecture = read_config(settings, str(folder / CONFIG))
+    order = original_order(run, architecture, read_vocabularies(originals, settings, folder))
+    if order is None:
+        return {}, None
     files = {name: originals[name] for name in KEPT if name in originals}
-    settings = parse_json(files[CONFIG], folder / CONFIG)
     types = {name for name in ("dtype", "torch_dtype") if settings.get(name)}
     if any(settings[name] != "float32" for name in types):
         files[CONFIG] = _dump(settings | dict.fromkeys(types, "float32"))
@@ -132,10 +123,10 @@ def _restored_files(run: LoadedModel, order: RowOrder) -> dict[str, bytes]:
         ]
         special_ids = {name: settings[name] for name in SPECIAL_IDS if name in settings}
         files[GENERATION] = _dump(special_ids | _search(decoding, excluded))
-    return files
+    return files, order
 
 
-def _weights(run: LoadedModel, order: RowOrder | None = None) -> dict[str, Tensor]:
+def _weights(run: LoadedModel, order: RowOrder | None) -> dict[str, Tensor]:
     """Return {their name: weight} in their dimensions, with rows in `order` (None: in ours)."""
     config = run.config.model
     ours, bias = weights_to_export(run), bias_name(config)
