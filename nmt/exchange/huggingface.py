@@ -16,7 +16,7 @@ from nmt.config_file import replace_settings
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import ConfigError, ExchangeError, print_warning
-from nmt.exchange.huggingface_files import abbreviate, is_text, license_of, parse_json, read_weights
+from nmt.exchange.huggingface_files import abbreviate, license_of, parse_json, read_weights
 from nmt.exchange.huggingface_names import (
     BIAS,
     COPIES,
@@ -170,7 +170,7 @@ def read_vocabularies(
     vocabularies = []
     for name, segmentation, size in zip(names, SEGMENTATIONS, sizes, strict=True):
         rows = parse_json(files[name], folder / name)
-        if not all(type(row) is int and is_text(piece) for piece, row in rows.items()):
+        if not all(type(row) is int for row in rows.values()):
             raise ExchangeError(f"{folder / name}: expected pieces and their rows")
         specials = _special_rows(settings, rows, size, str(folder / name))
         vocabularies.append(ForeignVocabulary(files[segmentation], rows, size, specials))
@@ -246,6 +246,6 @@ def _languages(files: Mapping[str, bytes], folder: Path) -> tuple[str, str]:
     """Return the codes of source and target in tokenizer_config.json, else und (undetermined)."""
     settings = parse_json(files.get(TOKENIZER, b"{}"), folder / TOKENIZER)
     source, target = (settings.get(name) or "und" for name in ("source_lang", "target_lang"))
-    if not all(isinstance(code, str) and is_text(code) for code in (source, target)):
+    if not all(isinstance(code, str) for code in (source, target)):
         raise ExchangeError(f"{folder / TOKENIZER}: source_lang or target_lang is no code")
     return source, target

@@ -16,10 +16,12 @@ def parse_json(content: bytes, path: Path) -> dict[str, Any]:
     """Return the JSON object in `content`; `path` names the file in error messages.
 
     Raises:
-        ExchangeError: it is damaged, or something else than an object.
+        ExchangeError: it is damaged, something else than an object, or holds half of a surrogate
+            pair, which JSON can spell.
     """
     try:
         value = json.loads(content)
+        json.dumps(value, ensure_ascii=False).encode()  # a ValueError for half of a surrogate pair
     except (ValueError, RecursionError) as error:
         raise ExchangeError(f"{path}: damaged, or no JSON: {error}") from error
     if not isinstance(value, dict):
@@ -79,11 +81,6 @@ def languages_in_name(name: str) -> tuple[str, str]:
     """
     match = re.search(r"(?:^|[-/])([a-z]{2,3})-(?:to-)?([a-z]{2,3})/?$", name)
     return (match[1], match[2]) if match else ("und", "und")
-
-
-def is_text(text: str) -> bool:
-    """Return whether a string has no half of a surrogate pair, which JSON can spell."""
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def abbreviate(value: object) -> str:

@@ -118,7 +118,8 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "config.json: damaged, or no JSON": write("config.json", b"\0" * 1000),
     "config.json: has 100,000,000 bytes": write("config.json", b"\0" * 100_000_000),
     "vocab.json: has 100,000,000 bytes": write("vocab.json", b"\0" * 100_000_000),
-    "vocab.json: expected pieces and their rows": write("vocab.json", b'{"\\ud800": 1}'),
+    "vocab.json: expected pieces and their rows": write("vocab.json", b'{"a": "1"}'),
+    "vocab.json: damaged, or no JSON: .* surrogates": write("vocab.json", b'{"\\ud800": 1}'),
     "tokenizer_config.json: damaged": write("tokenizer_config.json", b"{"),
     r"shared.weight has the shape .*, and config.json says \(7, 16\)": setting(
         vocab_size=7, decoder_vocab_size=7
