@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, UNKNOWN, SubwordModel, Tokenizer
+from nmt.data.tokens.vocabulary import KINDS, parse_model
 from nmt.errors import ExchangeError, print_warning
 from nmt.exchange.engine import MAX_SOURCE
 from nmt.files import write_json
@@ -24,10 +25,6 @@ UNREADABLE = "\ue000"
 _UNREAD_SCORE = -1e4
 """log-probability of a unigram piece that is not to be read from text, such as `</s>`; most pieces
 have about -10. It is read all the same where one of its characters is unknown, which costs more"""
-
-# values of enums in sentencepiece_model.proto
-_NORMAL, _USER_DEFINED, _UNUSED = 1, 4, 5  # types of pieces
-_UNIGRAM, _WORD = 1, 3  # types of models
 
 
 def write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
@@ -67,17 +64,14 @@ def tokenizer_json(model: SubwordModel) -> dict[str, Any]:
     Raises:
         ExchangeError: a word-level model, or one that marks the ends of words.
     """
-    from sentencepiece import sentencepiece_model_pb2
-
-    proto: Any = sentencepiece_model_pb2.ModelProto()
-    proto.ParseFromString(model.model)
-    if proto.trainer_spec.model_type == _WORD or proto.trainer_spec.treat_whitespace_as_suffix:
+    proto = parse_model(model.model, "the tokenizer")
+    kind = KINDS[proto.trainer_spec.model_type]
+    if kind == "word" or proto.trainer_spec.treat_whitespace_as_suffix:
         raise ExchangeError(
             "tokenizer.json cannot express a SentencePiece model of whole words, or one that marks "
             "the ends of words; export it with --to ctranslate2 or marian"
         )
-    is_unigram = proto.trainer_spec.model_type == _UNIGRAM
-    describe_pieces = _unigram_model if is_unigram else _bpe_model
+    describe_pieces = _unigram_model if kind == "unigram" else _bpe_model
     return {
         "version": "1.0",
         "truncation": {
@@ -90,7 +84,7 @@ def tokenizer_json(model: SubwordModel) -> dict[str, Any]:
         "added_tokens": [
             _added_token(i, piece.piece)
             for i, piece in enumerate(proto.pieces)
-            if piece.type == _USER_DEFINED or piece.piece in model.tags
+            if piece.type == piece.USER_DEFINED or piece.piece in model.tags
         ],
         "normalizer": {"type": "Sequence", "normalizers": list(_normalizers(proto))},
         "pre_tokenizer": None,
@@ -164,10 +158,10 @@ def _unigram_model(proto: Any, model: SubwordModel) -> dict[str, Any]:
         )
     vocabulary = []
     for piece in proto.pieces:
-        is_read = piece.type in (_NORMAL, _USER_DEFINED)
+        is_read = piece.type in (piece.NORMAL, piece.USER_DEFINED)
         spelling = piece.piece
         # An unused piece of an imported model belongs to the other language: it is only decoded.
-        if piece.type == _UNUSED and spelling not in model.tags:
+        if piece.type == piece.UNUSED and spelling not in model.tags:
             spelling = UNREADABLE + spelling
         vocabulary.append([spelling, piece.score if is_read else _UNREAD_SCORE])
     return {"type": "Unigram", "unk_id": UNK, "vocab": vocabulary, "byte_fallback": byte_fallback}
@@ -180,7 +174,7 @@ def _bpe_model(proto: Any, model: SubwordModel) -> dict[str, Any]:
     ways to divide a piece into two pieces, in the order of the scores of the whole pieces. A
     character model has none.
     """
-    scores = {piece.piece: piece.score for piece in proto.pieces if piece.type == _NORMAL}
+    scores = {piece.piece: piece.score for piece in proto.pieces if piece.type == piece.NORMAL}
     merges = [
         [piece[:i], piece[i:]]
         for piece in sorted(scores, key=scores.__getitem__, reverse=True)
