@@ -201,15 +201,10 @@ def _graphs(model: Transformer) -> list[TracedGraph]:
 
 def _cache_axes(prefix: str, layers: int) -> Axes:
     """Return the names of the tensors of a cache, layer by layer; "decoder" is the target side."""
-    is_past = prefix.startswith("past")
-    lengths = {
-        "decoder": "past_decoder_sequence_length" if is_past else "decoder_length",
-        "encoder": "encoder_sequence_length_out",
-    }
     return {
-        f"{prefix}.{layer}.{side}.{tensor}": {0: "batch_size", 2: length}
+        f"{prefix}.{layer}.{side}.{tensor}": {0: "batch_size", 2: f"{prefix}_{side}_length"}
         for layer in range(layers)
-        for side, length in lengths.items()
+        for side in ("decoder", "encoder")
         for tensor in ("key", "value")
     }
 
