@@ -176,7 +176,9 @@ def _score(trainer: Trainer, is_trained: bool) -> None:
     saved = load_config(str(directory.config))
     searches_otherwise = saved.decoding != settings
     if searches_otherwise or not is_scored:  # the recipe may name another test set than before
-        directory.write_config(trainer.config)
+        # a finished training stays as it was
+        config = trainer.config.model_copy(update={"training": saved.training})
+        directory.write_config(config)
     if searches_otherwise:
         trainer.log(f"{directory.config}: has the section decoding of the recipe now")
     if is_trained:

@@ -176,6 +176,9 @@ def test_settings_of_the_average_that_come_too_late_are_told(
         f"{run.path}: already trained to step 12; nothing to do",
     ]
     assert files_of(run) == files
+    train(tested("training.average_checkpoints=3", "decoding.beam_size=1"), run.path, quiet)
+    config = load_run(run.path, torch.device("cpu")).config
+    assert (config.training.average_checkpoints, config.decoding.beam_size) == (2, 1)
 
 
 @pytest.mark.parametrize("off", ["training.score_test_set=false", "data.test=null"])
