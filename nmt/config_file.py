@@ -62,7 +62,7 @@ def read_yaml_file(path: Path) -> str:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     if len(data) > MAX_CONFIG_BYTES:
-        raise ConfigError(f"{path}: {len(data)} bytes is no configuration; the limit is 1 MiB")
+        raise ConfigError(f"{path}: {len(data):,} bytes, expected a YAML file of at most 1 MiB")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -319,7 +319,7 @@ def test_a_file_is_read_with_its_name_in_errors(tmp_path: Path) -> None:
     ("data", "message"),
     [
         (b"seed: 1\ndata: {corpus: caf\xe9}\n", "c.yaml:2: not valid UTF-8; save the file as"),
-        (b"#" * (MAX_CONFIG_BYTES + 1), "1048577 bytes is no configuration; the limit is 1 MiB"),
+        (b"#" * (MAX_CONFIG_BYTES + 1), "1,048,577 bytes, expected a YAML file of at most 1 MiB"),
         (None, "c.yaml: cannot be read: Permission denied"),
     ],
 )

@@ -58,7 +58,7 @@ def raw_lines(path: Path) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def read_errors(path: Path, setting: str = "the path in the configuration") -> Iterator[None]:
+def read_errors(path: Path, setting: str = "the path") -> Iterator[None]:
     """Turn an error of the operating system inside the block into a DataError about `path`.
 
     `setting` says in the message what to check. An `OSError` without a number is raised unchanged:
