@@ -17,6 +17,7 @@ UNWRITABLE = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127, 0xFFFE, 0xFF
 TokenKind = Literal["start", "end", "text", "other"]
 # a tag or a comment that the parser has ignored, or has passed on as text
 _BROKEN_TAG = re.compile("(<[a-zA-Z/!?][^>]*>?)")
+_SCRIPT = re.compile(r"<script[\s/>]", re.IGNORECASE)
 
 
 @dataclass
@@ -38,17 +39,16 @@ class Token:
 
 def read_tokens(html: str) -> list[Token]:
     """Return the tokens of a page or of a part of one; their sources together are the page."""
-    # A comment that never ends goes on to the end, and a tag that never ends is no tag. The parser
-    # would search for each of many such ends through the whole page.
-    # So it reads the page up to the last end of a tag, and what follows is divided here: a text,
-    # and then an endless tag or comment.
-    comments_end = html.rfind("-->") + 1  # 0 if there is none
-    endless_comment = html.find("<!--", comments_end)  # -1: there is none
-    end = len(html) if endless_comment < 0 else endless_comment
-    last_tag_end = html.rfind(">", 0, end) + 1
-    endless_tag = _BROKEN_TAG.search(html, last_tag_end, end)
-    text_end = endless_tag.start() if endless_tag else end
-    tokens = _TokenReader().read(html[:last_tag_end])
+    # A tag that never ends is no tag. The parser would search for each of many such ends through
+    # the whole page. So it reads the page up to the last end of a tag, and what follows is divided
+    # here: a text, and then an endless tag or comment.
+    last_tag_end = html.rfind(">") + 1
+    endless_tag = _BROKEN_TAG.search(html, last_tag_end)
+    text_end = endless_tag.start() if endless_tag else len(html)
+    reader = _TokenReader()
+    tokens = reader.read(html[:last_tag_end])
+    if reader.is_in_comment:
+        text_end = last_tag_end
     tokens += [Token("text", html[last_tag_end:text_end]), Token("other", html[text_end:])]
     return [token for token in tokens if token.source]
 
@@ -65,6 +65,12 @@ class _TokenReader(HTMLParser):
         super().__init__(convert_charrefs=True)
         self._found: list[tuple[tuple[int, int], Token]] = [((1, 0), Token("text", ""))]
         """(line from 1, column from 0) of the start of each token"""
+        self.is_in_comment = False
+        """whether the page ends in a comment, which began and never ended"""
+        self._script_at = 0
+        """up to where the present script has been read"""
+        self._is_in_script_comment = False
+        """whether a `<!--` of the present script has not ended there"""
 
     def read(self, html: str) -> list[Token]:
         """Return the tokens of a page."""
@@ -95,6 +101,40 @@ class _TokenReader(HTMLParser):
             self.lineno, self.offset = position
             self._note(Token("other", ""))
             return self.rawdata.find(">", i) + 1 or -1
+
+    def parse_comment(self, i: int, report: bool = True) -> int:
+        """Return the end of the comment at `i`, which is that of the page if it never ends.
+
+        The parser calls this, but not in scripts and style sheets, where `<!--` is no comment.
+        """
+        end = super().parse_comment(i, report)
+        if end < 0:
+            self._note(Token("other", ""))
+            self.is_in_comment = True
+        return len(self.rawdata) if end < 0 else end
+
+    def parse_starttag(self, i: int) -> int:
+        """Return the end of the start tag at `i`; the parser calls this."""
+        end = super().parse_starttag(i)
+        self._script_at, self._is_in_script_comment = end, False
+        return end
+
+    def parse_endtag(self, i: int) -> int:
+        """Return the end of the end tag at `i`; the parser calls this.
+
+        As in browsers, a script does not end at the `</script>` that follows `<!--` and `<script>`
+        in it (HTML Standard, 13.2.5.27, "script data double escaped state").
+        """
+        if self.cdata_elem == "script":
+            part = self.rawdata[self._script_at : i]
+            self._script_at = i
+            *before, comment = part.split("-->")
+            if before or not self._is_in_script_comment:  # the comment ended, or there was none
+                _, start, comment = comment.partition("<!--")
+                self._is_in_script_comment = bool(start)
+            if self._is_in_script_comment and _SCRIPT.search(comment):
+                return i + len("</")
+        return super().parse_endtag(i)
 
     def _note(self, token: Token) -> None:
         self._found.append((self.getpos(), token))

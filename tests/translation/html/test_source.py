@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.translation.html.source import Token, read_tokens, source_of
+from nmt.translation.markup import page_text
 
 PIECES = st.sampled_from(
     ["<", "</", "<!--", "-->", "<!", ">", "<b", "</b>", " a", "=", '"', "'", "&amp;", "\n", "\r\n"]
@@ -66,9 +67,28 @@ def test_what_never_ends_is_neither_tag_nor_text(html: str, kinds: list[str]) ->
 
 
 @pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<script><!-- a </script>b", "b"),
+        ("<style><!-- a </style>b <!-- c > d", "b "),
+        ("<a title='<!--'>b</a>", "b"),
+        ("<script><!-- <script> </script> a --></script>b", "b"),
+        ("<script><!-- <SCRIPT src=a> </script> <script> </script> a </script>b", "b"),
+        ("<script><!-- <scripts> </script>b", "b"),
+        ("<script><!-- --> <script></script>b", "b"),
+        ("<script><!--> <script></script>b", "b"),
+        ("<script> <script></script>b", "b"),
+    ],
+)
+def test_a_script_ends_where_it_ends_in_browsers(html: str, text: str) -> None:
+    assert page_text(html) == text
+
+
+@pytest.mark.parametrize(
     "part",
     ["<b>", "<", "<!--", "<a", "<!a", "<?", "</", "</a", '<a b="', "&a", "<script>", "<![CDATA["]
-    + ["<a a a a", "<style>a", "<!-->", "<!DOCTYPE x [", "<![", "<b></i>"],
+    + ["<a a a a", "<style>a", "<!-->", "<!DOCTYPE x [", "<![", "<b></i>"]
+    + ["<script><!--", "<script><!--<script></script>"],
 )
 @pytest.mark.parametrize("end", ["", ">", '">', "-->"])
 def test_no_page_takes_quadratic_time(part: str, end: str) -> None:
