@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.config import Config
@@ -59,9 +59,10 @@ class ServedModel:
     is_loaded: bool = False
     last_used: float = 0.0
     """in the clock of the event loop"""
+    waiting: int = 0
+    """requests that wait until it is loaded; it is not dropped before they have used it"""
     failed: str | None = None
     """the error of the last attempt to look at the run, so that it is logged once"""
-    loading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ class Models:
         self._settings, self._compute, self._operations = settings, compute, operations
         self.models: list[ServedModel] = []
         self._directions: dict[tuple[str, str], Direction] = {}
+        # one at a time: a model must be counted as loaded before another one makes room for itself
+        self._loading = asyncio.Lock()
         for run in settings.models:
             self._add(run)
         total = process_memory() or float("inf")
@@ -161,10 +164,15 @@ class Models:
     @contextlib.asynccontextmanager
     async def use(self, model: ServedModel) -> AsyncIterator[LoadedVersion]:
         """Load a model if it is not loaded; inside the block its version stays usable."""
-        while not model.is_loaded:
-            # A client that leaves must not cut off the loading: what has been loaded by then would
-            # be counted by nobody, and a process would answer the next order with this one's.
-            await asyncio.shield(asyncio.create_task(self._load_for_request(model)))
+        model.waiting += 1
+        try:
+            if not model.is_loaded:
+                # A client that leaves must not cut off the loading: what has been loaded by then
+                # would be counted by nobody, and a process would answer the next order with this
+                # one's.
+                await asyncio.shield(asyncio.create_task(self._load_for_request(model)))
+        finally:
+            model.waiting -= 1
         current = model.current
         model.last_used = asyncio.get_running_loop().time()
         current.users += 1
@@ -176,7 +184,7 @@ class Models:
                 await self._compute.unload(current.version)
 
     async def _load_for_request(self, model: ServedModel) -> None:
-        async with model.loading:
+        async with self._loading:
             if model.is_loaded:  # another request has loaded it meanwhile
                 return
             try:
@@ -211,7 +219,7 @@ class Models:
         for model in sorted(loaded, key=lambda m: m.last_used):
             if used <= self._memory:
                 return
-            if model.current.users == 0 and not model.loading.locked():
+            if not (model.current.users or model.waiting):
                 model.is_loaded = False
                 used -= _bytes(model)
                 await self._compute.unload(model.current.version)
@@ -222,7 +230,7 @@ class Models:
             await self._reload(model)
 
     async def _reload(self, model: ServedModel) -> None:
-        async with model.loading:
+        async with self._loading:
             old = model.current
             try:
                 version = await asyncio.to_thread(

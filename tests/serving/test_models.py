@@ -13,7 +13,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.serving.answers import RequestError
 from nmt.serving.compute import ThreadCompute
 from nmt.serving.engine import ModelVersion
-from nmt.serving.models import Models
+from nmt.serving.models import Models, ServedModel
 from nmt.serving.operations import Operations
 from nmt.serving.settings import ServerSettings, load_settings
 from tests.serving.served_runs import write_run, write_weights
@@ -105,6 +105,29 @@ def test_the_model_unused_for_longest_gives_way(runs: dict[str, Path]) -> None:
             async with models.use(first), models.use(second):  # all are in use: none can go
                 assert [m.is_loaded for m in models.models] == [True, True, True, False]
         assert len(compute.loaded) == 3
+
+    use(test)
+
+
+@pytest.mark.parametrize("room", [1.1, 2.1])
+def test_models_that_are_asked_for_at_the_same_time_make_room_for_each_other(
+    runs: dict[str, Path], room: float
+) -> None:
+    """Two that are in use at once are loaded even if the memory suffices for one."""
+    models, _ = served(*runs.values())
+    size = models.models[0].current.version.bytes * 2.5
+    models, compute = served(*runs.values(), memory_gigabytes=room * size / 1e9)
+    *_, third, fourth = models.models
+
+    async def ask(model: ServedModel) -> None:
+        async with models.use(model):
+            await asyncio.sleep(0.05)
+
+    async def test() -> None:
+        await models.load_first()
+        await asyncio.wait_for(asyncio.gather(ask(third), ask(fourth)), 10)
+        assert len(compute.loaded) == 2
+        assert [m.is_loaded for m in models.models] == [False, False, True, True]
 
     use(test)
 
