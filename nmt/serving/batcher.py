@@ -199,6 +199,9 @@ class Batcher:
 
     async def _translate(self, lane: Lane, segments: list[QueuedSegment]) -> None:
         """Translate a batch; one that fails is halved, until what fails stands alone."""
+        segments = [segment for segment in segments if not segment.future.done()]
+        if not segments:  # their clients have left
+            return
         lines = [segment.line for segment in segments]
         try:
             rows = await self._compute.translate(lane.version, lane.kind, lines)

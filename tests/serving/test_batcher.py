@@ -234,6 +234,20 @@ def test_a_batch_without_memory_is_halved_until_it_fits() -> None:
     run(test)
 
 
+def test_the_halves_of_a_batch_are_without_clients_that_have_left() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        compute.error = lambda texts: NmtError("no memory") if len(texts) > 2 else None
+        gone = batcher.submit(LANE, "a", lines(*"aaaaa"))
+        stays = batcher.submit(LANE, "b", lines("b"))
+        await asyncio.sleep(0.01)
+        batcher.cancel(gone)
+        await compute.end_all()
+        assert await results(stays) == ["B"]
+        assert [len(batch) for batch in compute.batches] == [6, 1]
+
+    run(test)
+
+
 def test_a_segment_that_fails_does_not_take_others_with_it() -> None:
     async def test(batcher: Batcher, compute: ComputeByHand) -> None:
         compute.error = lambda texts: DataError("impossible") if "bad" in texts else None
