@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import ipaddress
 import math
 import secrets
 import shlex
@@ -94,7 +95,7 @@ class Access:
         """
         settings = self._settings
         requests, daily = settings.requests_per_minute, settings.characters_per_day
-        name = f"address {address}"
+        name = f"address {client_network(address)}"
         if self.needs_key:
             known = self._find(key)
             name = f"key {known.name}"
@@ -146,6 +147,21 @@ class Access:
             )
         use.requests += 1
         use.characters += characters
+
+
+def client_network(address: str) -> str:
+    """Return what one client owns: an IPv4 address, or all IPv6 addresses with the first 64 bits.
+
+    An IPv4 address that is written as IPv6, such as ::ffff:192.0.2.1, counts as IPv4 (RFC 4291,
+    2.5.5.2). What is no address, which a proxy may send, stays as it is.
+    """
+    try:
+        parsed = ipaddress.IPv6Address(address)
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(parsed), 64), strict=False))
 
 
 def hash_of(key: str) -> str:

@@ -84,6 +84,30 @@ def test_requests_a_minute_are_limited_for_each_client(monkeypatch: pytest.Monke
     limited.admit("1.1.1.1", None, 1)
 
 
+@pytest.mark.parametrize(
+    ("address", "other", "is_same"),
+    [
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", True),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("proxy:1", "proxy:2", False),
+    ],
+)
+def test_a_client_is_an_address_of_ipv4_or_64_bits_of_one_of_ipv6(
+    address: str, other: str, is_same: bool
+) -> None:
+    limited = access(requests_per_minute=1)
+    name = limited.admit(address, None, 1)
+    if not is_same:
+        assert limited.admit(other, None, 1) != name
+        return
+    with pytest.raises(RequestError, match="Slowdown: 1 requests a minute"):
+        limited.admit(other, None, 1)
+
+
 def test_who_waits_as_long_as_was_said_is_admitted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
