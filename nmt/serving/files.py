@@ -96,7 +96,7 @@ def files_router(server: Server) -> APIRouter:
         async def translate(texts: Sequence[str]) -> list[str]:
             asked = Asked(body.source, body.target, is_html=suffix == ".html")
             if body.source == "auto":  # a cue of subtitles is too short to tell its language
-                guess = await server.service.detect("\n".join(texts), asked)
+                [guess] = await server.service.detect(["\n".join(texts)], asked)
                 asked = replace(asked, source=str(guess["language"]))
             translations = await server.service.translate(texts, asked, client)
             return [translation.text for translation in translations]

@@ -74,7 +74,7 @@ class TranslationService:
         asked = replace(asked, source=source, target=target)
         if source != "auto":
             return await self._translate(texts, asked, client, finished)
-        detected = [await self.detect(text, asked) for text in texts]
+        detected = await self.detect(texts, asked)
         by_source: dict[str, list[int]] = {}  # {language: indices of its texts}
         for i, guess in enumerate(detected):
             by_source.setdefault(str(guess["language"]), []).append(i)
@@ -103,8 +103,8 @@ class TranslationService:
                 task.cancel()
         return [replace(results[i], detected=guess) for i, guess in enumerate(detected)]
 
-    async def detect(self, text: str, asked: Asked) -> dict[str, object]:
-        """Return the language of a text or page: one that has the target, or the target itself.
+    async def detect(self, texts: Sequence[str], asked: Asked) -> list[dict[str, object]]:
+        """Return the language of each text or page: one that has the target, or the target itself.
 
         Raises:
             RequestError: nothing is translated into the target.
@@ -114,9 +114,9 @@ class TranslationService:
         if not sources:
             models.route(models.sources[0], target)  # raises an error that lists the targets
 
-        def find() -> dict[str, object]:
-            shown = page_text(text) if asked.is_html else text
-            return detect(shown, [*sources, target])[0]
+        def find() -> list[dict[str, object]]:
+            shown = map(page_text, texts) if asked.is_html else texts
+            return [detect(text, [*sources, target])[0] for text in shown]
 
         return await asyncio.to_thread(find)  # a large page, or many texts, would keep others out
 
