@@ -61,6 +61,8 @@ def look_up_language(code: str) -> Language:
     language = LANGUAGES.get(base.lower())
     if not language:
         return Language(code, code, {})
+    if not rest:
+        return language
     variant = LANGUAGES.get(f"{base}{rest}".lower())  # it may have a row of its own
     if variant is None:
         variant = replace(language, name=f"{language.name} ({rest[1:]})")  # "English (NZ)"

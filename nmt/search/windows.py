@@ -48,8 +48,10 @@ def cut_into_batches(
     order = sorted(indices, key=lambda i: lengths[i], reverse=True)
     longest_first = [max(lengths[i], SHORTEST_COUNTED) for i in order]
     count = len(_batch_ends(longest_first, batch_tokens))
-    if count > 1:
-        count += count % 2  # an even number
+    if count < 2:  # one batch, or none
+        yield from [order] * count
+        return
+    count += count % 2  # an even number
 
     def suffices(tokens: int) -> bool:  # tokens per batch, for `count` batches
         return len(_batch_ends(longest_first, tokens)) <= count

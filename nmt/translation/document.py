@@ -68,7 +68,7 @@ def _sentences(run: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
         sentences = split_sentences(text, run.config.data.source_language)
 
     def with_tags(part: str) -> str:  # the tags of the line hold for each part that is translated
-        return tags + part if has_other_words(replace(line, text=part)) else part
+        return tags + part if tags and has_other_words(replace(line, text=part)) else part
 
     edits = [part.edit for part in hidden_parts(line)]
     numbers = count(line.number * NUMBERS_PER_LINE)

@@ -1,5 +1,7 @@
 """Windows, batches of similar length, and rows that are too long."""
 
+import pytest
+
 from nmt.data.tokens.tokenizer import EOS
 from nmt.search.windows import SHORTEST_COUNTED, cut_into_batches, truncate, windows
 
@@ -38,6 +40,13 @@ def test_batches_are_even_and_at_most_one_more_than_full_ones_would_be() -> None
         for batch in found:
             padded = len(batch) * max(lengths[batch[0]], SHORTEST_COUNTED)
             assert len(batch) == 1 or padded <= batch_tokens
+
+
+def test_one_batch_is_cut_without_a_search_for_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence alone is one batch; it would wait for the search."""
+    monkeypatch.setattr("nmt.search.windows.bisect_left", None)
+    assert list(cut_into_batches([1, 0], [3, 40], 1024)) == [[1, 0]]
+    assert list(cut_into_batches([], [], 1024)) == []
 
 
 def test_only_rows_over_the_limit_are_truncated_and_reported() -> None:

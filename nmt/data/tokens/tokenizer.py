@@ -94,18 +94,18 @@ class SubwordModel:
 
         Tags at the start of a text become their ids. `threads` None: as many as make it faster.
         """
-        if threads is None:
-            threads = min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
         if not self.tags:
             return self._encode_plain(list(texts), threads)
         divided = [self.divide_tags(text) for text in texts]
         rows = self._encode_plain([text for _, text in divided], threads)
         return [[*tags, *row] for (tags, _), row in zip(divided, rows, strict=True)]
 
-    def _encode_plain(self, texts: list[str], threads: int) -> list[list[int]]:
+    def _encode_plain(self, texts: list[str], threads: int | None) -> list[list[int]]:
         """Return the ids of texts without tags, each with EOS."""
-        if len(texts) == 1:  # without a thread, whose start takes longer than a sentence
-            return [self._processor.encode(texts[0], add_eos=True)]
+        if len(texts) <= 1:  # without a thread, whose start takes longer than a sentence
+            return [self._processor.encode(text, add_eos=True) for text in texts]
+        if threads is None:
+            threads = min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
         return list(self._processor.encode(texts, add_eos=True, num_threads=threads))
 
     def divide_tags(self, text: str) -> tuple[list[int], str]:

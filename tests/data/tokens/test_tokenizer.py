@@ -93,6 +93,17 @@ def test_each_language_may_have_its_own_vocabulary(tmp_path: Path) -> None:
         assert UNK not in one.target.encode(["groß"])[0]
 
 
+def test_no_thread_starts_for_one_text_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence alone would wait for it as long as for its encoding."""
+
+    def without_threads(texts: str, add_eos: bool) -> list[int]:
+        return [len(texts), EOS]
+
+    monkeypatch.setattr(EXACT.source._processor, "encode", without_threads)
+    assert EXACT.source.encode(["dog"]) == [[3, EOS]]
+    assert EXACT.source.encode([]) == []
+
+
 def test_many_texts_are_encoded_as_each_alone() -> None:
     texts = [f"{'small ' * (n % 7)}dog{n}" for n in range(1000)]
     assert EXACT.source.encode(texts) == [EXACT.source.encode([text])[0] for text in texts]
