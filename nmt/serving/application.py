@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from nmt import __version__
 from nmt.errors import NmtError
-from nmt.serving.answers import RequestError, busy, error_answer
+from nmt.serving.answers import RequestError, busy, error_answer, refusal_of
 from nmt.serving.files import files_router
 from nmt.serving.guard import Guard
 from nmt.serving.libretranslate import ErrorBody, libretranslate_router
@@ -70,7 +70,9 @@ def _refusal(server: Server, error: Exception) -> RequestError:
         return RequestError(error.status_code, str(error.detail), error.headers)
     if isinstance(error, RequestValidationError):
         return RequestError(400, explain(error.errors()))
-    return server.operations.explain(error)
+    if isinstance(error, NmtError):
+        return server.operations.explain(error)
+    return refusal_of(error)  # Starlette raises it once more, and the guard logs it
 
 
 def _operations_router(server: Server) -> APIRouter:

@@ -4,10 +4,12 @@ import json
 import logging
 import sys
 
+import pytest
 from starlette.testclient import TestClient
 
 from nmt.errors import CheckpointError, DataError
 from nmt.serving.operations import JsonFormatter, Operations
+from nmt.serving.translate_request import TranslationService
 from tests.serving.conftest import Client
 
 
@@ -33,6 +35,22 @@ def test_clients_are_told_of_their_own_mistakes_only() -> None:
     assert (told.status, "secret" in str(told)) == (503, False)
     told = operations.explain(OSError("/secret/path"))
     assert (told.status, "secret" in str(told)) == (500, False)
+
+
+@pytest.mark.parametrize("error", [OSError("a mistake"), CheckpointError("damaged")])
+def test_an_error_is_logged_once(
+    client: TestClient,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+) -> None:
+    async def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(TranslationService, "translate", fail)
+    answer = client.post("/translate", json={"q": "dog", "source": "en", "target": "de"})
+    assert answer.status_code in (500, 503)
+    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [error]
 
 
 def test_metrics_count_requests_segments_and_batches(serve: Client) -> None:
