@@ -16,12 +16,11 @@ from nmt.serving.answers import RequestError, busy, error_answer, refusal_of
 from nmt.serving.files import files_router
 from nmt.serving.guard import Guard
 from nmt.serving.libretranslate import ErrorBody, libretranslate_router
+from nmt.serving.operations import METRICS_TYPE
 from nmt.serving.page import page_router
 from nmt.serving.parsing import explain
 from nmt.serving.server import Server
 from nmt.serving.v1 import v1_router
-
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def build_application(server: Server) -> ASGIApp:

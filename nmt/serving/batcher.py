@@ -84,6 +84,7 @@ class Batcher:
         self._rates: dict[tuple[str, SearchKind], tuple[float, float]] = {}
         """tokens and seconds of the latest batches"""
         self._waiting = self._running = 0
+        operations.queue.set_function(lambda: self._waiting)
         self._free = compute.slots
         self._gathering_since = 0.0
         """when the first segment that waits now came, or the latest batch ended"""
@@ -116,7 +117,7 @@ class Batcher:
             waiting_of_client.extend(sorted(group, key=lambda segment: segment.tokens))
         if not self._waiting:
             self._gathering_since = loop.time()
-        self._set_waiting(self._waiting + len(segments))
+        self._waiting += len(segments)
         self._schedule()
         return segments
 
@@ -125,17 +126,13 @@ class Batcher:
         for segment in segments:
             if segment.is_waiting:
                 segment.is_waiting = False
-                self._set_waiting(self._waiting - 1)
+                self._waiting -= 1
             segment.future.cancel()
 
     async def close(self) -> None:
         """Wait for the batches that are being translated."""
         if self._tasks:
             await asyncio.wait(self._tasks)
-
-    def _set_waiting(self, count: int) -> None:
-        self._waiting = count
-        self._operations.queue.set(count)
 
     def _schedule(self) -> None:
         """Begin a batch now, or when the waiting time is over."""
@@ -174,7 +171,7 @@ class Batcher:
             segment.is_waiting = False
             drawn.append(segment)
             tokens += segment.tokens
-        self._set_waiting(self._waiting - len(drawn))
+        self._waiting -= len(drawn)
         drawn.sort(key=lambda segment: segment.tokens)
         return _cut(drawn, slots, tokens)
 

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Mapping
 
 from prometheus_client import (
+    CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
     Gauge,
@@ -20,6 +21,8 @@ from prometheus_client import (
 
 from nmt.serving.answers import RequestError, refusal_of
 
+METRICS_TYPE = CONTENT_TYPE_LATEST
+"""the media type of `Operations.metrics`"""
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
