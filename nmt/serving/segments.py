@@ -1,7 +1,6 @@
 """Texts of any length as segments: the sentences to translate, and the white space around them."""
 
 import asyncio
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,13 +12,12 @@ from nmt.translation.document import ENDS_WITHOUT_SPACE, split_lines
 from nmt.translation.line import Line, Translation, tagged
 from nmt.translation.placeholders import has_other_words, hidden_parts
 from nmt.translation.protected import hide_protected
-from nmt.translation.spans import Edit, Link, Span, edited, linked_words, links_after, shifted
+from nmt.translation.spans import Edit, Link, Span, edited, links_after, shifted
 
 QUICK_CHARACTERS = 20_000
 """texts of so many characters are cut into segments at once; longer ones in a thread"""
 LONGEST_CUT = 5.0
 """seconds that own patterns of protected text may take for all texts of a request"""
-_WORD = re.compile(r"\S+")
 
 
 @dataclass(frozen=True)
@@ -105,19 +103,6 @@ class SegmentedText:
         parts.append(self.text[end:])
         return "".join(parts), spans
 
-    def links(self, translations: Sequence[Translation]) -> tuple[Link, ...]:
-        """Return the links between the characters of the text and of the joined translations."""
-        if not any(translation.alignment for translation in translations):
-            return ()
-        _, target_spans = self.join([translation.text for translation in translations])
-        links: list[Link] = []
-        for segment, span, translation in zip(
-            self.segments, target_spans, translations, strict=True
-        ):
-            for source, target in segment.links(translation):
-                links.append(Link(shifted(source, segment.span[0]), shifted(target, span[0])))
-        return tuple(links)
-
     def translated(self, rows: Sequence[Sequence[Translation]]) -> TranslatedText:
         """Return the joined translations of the sentences, whose translations are `rows`.
 
@@ -126,10 +111,15 @@ class SegmentedText:
         joined: dict[str, TranslatedText] = {}  # a text that comes twice keeps its better score
         for n in range(max(map(len, rows), default=1)):
             chosen = [row[min(n, len(row) - 1)] for row in rows]
-            whole, _ = self.join([translation.text for translation in chosen])
+            whole, spans = self.join([translation.text for translation in chosen])
             if whole not in joined:
                 score = sum(translation.score for translation in chosen)
-                joined[whole] = TranslatedText(whole, score, links=self.links(chosen))
+                links = tuple(
+                    Link(shifted(source, segment.span[0]), shifted(target, span[0]))
+                    for segment, span, translation in zip(self.segments, spans, chosen, strict=True)
+                    for source, target in segment.links(translation)
+                )
+                joined[whole] = TranslatedText(whole, score, links=links)
         best, *alternatives = joined.values()
         return replace(best, alternatives=alternatives)
 
@@ -183,23 +173,3 @@ def _segments(
         sentence = edited(untagged, edits)
         first = start + part.start + tag_length - added
         yield Segment(part, (first, first + len(sentence)), tag_length)
-
-
-@dataclass(frozen=True)
-class WordPairs:
-    """Where the words of a text and of its translation stand, and which belong together."""
-
-    source: list[Span]
-    target: list[Span]
-    pairs: list[tuple[int, int]]
-    """(number of a source word, number of a target word), counted from 0"""
-
-    @classmethod
-    def of(cls, source: str, target: str, links: Sequence[Link]) -> "WordPairs":
-        """Return the words that white space divides, and those that have a link."""
-        pairs = list(linked_words(links, source, target))
-        return cls(_words(source), _words(target), pairs)
-
-
-def _words(text: str) -> list[Span]:
-    return [found.span() for found in _WORD.finditer(text)]

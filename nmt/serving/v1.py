@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Literal
 
@@ -14,10 +15,11 @@ from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.errors import ConfigError
 from nmt.serving.answers import RequestError
 from nmt.serving.libretranslate import ERRORS
-from nmt.serving.segments import SegmentedText, TranslatedText, WordPairs
+from nmt.serving.segments import SegmentedText, TranslatedText
 from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked
 from nmt.translation.line import Terminology, Translation
+from nmt.translation.spans import Span, linked_words
 
 MOST_TERMS = 1000
 MOST_PATTERNS = 20
@@ -90,14 +92,13 @@ class TranslationBody(BaseModel):
             raise RequestError(400, f"Invalid request: {error}") from error
         glossary = {term.source: term.target for term in self.terms}
         terminology = Terminology.of(glossary, forbidden=self.forbidden, prefix=self.prefix)
-        has_constraints = bool(terminology)
         return Asked(
             self.source,
             self.target,
             self.format == "html",
             self.n_best,
             self.alignments,
-            terminology if has_constraints else None,
+            terminology or None,
             protected,
         )
 
@@ -202,15 +203,19 @@ def _as_record(source: str, text: TranslatedText, body: TranslationBody) -> dict
             {"text": other.text, "score": round(other.score, 4)} for other in text.alternatives
         ]
     if body.alignments:
-        words = WordPairs.of(source, text.text, text.links)
         record |= {
-            "alignment": words.pairs,
-            "source_words": words.source,
-            "target_words": words.target,
+            "alignment": linked_words(text.links, source, text.text),
+            "source_words": _words(source),
+            "target_words": _words(text.text),
         }
     if text.detected:
         record["source"] = text.detected["language"]
     return record
+
+
+def _words(text: str) -> list[Span]:
+    """Return the characters of each word, which white space divides from the others."""
+    return [found.span() for found in re.finditer(r"\S+", text)]
 
 
 async def _stream(

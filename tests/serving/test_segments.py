@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from nmt.data.text.protected_text import ProtectedText
 from nmt.serving.models import Direction, LoadedVersion, ServedModel, directions_of
-from nmt.serving.segments import SegmentedText, WordPairs
+from nmt.serving.segments import SegmentedText
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Alignment, Line, Terminology, Translation
-from nmt.translation.spans import Link
+from nmt.translation.spans import Link, linked_words
 from tests.serving.served_runs import write_run
 
 
@@ -97,11 +97,9 @@ def test_words_are_aligned_over_the_whole_text(direction: Direction) -> None:
         Translation(text, 0.0, alignment=Alignment(links=tuple(starmap(Link, each))))
         for text, each in zip(texts, links, strict=True)
     ]
-    joined, _ = cut.join(texts)
-    words = WordPairs.of(cut.text, joined, cut.links(translations))
-    assert words.source == [(0, 1), (2, 6), (8, 11), (12, 16)]
-    assert words.target == [(0, 1), (2, 3), (4, 6), (8, 10)]
-    assert words.pairs == [(0, 2), (1, 0), (3, 3)]
+    joined = cut.translated([[translation] for translation in translations])
+    assert joined.text == "x y z.  u."
+    assert linked_words(joined.links, cut.text, joined.text) == ((0, 2), (1, 0), (3, 3))
 
 
 def test_a_tag_is_read_before_each_sentence_and_has_no_links(tmp_path: Path) -> None:
@@ -118,7 +116,8 @@ def test_a_tag_is_read_before_each_sentence_and_has_no_links(tmp_path: Path) -> 
     assert sentences_of(cut) == ["One.", "Two."]
     links = (Link((0, 6), (0, 1)), Link((6, 9), (1, 3)))
     translation = Translation("abc", 0.0, alignment=Alignment(links=links))
-    assert cut.links([translation] * 2) == (Link((0, 3), (1, 3)), Link((5, 8), (5, 7)))
+    joined = cut.translated([[translation]] * 2)
+    assert joined.links == (Link((0, 3), (1, 3)), Link((5, 8), (5, 7)))
 
 
 def test_protected_parts_that_touch_stay_apart(direction: Direction) -> None:
