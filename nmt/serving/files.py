@@ -11,18 +11,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter
-from pydantic import BaseModel
-from starlette.datastructures import UploadFile
+from fastapi import APIRouter, Form, UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
 from nmt.serving.answers import RequestError
 from nmt.serving.libretranslate import ERRORS, ErrorBody
-from nmt.serving.parsing import validate
 from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked
 
@@ -36,24 +33,6 @@ TYPES = {
 }
 Translate = Callable[[Sequence[str]], Awaitable[list[str]]]
 """translates texts, each of which may have several sentences"""
-FORM = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file", "source", "target"],
-                    "properties": {
-                        "file": {"type": "string", "format": "binary"},
-                        **{name: {"type": "string"} for name in ("source", "target", "api_key")},
-                    },
-                }
-            }
-        },
-    }
-}
-"""the description of an upload for OpenAPI"""
 FOUND: dict[int | str, dict[str, Any]] = {
     200: {"content": {kind.partition(";")[0]: {} for kind in TYPES.values()}},
     404: {"model": ErrorBody},
@@ -64,38 +43,32 @@ _CUE_TIME = re.compile(r"\s*-?\d+:[\d:., ]*-->\s*-?\d+:.*")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-class FileBody(BaseModel):
-    """The keys of /translate_file beside the file."""
-
-    source: str
-    target: str
-    api_key: str | None = None
-
-
 def files_router(server: Server) -> APIRouter:
     """Return the routes for files."""
     router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
     store = FileStore(server.settings.files)
 
-    @router.post("/translate_file", openapi_extra=FORM)
-    async def translate_file(request: Request) -> dict[str, str]:
+    @router.post("/translate_file")
+    async def translate_file(
+        request: Request,
+        file: UploadFile,
+        source: Annotated[str, Form()],
+        target: Annotated[str, Form()],
+        api_key: Annotated[str | None, Form()] = None,
+    ) -> dict[str, str]:
         """Translate a file, and say where its translation can be fetched."""
-        async with request.form() as form:
-            file = form.get("file")
-            if not isinstance(file, UploadFile) or not file.filename:
-                raise RequestError(400, "Invalid request: missing file parameter")
-            name, content = file.filename, await file.read()
-            values = {key: value for key, value in form.items() if isinstance(value, str)}
-        body = validate(FileBody, values)
-        text = decode_file(name, content)
+        name = file.filename
+        if not name:
+            raise RequestError(400, "Invalid request: missing file parameter")
+        text = decode_file(name, await file.read())
         check_characters(text, "the file")
-        client = server.admit(request, body.api_key, [text])
+        client = server.admit(request, api_key, [text])
 
         suffix = Path(name).suffix.lower()
 
         async def translate(texts: Sequence[str]) -> list[str]:
-            asked = Asked(body.source, body.target, is_html=suffix == ".html")
-            if body.source == "auto":  # a cue of subtitles is too short to tell its language
+            asked = Asked(source, target, is_html=suffix == ".html")
+            if source == "auto":  # a cue of subtitles is too short to tell its language
                 [guess] = await server.service.detect(["\n".join(texts)], asked)
                 asked = replace(asked, source=str(guess["language"]))
             translations = await server.service.translate(texts, asked, client)
@@ -104,8 +77,8 @@ def files_router(server: Server) -> APIRouter:
         if suffix == ".srt":
             translated = await translate_subtitles(text, translate)
         else:
-            translated = await translate_text(text, translate)
-        stored = store.write(name, body.target, translated)
+            [translated] = await translate([text])
+        stored = store.write(name, target, translated)
         return {"translatedFileUrl": f"{request.base_url}download_file/{quote(stored)}"}
 
     @router.get("/download_file/{name}", response_class=Response, responses=FOUND)
@@ -192,12 +165,6 @@ def decode_file(name: str, content: bytes) -> str:
         raise RequestError(
             400, "Invalid request: the file is not UTF-8; save it as such"
         ) from error
-
-
-async def translate_text(text: str, translate: Translate) -> str:
-    """Translate a whole text by `translate`, which takes and returns lists."""
-    [translation] = await translate([text])
-    return translation
 
 
 async def translate_subtitles(text: str, translate: Translate) -> str:

@@ -81,7 +81,8 @@ def explain(errors: Sequence[Any]) -> str:
         return NO_JSON
     if not place:
         return "Invalid request: expected a JSON object, with Content-Type: application/json"
-    if error["type"] == "missing":
+    is_text = "UploadFile" in error["msg"]  # FastAPI's message about a text in place of a file
+    if error["type"] == "missing" or is_text:
         return f"Invalid request: missing {'.'.join(place)} parameter"
     if error["type"] == "string_unicode":
         return f"Invalid request: {'.'.join(place)} holds half of a surrogate pair"

@@ -127,11 +127,12 @@ def test_a_file_that_cannot_be_translated_is_a_mistake(
 
 
 def test_a_form_without_a_file_or_a_language_is_a_mistake(client: TestClient) -> None:
-    response = client.post("/translate_file", data=PAIR)
-    assert (response.status_code, response.json()["error"]) == (
-        400,
-        "Invalid request: missing file parameter",
-    )
+    for data in (PAIR, {**PAIR, "file": "a dog"}):
+        response = client.post("/translate_file", data=data)
+        assert (response.status_code, response.json()["error"]) == (
+            400,
+            "Invalid request: missing file parameter",
+        )
     files = {"file": ("a.txt", b"a")}
     response = client.post("/translate_file", files=files, data={"source": "en"})
     assert response.json()["error"] == "Invalid request: missing target parameter"
