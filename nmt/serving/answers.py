@@ -6,9 +6,6 @@ from starlette.responses import JSONResponse
 
 from nmt.errors import DataError, NmtError
 
-BUSY = "the server is busy; try again in a few seconds"
-RETRY_AFTER = {"Retry-After": "5"}
-
 
 class RequestError(NmtError):
     """A request that is not answered: a status of HTTP, and a sentence for the client."""
@@ -18,9 +15,9 @@ class RequestError(NmtError):
         self.status, self.headers = status, headers
 
 
-def busy(message: str = BUSY) -> RequestError:
+def busy(message: str = "the server is busy; try again in a few seconds") -> RequestError:
     """Return the refusal of a request that may succeed later."""
-    return RequestError(503, message, RETRY_AFTER)
+    return RequestError(503, message, {"Retry-After": "5"})
 
 
 def refusal_of(error: Exception) -> RequestError:

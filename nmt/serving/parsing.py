@@ -1,7 +1,7 @@
 """Reads the body of a request, JSON or a form, as an object of a class of settings."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -19,6 +19,9 @@ SomeBody = TypeVar("SomeBody", bound=BaseModel)
 async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
     """Return the body of a request, a form or JSON; keys may also stand in the query.
 
+    An empty value counts as missing: forms of web pages send each key, empty or not, and so do
+    clients of LibreTranslate in JSON.
+
     Raises:
         RequestError: it is neither, or a key is missing or has another type.
     """
@@ -30,8 +33,12 @@ async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
         async with request.form() as form:
             values |= {key: value for key, value in form.items() if isinstance(value, str)}
     elif body := await request.body():
-        values |= parse_json(body)
-    return validate(kind, values)
+        values |= _parse_json(body)
+    try:
+        given = {key: value for key, value in values.items() if value not in (None, "", [])}
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise RequestError(400, explain(error.errors())) from error
 
 
 def _parse_pairs(pairs: bytes) -> dict[str, str]:
@@ -43,7 +50,7 @@ def _parse_pairs(pairs: bytes) -> dict[str, str]:
     return dict(parse_qsl(pairs.decode("utf-8", "replace"), keep_blank_values=True))
 
 
-def parse_json(body: bytes) -> dict[str, Any]:
+def _parse_json(body: bytes) -> dict[str, Any]:
     """Return a JSON object.
 
     Raises:
@@ -56,21 +63,6 @@ def parse_json(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RequestError(400, "Invalid request: expected a JSON object")
     return value
-
-
-def validate(kind: type[SomeBody], values: Mapping[str, Any]) -> SomeBody:
-    """Return the values as an object of their class; an empty one counts as missing.
-
-    Forms of web pages send each key, empty or not, and so do clients of LibreTranslate in JSON.
-
-    Raises:
-        RequestError: a key is missing, or a value has another type.
-    """
-    try:
-        given = {key: value for key, value in values.items() if value not in (None, "", [])}
-        return kind.model_validate(given)
-    except ValidationError as error:
-        raise RequestError(400, explain(error.errors())) from error
 
 
 def explain(errors: Sequence[Any]) -> str:

@@ -54,10 +54,6 @@ class _Process:
             await frames.send_async(self._writer, order)
         return await self._answer
 
-    async def tell(self, value: object) -> None:
-        """Send what is not answered."""
-        await frames.send_async(self._writer, value)
-
     async def read(self, reader: asyncio.StreamReader) -> None:
         """Take its answers until it ends."""
         try:
@@ -203,7 +199,7 @@ class ProcessCompute:
         self._processes.add(process)
         is_host = generation is None
         if is_host:
-            await process.tell(self._settings)
+            await frames.send_async(writer, self._settings)
             self._host.set_result(process)
             for version in self._loaded:  # it takes the place of one that has ended
                 self._begin(self._order(load=(version,)))
