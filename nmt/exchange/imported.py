@@ -109,17 +109,8 @@ def write_run(imported: ImportedModel, output: Path) -> None:
 
 
 def _adopt_vocabularies(imported: ImportedModel) -> tuple[AdoptedVocabulary, AdoptedVocabulary]:
-    """Return the vocabularies of source and target in our ids, after checks of their rows."""
+    """Return the vocabularies of source and target in our ids."""
     source, target = imported.vocabularies
-    for name, side in (("source", source), ("target", target)):
-        for piece, row in side.rows.items():
-            if not 0 <= row < side.size:
-                raise ExchangeError(
-                    f"the {name} vocabulary has the row {row:,} for {piece!r}, but the model has "
-                    f"{side.size:,} rows; they do not belong together"
-                )
-        if len(set(side.rows.values())) < len(side.rows):
-            raise ExchangeError(f"two pieces of the {name} vocabulary have the same row")
     if imported.config.embeddings == "shared" and source.rows != target.rows:
         raise ExchangeError(
             "the model has one matrix for both languages, but its vocabularies differ; they do not "

@@ -98,12 +98,6 @@ def _read_vocabularies(
     sides = []
     for segmentation, path, size in zip(segmentations, vocabularies, sizes, strict=True):
         content, rows = read_small_file(segmentation), _read_rows(path)
-        last = max(rows.values())
-        if last >= size:
-            raise ExchangeError(
-                f"{path}: the vocabulary has a row {last:,}, but the model has {size:,} rows; they "
-                "do not belong together"
-            )
         specials = {UNK: rows["<unk>"], EOS: rows["</s>"]}
         sides.append(ForeignVocabulary(content, rows, size, specials))
     source, target = sides

@@ -142,7 +142,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     (CTranslate2 issue 1134).
 
     Raises:
-        ExchangeError: a line has another form, or a piece or a row occurs twice.
+        ExchangeError: a line has another form, or a piece occurs twice.
     """
     content = read_small_file(path)
     # Marian writes the delete character as two bytes that are no UTF-8 (marian-dev issue 239)
@@ -164,8 +164,6 @@ def read_vocabulary(path: Path) -> dict[str, int]:
         if piece in rows:
             raise ExchangeError(f"{path}: entry {number}: the piece {piece!r} occurs twice")
         rows[piece] = int(match["row"])
-    if len(set(rows.values())) < len(rows):
-        raise ExchangeError(f"{path}: two pieces of the vocabulary have the same row")
     return rows
 
 

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from nmt.data.tokens.tokenizer import EOS, UNK
-from nmt.errors import ExchangeError
+from nmt.errors import DataError, ExchangeError
 from nmt.exchange.huggingface import import_huggingface
 from nmt.exchange.huggingface_export import export_huggingface, translate_with_transformers
 from nmt.exchange.imported import write_run
@@ -121,6 +121,14 @@ def test_a_model_in_half_precision_comes_back_in_the_float32_of_its_weights(
     run = imported_run(theirs, tmp_path / "run")
     export_and_verify(run, tmp_path / "exported")
     assert read_json(tmp_path / "exported" / "config.json") == settings | {name: "float32"}
+
+
+def test_a_changed_original_vocabulary_is_one_sentence(tmp_path: Path) -> None:
+    write_model(tmp_path / "theirs")
+    run = imported_run(tmp_path / "theirs", tmp_path / "run")
+    change_json(tmp_path / "run" / "imported" / "vocab.json", extra=10**6)
+    with pytest.raises(DataError, match="has the row 1,000,000 for 'extra', but the model has"):
+        export_huggingface(run, tmp_path)
 
 
 def test_rules_of_the_search_that_nmt_lacks_are_a_warning_and_do_not_disturb_verification(

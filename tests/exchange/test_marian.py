@@ -182,7 +182,12 @@ def test_the_models_of_an_ensemble_and_a_single_one_of_them_are_read(tmp_path: P
         ("target.spm", None, "there is no target.spm beside it"),
         ("opus.vocab.yml", "", "the vocabulary has no </s>, which Marian needs"),
         ("opus.vocab.yml", '"</s>": 0\n', "the vocabulary has no <unk>, which Marian needs"),
-        ("opus.vocab.yml", '"</s>": 0\n<unk>: 99\n', "a row 99, but the model has"),
+        (
+            "opus.vocab.yml",
+            '"</s>": 0\n<unk>: 99\n',
+            "has the row 99 for '<unk>', but the model has",
+        ),
+        ("opus.vocab.yml", '"</s>": 0\n<unk>: 0\n', "two pieces of the source vocabulary have the"),
         ("decoder.yml", "models: model.npz", "models is 'model.npz', expected a list"),
         ("decoder.yml", "models: []\nvocabs: []", "it names 0 models and 0 vocabularies"),
         ("decoder.yml", "- x", "expected names and values, found list"),
@@ -198,7 +203,7 @@ def test_a_package_that_does_not_fit_together_is_refused(
     else:
         (tmp_path / changed).write_text(content)
     with pytest.raises(ExchangeError, match=message):
-        import_marian(tmp_path)
+        write_run(import_marian(tmp_path)[0], tmp_path / "run")
 
 
 def test_a_zip_whose_decoder_yml_leads_out_of_it_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from nmt.data.tokens.vocabulary import (
     parse_model,
     unknown_surface,
 )
+from nmt.errors import DataError
 
 _SPECIAL_TYPES = (UNKNOWN_TYPE, CONTROL_TYPE)
 _UNUSED = 5  # value of an enum in sentencepiece_model.proto: never in a text, but can be decoded
@@ -63,8 +64,10 @@ def adopt_foreign(
     SentencePiece model as well, one object is returned twice.
 
     Raises:
-        DataError: a SentencePiece model is damaged.
+        DataError: a SentencePiece model is damaged, or rows do not fit the matrices.
     """
+    _check_rows(source, "source")
+    _check_rows(target, "target")
     source_proto = parse_model(source.segmentation, "the SentencePiece model of the source")
     target_proto = parse_model(target.segmentation, "the SentencePiece model of the target")
     if source.rows == target.rows:
@@ -77,6 +80,22 @@ def adopt_foreign(
         _adopt(source, source_proto, source_proto.pieces),
         _adopt(target, target_proto, target_proto.pieces),
     )
+
+
+def _check_rows(vocabulary: ForeignVocabulary, name: str) -> None:
+    """Check that each piece has a row of its own; `name` is source or target.
+
+    Raises:
+        DataError: a row is not in the matrices, or belongs to two pieces.
+    """
+    for piece, row in vocabulary.rows.items():
+        if not 0 <= row < vocabulary.size:
+            raise DataError(
+                f"the {name} vocabulary has the row {row:,} for {piece!r}, but the model has "
+                f"{vocabulary.size:,} rows; they do not belong together"
+            )
+    if len(set(vocabulary.rows.values())) < len(vocabulary.rows):
+        raise DataError(f"two pieces of the {name} vocabulary have the same row")
 
 
 def tokenizer_of(source: AdoptedVocabulary, target: AdoptedVocabulary) -> Tokenizer:
