@@ -7,6 +7,7 @@ HF_ENDPOINT and HF_HUB_OFFLINE, https://huggingface.co/docs/huggingface_hub/pack
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 
 from nmt.errors import ExchangeError
@@ -30,7 +31,7 @@ def download_model(name: str, revision: str | None, files: Sequence[str]) -> tup
         wanted = list(files)
         if not constants.HF_HUB_OFFLINE:  # else the list of files cannot be read
             files_on_hub = huggingface_hub.HfApi().list_repo_files(name, revision=revision)
-            if "model.safetensors" in files_on_hub:
+            if any(fnmatch(file, "model*.safetensors") for file in files_on_hub):
                 wanted = [file for file in wanted if not file.endswith(".bin")]
         folder = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=wanted)
     commit = Path(folder).name  # the cache has a folder for each commit

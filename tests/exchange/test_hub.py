@@ -102,14 +102,17 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
     server.server_close()
 
 
-def test_a_download_has_the_wanted_files_and_names_their_commit(hub: type[Hub]) -> None:
-    hub.files.update({"config.json": b"{}", "model.safetensors": b"w", "pytorch_model.bin": b"p"})
+@pytest.mark.parametrize("weights", ["model.safetensors", "model-00001-of-00001.safetensors"])
+def test_a_download_has_the_wanted_files_and_names_their_commit(
+    hub: type[Hub], weights: str
+) -> None:
+    hub.files.update({"config.json": b"{}", weights: b"w", "pytorch_model.bin": b"p"})
     hub.files["rust_model.ot"] = b"unwanted"
-    wanted = ["config.json", "model.safetensors", "pytorch_model.bin"]
+    wanted = ["config.json", "model.safetensors", "model-*.safetensors", "pytorch_model.bin"]
     folder, commit = download_model(NAME, None, wanted)
     assert commit == COMMIT
     found = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert found == {"config.json": b"{}", "model.safetensors": b"w"}
+    assert found == {"config.json": b"{}", weights: b"w"}
 
 
 def test_an_upload_brings_every_file_of_the_folder(hub: type[Hub], tmp_path: Path) -> None:
