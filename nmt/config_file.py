@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from nmt import strict_yaml
 from nmt.config import Config, Section, TextPair
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, NmtError
 
 MAX_CONFIG_BYTES = 1 << 20  # 1 MiB
 SomeSection = TypeVar("SomeSection", bound=BaseModel)
@@ -232,12 +232,16 @@ def parse_section(
 
 
 def replace_settings(
-    section: SomeSection, changes: Mapping[str, object], where: str
+    section: SomeSection,
+    changes: Mapping[str, object],
+    where: str,
+    error_class: type[NmtError] = ConfigError,
 ) -> SomeSection:
     """Return a copy of `section` in which `changes`, {key: value}, replace the old values.
 
     Raises:
-        ConfigError: a value is not allowed; the message has `where` and the key.
+        NmtError: a value is not allowed; the message has `where` and the key. Its class is
+            `error_class`.
     """
     try:
         return type(section).model_validate({**section.model_dump(), **changes})
@@ -245,7 +249,7 @@ def replace_settings(
         first_mistake = error.errors()[0]
         no_locations: dict[KeyPath, str] = {}  # the changes come from no file
         mistake = _explain(first_mistake, where, no_locations, type(section))
-        raise ConfigError("".join(mistake)) from error
+        raise error_class("".join(mistake)) from error
 
 
 def exchange_sides(config: Config) -> Config:

@@ -15,7 +15,7 @@ from nmt.config import DecodingConfig, ModelConfig, Positions
 from nmt.config_file import replace_settings
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
-from nmt.errors import ConfigError, ExchangeError, print_warning
+from nmt.errors import ExchangeError, print_warning
 from nmt.exchange.huggingface_files import abbreviate, license_of, parse_json, read_weights
 from nmt.exchange.huggingface_names import (
     BIAS,
@@ -223,10 +223,7 @@ def read_decoding(generation: Mapping[str, Any], unknown_row: int, where: str) -
         "no_repeat_ngram": generation.get("no_repeat_ngram_size") or 0,
         "allow_unknown": not (isinstance(forbidden, list) and [unknown_row] in forbidden),
     }
-    try:
-        return replace_settings(DecodingConfig(), changes, where)
-    except ConfigError as error:
-        raise ExchangeError(str(error)) from error
+    return replace_settings(DecodingConfig(), changes, where, ExchangeError)
 
 
 def _warn_of_search(generation: Mapping[str, Any], where: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from nmt.config import ModelConfig
 from nmt.config_file import replace_settings
-from nmt.errors import ConfigError, ExchangeError
+from nmt.errors import ExchangeError
 from nmt.exchange.huggingface_files import abbreviate
 
 _ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
@@ -98,10 +98,7 @@ def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
         "positions": "sines_first",
         "layer_norm_epsilon": 1e-5,  # that of nn.LayerNorm
     }
-    try:
-        return replace_settings(ModelConfig(), ours, where)
-    except ConfigError as error:
-        raise ExchangeError(str(error)) from error
+    return replace_settings(ModelConfig(), ours, where, ExchangeError)
 
 
 def vocabulary_sizes(settings: Mapping[str, Any], where: str) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.config import ModelConfig
 from nmt.config_file import replace_settings
-from nmt.errors import ConfigError, ExchangeError
+from nmt.errors import ExchangeError
 from nmt.exchange.imported import bias_name, weight_shape
 
 READABLE: dict[str, list[Any]] = {
@@ -104,10 +104,7 @@ def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
         "positions": "tensor2tensor",
         "start_embedding": "zero",
     }
-    try:
-        return replace_settings(ModelConfig(), settings, where)
-    except ConfigError as error:
-        raise ExchangeError(f"{error}; {where} has no sizes of a Transformer") from error
+    return replace_settings(ModelConfig(), settings, where, ExchangeError)
 
 
 def _raise_unreadable(where: str, name: str, value: object, readable: list[Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from nmt.config import DecodingConfig
 from nmt.config_file import replace_settings
-from nmt.errors import ConfigError, ExchangeError, print_warning
+from nmt.errors import ExchangeError, print_warning
 from nmt.exchange.imported import read_small_file
 from nmt.exchange.marian_files import parse_yaml, unpack
 
@@ -76,10 +76,7 @@ def read_decoding(package: MarianPackage) -> DecodingConfig:
         "length_normalization": "average" if normalize else "none",
         "allow_unknown": bool(settings.get("allow-unk", False)),
     }
-    try:
-        return replace_settings(DecodingConfig(), changes, where)
-    except ConfigError as error:
-        raise ExchangeError(str(error)) from error
+    return replace_settings(DecodingConfig(), changes, where, ExchangeError)
 
 
 @contextmanager
