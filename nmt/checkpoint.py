@@ -204,10 +204,11 @@ def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> lis
     return intact
 
 
-def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path | None:
-    """Return the last intact checkpoint of `paths` (oldest first), or None if there are no paths.
+def recover_newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path | None:
+    """Return the last intact checkpoint of `paths`, oldest first; set aside damaged later ones.
 
-    Each damaged checkpoint after it is renamed to damaged-NAME, and `log` gets a message.
+    A checkpoint that is set aside is renamed to damaged-NAME, and `log` gets a message. Returns
+    None if there are no paths.
 
     Raises:
         CheckpointError: none is intact, or a later one cannot be read for another reason than

@@ -22,9 +22,10 @@ _TEMPORARY_NAME = re.compile(r"\.(.+?)(?:\.\d+)?\.(?:tmp|old)")
 
 
 def final_name(temporary: Path) -> str | None:
-    """Return the name in whose place a file or folder was written here; None if it is no such one.
+    """Return NAME for a temporary file or folder that this module made for NAME, else None.
 
-    A process that is killed leaves what it was writing: `.NAME.17.tmp`, or `.NAME.old`.
+    A killed process leaves such files: `.NAME.17.tmp` is what it was writing, and `.NAME.old` what
+    it was about to replace.
     """
     match = _TEMPORARY_NAME.fullmatch(temporary.name)
     return match[1] if match else None

@@ -20,7 +20,7 @@ from nmt.checkpoint import (
     load_into,
     load_state,
     load_weights,
-    newest_checkpoint,
+    recover_newest_checkpoint,
     save_checkpoint,
     weights_digest,
     weights_of,
@@ -152,12 +152,12 @@ def test_the_newest_intact_checkpoint_is_taken_and_damaged_ones_are_renamed(
 ) -> None:
     paths = [saved(tmp_path / f"step-{n}") for n in range(3)]
     log: list[str] = []
-    assert newest_checkpoint(paths, log.append) == paths[2]
-    assert newest_checkpoint([], log.append) is None
+    assert recover_newest_checkpoint(paths, log.append) == paths[2]
+    assert recover_newest_checkpoint([], log.append) is None
     assert log == []
     (paths[1] / file).write_bytes((paths[1] / file).read_bytes()[:-1])
     (paths[2] / file).unlink()
-    assert newest_checkpoint(paths, log.append) == paths[0]
+    assert recover_newest_checkpoint(paths, log.append) == paths[0]
     assert names(tmp_path) == ["damaged-step-1", "damaged-step-2", "step-0"]
     assert "step-2" in log[0] and "step-1" in log[1]
     assert all(file in line and "set aside as damaged-step-" in line for line in log)
@@ -167,7 +167,7 @@ def test_if_all_are_damaged_none_is_renamed(tmp_path: Path) -> None:
     path = saved(tmp_path / "step-1")
     (path / STATE).unlink()
     with pytest.raises(CheckpointError, match=r"no checkpoint to resume from: .*step-1.*--run-dir"):
-        newest_checkpoint([path], print)
+        recover_newest_checkpoint([path], print)
     assert path.is_dir()
 
 
@@ -178,7 +178,7 @@ def test_a_checkpoint_that_the_system_cannot_read_is_neither_renamed_nor_left_ou
     (paths[2] / STATE).unlink()
     (paths[1] / WEIGHTS).unlink()
     (paths[1] / WEIGHTS).symlink_to(WEIGHTS)  # a link to itself cannot be read, even by root
-    for read in (newest_checkpoint, intact_checkpoints):
+    for read in (recover_newest_checkpoint, intact_checkpoints):
         with pytest.raises(
             CheckpointError, match=f"step-1/{WEIGHTS}: cannot be read: Too many levels.*disk"
         ):
@@ -194,7 +194,11 @@ def test_a_checkpoint_without_a_version_is_read_and_one_of_a_newer_version_is_no
     write_manifest(old, format=None)
     assert_same(load_weights(old), weights())
     write_manifest(newer, format=2)
-    for read in (load_weights, load_state, lambda path: newest_checkpoint([old, path], print)):
+    for read in (
+        load_weights,
+        load_state,
+        lambda path: recover_newest_checkpoint([old, path], print),
+    ):
         with pytest.raises(CheckpointError, match="written by a newer nmt .format 2; .*update nmt"):
             read(newer)
     assert newer.is_dir()

@@ -194,11 +194,11 @@ def _take_step(trainer: Trainer) -> _ProbedStep:
     trainer.model.train()
     trainer.state.step += 1
     clock = _Clock(trainer.device)
-    gradient = trainer.gradients.compute(trainer.state.step)
+    computed = trainer.gradients.compute(trainer.state.step)
     computing, waited_in_gradient = clock.lap()
-    trainer.stepper.update(gradient)
+    trainer.stepper.update(computed)
     updating, waited_in_update = clock.lap()
-    return _ProbedStep(computing, updating, waited_in_gradient + waited_in_update, gradient.tokens)
+    return _ProbedStep(computing, updating, waited_in_gradient + waited_in_update, computed.tokens)
 
 
 class _Clock:

@@ -22,7 +22,7 @@ from nmt.training.state import RunState
 
 _T = TypeVar("_T")
 
-# Several processes exchange only every so many steps whether the checkpoint is written.
+# Several processes ask each other only every so many steps whether the checkpoint is written.
 _STEPS_BETWEEN_POLLS = 50
 
 
@@ -102,10 +102,12 @@ class Checkpointer:
         """memory for the first copy, while it is being allocated"""
         self._snapshot: Any = None
         """the last copy of weights and state, whose memory the next copy overwrites"""
-        self._written: Future[_Outcome] = Future()
-        """the outcome of the last checkpoint, in the main process"""
-        self._poll_at_step: int | None = None
-        """the next step to poll at; None if no checkpoint is being written"""
+        self._outcome: Future[_Outcome] = Future()
+        """what becomes of the last checkpoint; only in the main process"""
+        self._is_writing = False
+        """whether a checkpoint is being written, as far as this process knows"""
+        self._next_poll = 0
+        """with several processes: the step at which they ask again whether it is written"""
         self.must_retry = False
         """whether the last checkpoint could not be written, so that the next step saves again"""
 
@@ -138,15 +140,16 @@ class Checkpointer:
             self._monitor.flush()
             state = self._state.state()  # in all processes, as it holds figures of each
             if self._group.is_main:
-                self._written = self._start(state, overwrite)
-        self._poll_at_step = self._state.step + _STEPS_BETWEEN_POLLS
+                self._outcome = self._start(state, overwrite)
+        self._is_writing = True
+        self._next_poll = self._state.step + _STEPS_BETWEEN_POLLS
         self.must_retry = False
         problem = self._finish() if wait else None
         if problem:
             raise CheckpointError(problem)
 
     def _start(self, state: Mapping[str, Any], overwrite: bool) -> Future[_Outcome]:
-        """Copy weights and state, start to write the copy, and return the future outcome."""
+        """Copy weights and state, start to write the copy, and return its outcome, a future."""
         step, ranked = state["step"], self._state.ranking.entries
         if self._allocation:
             with contextlib.suppress(RuntimeError, MemoryError):  # the copy below reports it
@@ -194,27 +197,27 @@ class Checkpointer:
 
     def poll(self) -> None:
         """Do what `wait` does if the writing has ended; call this after every step."""
-        if self._poll_at_step is None:
+        if not self._is_writing:
             return
         # several processes wait for each other to exchange the answer, so they do it seldom
-        if self._group.size > 1 and self._state.step < self._poll_at_step:
+        if self._group.size > 1 and self._state.step < self._next_poll:
             return
-        has_ended = self._group.broadcast_from_main(self._written.done)
+        has_ended = self._group.broadcast_from_main(self._outcome.done)
         if has_ended:
             self.wait()
         else:
-            self._poll_at_step = self._state.step + _STEPS_BETWEEN_POLLS
+            self._next_poll = self._state.step + _STEPS_BETWEEN_POLLS
 
     def _finish(self) -> str | None:
         """Wait for the checkpoint that is being written, if any; return an error message or None.
 
         If it is saved, the ranking of validated steps is committed, else it is rolled back.
         """
-        if self._poll_at_step is None:
+        if not self._is_writing:
             return None
-        self._poll_at_step = None
+        self._is_writing = False
         with self._monitor.paused():
-            outcome = self._group.broadcast_from_main(self._written.result)
+            outcome = self._group.broadcast_from_main(self._outcome.result)
         if outcome.saved:
             self._state.ranking.commit()
         else:
@@ -223,6 +226,6 @@ class Checkpointer:
 
     def close(self, *, wait: bool) -> None:
         """Free the memory of the copy; if `wait` is True, first wait for the writing thread."""
-        if wait and self._group.is_main and self._poll_at_step is not None:
-            self._written.exception()  # only waits: unlike `result`, it raises nothing
+        if wait and self._group.is_main and self._is_writing:
+            self._outcome.exception()  # only waits: unlike `result`, it raises nothing
         self._allocation = self._snapshot = None

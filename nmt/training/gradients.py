@@ -46,8 +46,8 @@ class MicroBatch:
 
 
 @dataclass(frozen=True)
-class StepGradient:
-    """What is known of a step whose gradient is in `Parameter.grad`; tensors are on the device."""
+class ComputedStep:
+    """A step whose gradient was computed into `Parameter.grad`; tensors are on the device."""
 
     step: int
     """number of the step, from 1"""
@@ -69,7 +69,7 @@ class GradientComputer:
     """Computes the gradient of any step of a run; `plan` says which pairs of `store` a step has.
 
     The result is a function of the weights, the pairs of the step, (seed, step), `cpu_shards` and
-    the size `micro_batch`, because dropout masks are drawn micro-batch by micro-batch.
+    `micro_batch_size`, because dropout masks are drawn micro-batch by micro-batch.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class GradientComputer:
         """the processes that compute each step together"""
         self.cpu_shards = 1
         """parts of a step that threads compute at the same time; "shares" in saved states"""
-        self.micro_batch = MicroBatchSize(run, store, precision, group.size)
+        self.micro_batch_size = MicroBatchSize(run, store, precision, group.size)
         """how many tokens are computed at once"""
         self._run, self._store, self._plan = run, store, plan
         self._device = next(run.model.parameters()).device
@@ -100,18 +100,18 @@ class GradientComputer:
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), trained_count(run.model)))
 
     def set_cpu_shards(self, shards: int) -> None:
-        """Cut later steps into `shards` parts (1 if not `can_shard`) and adapt `micro_batch`."""
+        """Cut later steps into `shards` parts (1 if not `can_shard`); adapt `micro_batch_size`."""
         training = self._run.config.training
         self.cpu_shards = shards if can_shard(self._device, training, self.group.size) else 1
         threads = torch.get_num_threads()
         members = min(self.cpu_shards, threads)  # a resumed run may have more shards than cores
         self._team = ThreadTeam(members, threads) if self.cpu_shards > 1 else None
-        self.micro_batch.fit(self.cpu_shards)
+        self.micro_batch_size.fit(self.cpu_shards)
 
     def state(self) -> dict[str, Any]:
         """Return how steps are cut, for `load_state`; all processes must call this together."""
         return {
-            "micro_batches": self.group.all_gather(self.micro_batch.state()),
+            "micro_batches": self.group.all_gather(self.micro_batch_size.state()),
             "shares": self.cpu_shards,
         }
 
@@ -119,13 +119,13 @@ class GradientComputer:
         """Use the saved number of shards; an estimated or halved micro-batch size does not grow."""
         self.set_cpu_shards(saved["shares"])
         sizes = saved["micro_batches"]  # one per process; now there may be more processes
-        self.micro_batch.load_state(sizes[self.group.rank % len(sizes)])
+        self.micro_batch_size.load_state(sizes[self.group.rank % len(sizes)])
 
     def release_process_group(self) -> None:
         """Drop the only reference to the process group, before the group is destroyed."""
         self._parallel = None  # the wrapper of DistributedDataParallel
 
-    def compute(self, step: int) -> StepGradient:
+    def compute(self, step: int) -> ComputedStep:
         """Compute the gradient of a step (from 1) into `Parameter.grad`; return loss, norm, pairs.
 
         A GPU may still compute it when this returns. The gradient is the sum over the target tokens
@@ -144,7 +144,7 @@ class GradientComputer:
         gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
         losses = [micro_batch.loss for micro_batch in micro_batches]
         loss = torch.stack(losses).sum() if losses else torch.zeros((), device=self._device)
-        return StepGradient(
+        return ComputedStep(
             step=step,
             loss=self.group.all_reduce_sum(loss.to(widest_float(self._device))),
             norm=torch.nn.utils.get_total_norm(gradients),
@@ -194,7 +194,7 @@ class GradientComputer:
         if self._all_reduce_began:  # the other processes are in it and cannot repeat the step
             return False
         longest = max(side.lengths[rows].max(initial=1) for side in (store.source, store.target))
-        if self.micro_batch.halve(smallest=int(longest)):
+        if self.micro_batch_size.halve(smallest=int(longest)):
             return True
         if self._team is None or self._team.members == 1:
             return False
@@ -274,23 +274,23 @@ class GradientComputer:
     def _cut(self, store: TokenStore, rows: Indices) -> list[Indices]:
         """Cut row indices into micro-batches, so small that one of each shard fit in memory."""
         lengths = (store.source.lengths, store.target.lengths)
-        tokens = self.micro_batch.tokens // self.cpu_shards
+        tokens = self.micro_batch_size.tokens // self.cpu_shards
         return micro_batches(rows, *lengths, tokens, self._pad_multiple)
 
     def _collate(self, store: TokenStore, rows: Indices) -> Batch:
         """Return these pairs as a padded batch on the device of the model."""
         return collate(store, rows, self._pad_multiple).to(self._device)
 
-    def describe_pairs(self, gradient: StepGradient) -> str:
+    def describe_pairs(self, computed: ComputedStep) -> str:
         """Return words for a message: the number of pairs, and a few target sides, shortened.
 
         The pairs are those of a micro-batch whose loss is NaN or infinite, of any process; if there
         is none, those of the whole step. All processes must call this together.
         """
-        divergent = [cut for cut in gradient.micro_batches if not cut.loss.isfinite()]
-        store, rows = self._store, gradient.pairs
+        divergent = [cut for cut in computed.micro_batches if not cut.loss.isfinite()]
+        store, rows = self._store, computed.pairs
         if divergent:
-            store, rows = gradient.store, divergent[0].rows
+            store, rows = computed.store, divergent[0].rows
         targets = [store.target.sentence(row).tolist() for row in rows[:_PAIRS_IN_MESSAGE]]
         texts = self._run.tokenizer.target.decode(targets)
         quoted = ", ".join(f"'{text[:_CHARACTERS_IN_MESSAGE]}'" for text in texts)

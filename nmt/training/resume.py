@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.adapter import AdapterOrigin
-from nmt.checkpoint import load_into, load_state, load_with_metadata, newest_checkpoint
+from nmt.checkpoint import load_into, load_state, load_with_metadata, recover_newest_checkpoint
 from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.data.tokens.tokenizer import Tokenizer
@@ -192,7 +192,7 @@ def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
     Records and example translations of all later steps are removed; without checkpoint, all are.
     """
     path = trainer.group.broadcast_from_main(
-        lambda: newest_checkpoint(trainer.directory.saved_checkpoints(), trainer.log)
+        lambda: recover_newest_checkpoint(trainer.directory.saved_checkpoints(), trainer.log)
     )
     if path is not None:
         saved_state = load_state(path)

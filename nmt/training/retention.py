@@ -89,12 +89,12 @@ def checkpoints_to_average(
 def update_after_checkpoint(
     directory: RunDirectory,
     training: TrainingConfig,
-    last: int,
+    last_step: int,
     ranked: Sequence[Mapping[str, Any]],
 ) -> None:
     """Write last.json and best.json, and delete the checkpoints that are not needed any more.
 
-    `last` is the step whose checkpoint was just written, `ranked` the entries of a `Ranking`;
+    `last_step` is the one whose checkpoint was just written, `ranked` the entries of a `Ranking`;
     without entries, best.json is not written. Needed are the checkpoints of `ranked`, those to
     average, and the last `training.keep_last`.
     """
@@ -102,7 +102,7 @@ def update_after_checkpoint(
     def relative_path(step: int) -> str:
         return str(directory.checkpoint(step).relative_to(directory.path))
 
-    write_json(directory.last, {"weights": relative_path(last)})
+    write_json(directory.last, {"weights": relative_path(last_step)})
     if ranked:
         best = ranked[0]
         write_json(directory.best, {"weights": relative_path(best["step"]), **best})

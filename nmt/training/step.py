@@ -5,7 +5,7 @@ from torch import Tensor
 from nmt.config import Config
 from nmt.errors import DivergedError
 from nmt.training.divergence import PendingCheck, is_synchronous
-from nmt.training.gradients import GradientComputer, StepGradient
+from nmt.training.gradients import ComputedStep, GradientComputer
 from nmt.training.monitor import Monitor
 from nmt.training.optimizer import update_weights
 from nmt.training.schedule import learning_rate
@@ -32,13 +32,13 @@ class Stepper:
         """`signals` may interrupt the computation of a gradient if one process trains alone."""
         self._config, self._state, self._gradients = config, state, gradients
         self._monitor, self._signals = monitor, signals
-        self._pending: tuple[StepGradient, PendingCheck] | None = None
+        self._pending: tuple[ComputedStep, PendingCheck] | None = None
         """the step that the device may still be computing: its loss has not been read yet"""
 
-    def take(self) -> StepGradient:
+    def take(self) -> ComputedStep:
         """Take the next step: compute its gradient, check it, update the weights.
 
-        Returns the loss, gradient norm and pairs of the step.
+        Returns the loss, the gradient norm and the pairs of the step.
 
         Raises:
             DivergedError: this step or the one before has diverged. `state.step` is the
@@ -49,29 +49,29 @@ class Stepper:
         # with several processes, the others would wait for one that is interrupted
         trains_alone = self._gradients.group.size == 1
         with self._signals.interruptible(trains_alone):
-            gradient = self._gradients.compute(state.step + 1)
+            computed = self._gradients.compute(state.step + 1)
         state.step += 1  # not before: an interrupted step has not been taken
-        check = state.divergence.check(gradient.loss, gradient.tokens, gradient.norm)
-        if is_synchronous(gradient.loss.device):  # read the check before the update
-            self._pending = gradient, check
+        check = state.divergence.check(computed.loss, computed.tokens, computed.norm)
+        if is_synchronous(computed.loss.device):  # read the check before the update
+            self._pending = computed, check
             self.synchronize()
-            self.update(gradient)
+            self.update(computed)
         else:
-            self.update(gradient, check.rejected)
+            self.update(computed, check.rejected)
             self.synchronize()  # reads the result of the step before
-            self._pending = gradient, check
-        return gradient
+            self._pending = computed, check
+        return computed
 
-    def update(self, gradient: StepGradient, rejected: Tensor | None = None) -> None:
+    def update(self, computed: ComputedStep, rejected: Tensor | None = None) -> None:
         """Update the weights and their moving average by the gradient in `Parameter.grad`.
 
-        `gradient` describes the current step. If `rejected` (scalar float32) is 1, weights and
+        `computed` is the current step. If `rejected` (scalar float32) is 1, weights and
         moments do not change.
         """
         state = self._state
         # each process has summed over its tokens, and the all-reduce has averaged these sums; so
         # the mean over all tokens needs a division by the average tokens of a process
-        divisor = gradient.tokens / self._gradients.group.size
+        divisor = computed.tokens / self._gradients.group.size
         rate = learning_rate(state.step, self._config)
         clip_norm = self._config.training.clip_norm
         update_weights(state.optimizers, divisor, rate, clip_norm, rejected)
@@ -88,14 +88,14 @@ class Stepper:
         """
         if self._pending is None:
             return
-        gradient, check = self._pending
+        computed, check = self._pending
         self._pending = None
         loss, problem = check.read()
         if problem:
-            self._state.step = gradient.step
-            pairs = self._gradients.describe_pairs(gradient)
-            raise DivergedError(f"step {gradient.step:,}: {problem} for {pairs}")
-        self._monitor.count(loss, gradient.tokens)
+            self._state.step = computed.step
+            pairs = self._gradients.describe_pairs(computed)
+            raise DivergedError(f"step {computed.step:,}: {problem} for {pairs}")
+        self._monitor.count(loss, computed.tokens)
 
     def discard_pending(self) -> None:
         """Forget the last step without reading its result, before an earlier state is loaded."""

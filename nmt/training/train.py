@@ -79,14 +79,13 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
 
 
 def _build_trainer(
-    config: Config, directory: RunDirectory, group: ProcessGroup, log: Log
+    recipe: Config, directory: RunDirectory, group: ProcessGroup, log: Log
 ) -> tuple[Trainer, dict[str, str]]:
     """Check everything, `prepare` the data, and return a trainer at step 0.
 
     Quick checks come first. Also returns the fingerprints of the texts, by the names in
     `resume.FINGERPRINTS`.
     """
-    recipe = config
     config = inherit(recipe, directory)
     training = config.training
     device = pick_device(training.device)
@@ -145,13 +144,8 @@ def _read_validation_texts(config: Config, log: Log) -> list[ValidationText]:
 def _train_and_score(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
     """Train from the last checkpoint to the end, choose the best weights and score them."""
     resume(trainer)
-    directory, group, state = trainer.directory, trainer.group, trainer.state
-    is_trained = group.broadcast_from_main(
-        lambda: (  # best.json has this number only after `choose_best_weights`
-            trainer.finished()
-            and read_json_or_empty(directory.best).get("trained_steps") == state.step
-        )
-    )
+    group = trainer.group
+    is_trained = group.broadcast_from_main(lambda: _has_best_weights(trainer))
     if group.is_main and not is_trained:
         _write_session(trainer, fingerprints)
     while not trainer.finished():
@@ -163,6 +157,13 @@ def _train_and_score(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         if not is_trained:
             choose_best_weights(trainer)
         _score(trainer, is_trained)
+
+
+def _has_best_weights(trainer: Trainer) -> bool:
+    """Return whether an earlier session has ended the training and chosen the best weights."""
+    best = read_json_or_empty(trainer.directory.best)
+    # `choose_best_weights` writes this number; best.json of an earlier checkpoint has none
+    return trainer.finished() and best.get("trained_steps") == trainer.state.step
 
 
 def _score(trainer: Trainer, is_trained: bool) -> None:

@@ -135,9 +135,9 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     losses, tokens, ends = [], [], [time.perf_counter()]
     reset_peak_memory(device)
     for number in range(1, arguments.warm_up + arguments.steps + 1):
-        gradient = trainer.stepper.take()
-        losses.append(gradient.loss)
-        tokens.append(gradient.tokens)
+        computed = trainer.stepper.take()
+        losses.append(computed.loss)
+        tokens.append(computed.tokens)
         ends.append(end_of_step(number, arguments, device))
     measured = figures(losses, tokens, ends, arguments.warm_up)
     measured["device_megabytes"] = peak_memory(device) / 1e6

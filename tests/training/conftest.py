@@ -16,7 +16,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, RunDirectory
-from nmt.training.gradients import GradientComputer, StepGradient
+from nmt.training.gradients import ComputedStep, GradientComputer
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
 from tests.training.runs import Diverge, MakeTrainer, Recipe, Trained, quiet
@@ -101,14 +101,14 @@ def diverge(monkeypatch: pytest.MonkeyPatch) -> Diverge:
     original = GradientComputer.compute
 
     def diverging(*steps: int) -> None:
-        def compute(self: GradientComputer, step: int) -> StepGradient:
-            gradient = original(self, step)
+        def compute(self: GradientComputer, step: int) -> ComputedStep:
+            computed = original(self, step)
             if step in steps:
-                gradient.loss.mul_(math.nan)
+                computed.loss.mul_(math.nan)
                 for parameter in self._run.model.parameters():
                     assert parameter.grad is not None
                     parameter.grad.mul_(math.nan)
-            return gradient
+            return computed
 
         monkeypatch.setattr(GradientComputer, "compute", compute)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nmt.checkpoint import intact_checkpoints, newest_checkpoint
+from nmt.checkpoint import intact_checkpoints, recover_newest_checkpoint
 from nmt.checkpoint_files import MANIFEST, STATE, WEIGHTS
 from nmt.errors import CheckpointError
 from nmt.files import read_json
@@ -94,7 +94,7 @@ def test_training_continues_when_one_file_operation_fails(
 
     def say(monitor: Monitor, words: str) -> None:
         if "not " in words:
-            told.append((words, newest_checkpoint(run.saved_checkpoints(), quiet)))
+            told.append((words, recover_newest_checkpoint(run.saved_checkpoints(), quiet)))
 
     monkeypatch.setattr(Monitor, "say", say)
     with monkeypatch.context() as patched:
@@ -116,7 +116,7 @@ def test_a_rerun_makes_the_average_for_which_there_was_no_space(
         full_for(run.path, rf"fsync .*averaged.*/{MANIFEST}", patched)
         with pytest.raises(CheckpointError, match=r"averaged: checkpoint not saved: No space left"):
             train(recipe(*SETTINGS), run.path, quiet)
-    assert newest_checkpoint(run.saved_checkpoints(), quiet) == run.checkpoint(12)
+    assert recover_newest_checkpoint(run.saved_checkpoints(), quiet) == run.checkpoint(12)
     train(recipe(*SETTINGS), run.path, quiet)
     assert_recovered(run, undisturbed)
 

@@ -70,7 +70,7 @@ def test_where_memory_runs_out_the_same_pairs_are_computed_in_smaller_parts(
     earlier = limited.state.state()
     seen = no_room_above(100, monkeypatch)
     assert_near(gradients_of(limited), expected)
-    found = limited.gradients.micro_batch.tokens
+    found = limited.gradients.micro_batch_size.tokens
     assert max(seen) > 100 and found < 1000
     seen.clear()
     limited.gradients.compute(5)
@@ -79,7 +79,7 @@ def test_where_memory_runs_out_the_same_pairs_are_computed_in_smaller_parts(
     resumed = small_trainer(micro_batch_tokens=1000)
     resumed.state.load_state(saved)
     limited.state.load_state(earlier)  # an earlier state does not bring more memory
-    sizes = [each.gradients.micro_batch.tokens for each in (limited, resumed)]
+    sizes = [each.gradients.micro_batch_size.tokens for each in (limited, resumed)]
     assert sizes == [found, found]
 
 
@@ -207,7 +207,7 @@ def test_what_failed_is_not_kept_alive(
 
     def grad(loss: Tensor, parameters: Any) -> tuple[Tensor, ...]:
         gradients = backward(loss, parameters)
-        if not limited.gradients.micro_batch.halved:
+        if not limited.gradients.micro_batch_size.halved:
             kept.append(weakref.ref(gradients[0]))
             raise RuntimeError(NO_MEMORY)
         deadline = time.monotonic() + 5  # a thread may be just about to leave what it did
@@ -222,7 +222,7 @@ def test_what_failed_is_not_kept_alive(
         limited.gradients.compute(1)
     finally:
         gc.enable()
-    assert kept and limited.gradients.micro_batch.halved
+    assert kept and limited.gradients.micro_batch_size.halved
 
 
 @pytest.mark.parametrize(
@@ -241,8 +241,8 @@ def test_a_resumed_run_keeps_its_micro_batch_size_unless_the_recipe_has_another(
 ) -> None:
     resumed = small_trainer(**now)
     resumed.state.load_state({**resumed.state.state(), "micro_batches": [before]})
-    assert resumed.gradients.micro_batch.tokens == expected
-    assert resumed.gradients.micro_batch.halved == before["halved"]
+    assert resumed.gradients.micro_batch_size.tokens == expected
+    assert resumed.gradients.micro_batch_size.halved == before["halved"]
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.1])

@@ -10,7 +10,7 @@ from nmt.data.tokens.batch import Batch
 from nmt.errors import StoppedBySignal
 from nmt.files import read_json, write_json
 from nmt.run_directory import RunDirectory
-from nmt.training.gradients import GradientComputer, StepGradient
+from nmt.training.gradients import ComputedStep, GradientComputer
 from nmt.training.loss import Loss, Objective
 from nmt.training.train import train
 from nmt.training.validation import Validation, Validator
@@ -124,7 +124,7 @@ def test_a_stop_inside_accumulation_interrupts_the_gradient(
 ) -> None:
     compute, forward, place = GradientComputer.compute, Objective.forward, [0, 0]
 
-    def computed(gradients: GradientComputer, number: int) -> StepGradient:
+    def computed(gradients: GradientComputer, number: int) -> ComputedStep:
         place[:] = number, 0
         return compute(gradients, number)
 

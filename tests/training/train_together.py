@@ -20,7 +20,7 @@ from nmt.errors import NmtError
 from nmt.model.transformer import Transformer
 from nmt.training import loss as losses
 from nmt.training import step as steps
-from nmt.training.gradients import GradientComputer, StepGradient
+from nmt.training.gradients import ComputedStep, GradientComputer
 from nmt.training.loss import Loss
 from nmt.training.optimizer import update_weights
 from nmt.training.train import train
@@ -34,12 +34,12 @@ noted: dict[str, Any] = {}
 name, step = "", 0
 
 
-def compute(self: GradientComputer, number: int) -> StepGradient:
+def compute(self: GradientComputer, number: int) -> ComputedStep:
     global step
     step = number
-    gradient = original_compute(self, number)
-    noted["rows"][number] = [cut.rows.tolist() for cut in gradient.micro_batches]
-    return gradient
+    computed = original_compute(self, number)
+    noted["rows"][number] = [cut.rows.tolist() for cut in computed.micro_batches]
+    return computed
 
 
 def outputs(self: Transformer, source: Tensor, *arguments: Any, **options: Any) -> Tensor:
