@@ -28,7 +28,7 @@ from nmt.data.tokens.stages import Stage
 from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
-from nmt.data.vocabulary_sample import VocabularySample, all_left_out, names_of
+from nmt.data.vocabulary_sample import VocabularySample, file_names_of, no_pair_left_error
 from nmt.errors import DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 
@@ -37,7 +37,7 @@ FORMAT = 1
 
 _MANIFEST = "manifest.json"
 # The vocabulary is learnt from at most about this many pairs, evenly spread over the corpus.
-_TOKENIZER_PAIRS = 1_000_000
+_VOCABULARY_PAIRS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -211,21 +211,21 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
             check_tags(tokenizer, job.tags, "data")
         else:
             log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
-            stride = -(-total // _TOKENIZER_PAIRS)  # rounded up
+            stride = -(-total // _VOCABULARY_PAIRS)  # rounded up
             sample = VocabularySample(texts, stride, job.rules)
             tokenizer = learn_vocabulary(sample, config.tokenizer, job.tags)
         tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
         counts = _write_ids(texts, tokenizer, job.rules, folder, processes_for(total))
         if counts["kept"] == 0:
-            raise all_left_out(texts, total, counts)
+            raise no_pair_left_error(texts, total, counts)
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
         write_json(folder / _MANIFEST, {FORMAT_KEY: FORMAT, "counts": counts, "sizes": sizes})
         if fingerprint(config, job.texts, directory.parent, job.held_out) != directory.name:
             raise DataError(
-                f"{names_of(texts)}: changed while it was read; run the command again when the "
-                "text is complete"
+                f"{file_names_of(texts)}: changed while it was read; run the command again when "
+                "the text is complete"
             )
 
 

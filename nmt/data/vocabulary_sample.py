@@ -28,12 +28,13 @@ class VocabularySample:
         Raises:
             DataError: a text cannot be read, or the rules leave out all pairs.
         """
-        first = 0  # the index in the block of its first pair of the sample
+        first = 0  # the index, in the next block, of the first pair that belongs to the sample
         read, dropped = 0, Counter[str]()
         for text, rules in zip(self.texts, self.rules, strict=True):
             cleaner = Cleaner(rules)
             for block in text.blocks():
                 sampled = block[first :: self.stride]
+                # the stride goes on across the border between two blocks
                 first = (first - len(block)) % self.stride
                 read += len(sampled)
                 pairs = sampled.pairs(cleaner.decoding_errors)
@@ -45,20 +46,23 @@ class VocabularySample:
                     else:
                         dropped[reason] += 1
         if dropped.total() == read:
-            raise all_left_out(self.texts, read, {"dropped": dropped})
+            raise no_pair_left_error(self.texts, read, {"dropped": dropped})
 
 
-def names_of(texts: Sequence[ParallelText]) -> str:
+def file_names_of(texts: Sequence[ParallelText]) -> str:
     """Return the paths of the files of texts, for a message."""
     return ", ".join(path for text in texts for path in text.files.paths)
 
 
-def all_left_out(texts: Sequence[ParallelText], read: int, counts: Mapping[str, Any]) -> DataError:
-    """Return the error that no pair of `texts` is left; `counts` are those of `Prepared`.
+def no_pair_left_error(
+    texts: Sequence[ParallelText], read: int, counts: Mapping[str, Any]
+) -> DataError:
+    """Return the error that all pairs of `texts` are left out; it is not raised here.
 
-    `read` is the number of pairs that were looked at.
+    `read` is the number of pairs that were looked at, and `counts` has why they are left out, as
+    `Prepared.counts`.
     """
     return DataError(
-        f"{names_of(texts)}: all {read:,} training pairs are left out "
+        f"{file_names_of(texts)}: all {read:,} training pairs are left out "
         f"({describe_dropped(counts)}); check the text and data.cleaning"
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from nmt.data.text.cleaning import RULES
+from nmt.data.text.cleaning import REASONS
 from nmt.data.text.quality import BINS, LanguageStatistics, Quality
 from nmt.evaluation.compare import Comparison
 from nmt.evaluation.metrics import Score
@@ -101,7 +101,7 @@ def labelled(text: str, name: str) -> str:
 def cleaning_rows(counts: dict[str, Any]) -> list[list[str]]:
     """Return rows (name, pairs, share of all) as text: pairs read, left out by each rule, kept."""
     pairs = {"read": counts["read"]}
-    for rule, description in RULES.items():
+    for rule, description in REASONS.items():
         dropped = counts["dropped"].get(rule)
         if dropped:
             pairs[f"left out: {description}"] = dropped
@@ -114,7 +114,7 @@ def cleaning_examples(counts: dict[str, Any]) -> list[tuple[str, str, str, str]]
     """Return (reason, file:line, source, target) of the first pairs that each rule left out."""
     return [
         (description, f"{pair['file']}:{pair['line']}", pair["source"], pair["target"])
-        for rule, description in RULES.items()
+        for rule, description in REASONS.items()
         for pair in counts["examples"].get(rule, [])
     ]
 

@@ -10,7 +10,7 @@ from nmt.data.text.augmentation import Augmenter
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.parallel_text import Block, SentencePair
 
-RULES = {
+REASONS = {
     "invalid_utf8": "not UTF-8",
     "empty": "empty",
     "control_characters": "with control characters",
@@ -50,9 +50,9 @@ class Counts:
     """How many pairs were read, and how many of them were left out for which reason."""
 
     read: int = 0
-    dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RULES, 0))
+    dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
     """pairs left out, by reason"""
-    examples: dict[str, list[DroppedPair]] = field(default_factory=lambda: {r: [] for r in RULES})
+    examples: dict[str, list[DroppedPair]] = field(default_factory=lambda: {r: [] for r in REASONS})
     """the first `EXAMPLES` pairs that were left out, by reason"""
 
     @property
@@ -66,7 +66,7 @@ class Counts:
         """Count the pairs that are left out, and return the indices of those that stay.
 
         `indices` are those of pairs in `block`, from 0. `reasons` says for each why it is left out,
-        a key of `RULES`; None: it stays. The first left-out pairs become examples.
+        a key of `REASONS`, or None if it stays. The first left-out pairs become examples.
         """
         kept = []
         for index, reason in zip(indices, reasons, strict=True):
@@ -93,7 +93,7 @@ class Counts:
 def describe_dropped(counts: Mapping[str, Any]) -> str:
     """Return how many pairs each rule left out, from `Prepared.counts`: "3 empty, 1 duplicate"."""
     dropped = counts["dropped"]  # {reason: number of pairs}
-    phrases = [f"{dropped[name]:,} {words}" for name, words in RULES.items() if dropped.get(name)]
+    phrases = [f"{dropped[name]:,} {words}" for name, words in REASONS.items() if dropped.get(name)]
     return ", ".join(phrases) or "none left out"
 
 
@@ -147,7 +147,7 @@ class Cleaner:
         if settings.held_out:
             enabled["held_out"] = settings.held_out.occur_in
         # in the order of the checks
-        self._rules = {reason: enabled[reason] for reason in RULES if reason in enabled}
+        self._rules = {reason: enabled[reason] for reason in REASONS if reason in enabled}
 
     @property
     def decoding_errors(self) -> str:
@@ -159,14 +159,14 @@ class Cleaner:
         return "surrogateescape" if self._config.invalid_utf8 else "strict"
 
     def reason(self, pair: SentencePair) -> str | None:
-        """Return which of `RULES` the text of a pair breaks first, or None to keep the pair."""
+        """Return which of `REASONS` the text of a pair breaks first, or None to keep the pair."""
         for reason, rule in self._rules.items():
             if rule(pair):
                 return reason
         return None
 
     def reason_by_length(self, source: int, target: int) -> str | None:
-        """Return which of `RULES` the lengths of a pair break, or None to keep the pair.
+        """Return which of `REASONS` the lengths of a pair break, or None to keep the pair.
 
         `source` and `target` are numbers of tokens, without EOS.
         """

@@ -1,9 +1,10 @@
 """Finds pairs that occurred before, exactly or almost, among tens of millions in bounded memory.
 
-Almost equal pairs are found by MinHash (Broder, 1997): the smallest of the hashes of all pieces of
-eight bytes is equal for two texts with the probability that a piece of either is in both. Eight of
-32 such minima make one hash, and a pair is left out if one of its four hashes occurred before: for
-pairs that share 95 % of their pieces the chance is 99 %, at 80 % it is 52 %, at 50 % it is 2 %.
+Almost equal pairs are found by MinHash (Broder, 1997). The shingles of a text are all its runs of
+eight bytes. The smallest of their hashes is equal for two texts with the probability that a shingle
+of either is in both. There are 32 hash functions, and so 32 minima; eight minima make one MinHash.
+A pair is left out if one of its four MinHashes occurred before: for pairs that share 95 % of their
+shingles the chance is 99 %, at 80 % it is 52 %, at 50 % it is 2 %.
 """
 
 import hashlib
@@ -19,13 +20,20 @@ from nmt.data.text.parallel_text import SentencePair
 Hashes = npt.NDArray[np.uint64]
 """the hashes of N pairs, (N,), or (N, C) if each pair has C of them"""
 
-_BANDS, _ROWS = 4, 8  # MinHashes of a pair, and minima in each of them
-_PIECE = 8  # bytes
-# odd random factors that hash by multiplication modulo 2^64
+_MINHASHES = 4  # of a pair
+_MINIMA = 8  # in each MinHash
+_SHINGLE = 8  # bytes
 _random = np.random.default_rng(0)
-_FACTORS = _random.integers(0, 1 << 64, (_BANDS * _ROWS, 1), np.uint64) | np.uint64(1)
-_POWERS = _random.integers(0, 1 << 64, _PIECE, np.uint64) | np.uint64(1)
-_MIX = _random.integers(0, 1 << 64, _ROWS, np.uint64) | np.uint64(1)
+
+
+def _odd_factors(*shape: int) -> Hashes:
+    """Return random odd factors, which hash by multiplication modulo 2^64."""
+    return _random.integers(0, 1 << 64, shape, np.uint64) | np.uint64(1)
+
+
+_HASH_FACTORS = _odd_factors(_MINHASHES * _MINIMA, 1)  # one for each hash function of shingles
+_BYTE_FACTORS = _odd_factors(_SHINGLE)  # one for each byte of a shingle
+_MINIMUM_FACTORS = _odd_factors(_MINIMA)  # one for each minimum of a MinHash
 
 
 def hash_pairs(pairs: Sequence[SentencePair], cleaning: CleaningConfig) -> Hashes:
@@ -37,8 +45,9 @@ def hash_pairs(pairs: Sequence[SentencePair], cleaning: CleaningConfig) -> Hashe
     if cleaning.duplicates:
         columns.append(pair_hashes(pairs)[:, None])  # (N, 1)
     if cleaning.near_duplicates:
-        rows = [_near_hashes(pair) for pair in pairs]
-        columns.append(np.array(rows, np.uint64).reshape(-1, _BANDS))  # (N, 4), also for no pair
+        rows = [_minhashes(pair) for pair in pairs]
+        # (N, 4), also for no pair
+        columns.append(np.array(rows, np.uint64).reshape(-1, _MINHASHES))
     return np.concatenate(columns, 1) if columns else np.empty((len(pairs), 0), np.uint64)
 
 
@@ -53,15 +62,16 @@ def pair_hashes(pairs: Sequence[SentencePair]) -> Hashes:
     return np.frombuffer(digests, np.uint64)
 
 
-def _near_hashes(pair: SentencePair) -> Hashes:
-    """Return the four MinHashes of a pair; case, punctuation and spaces do not count."""
-    text = "  ".join(map(normalize, pair)).encode("utf-8", "surrogatepass").ljust(_PIECE)
+def _minhashes(pair: SentencePair) -> Hashes:
+    """Return the MinHashes (4,) of a pair; case, punctuation and spaces do not count."""
+    text = "  ".join(map(normalize, pair)).encode("utf-8", "surrogatepass").ljust(_SHINGLE)
     values = np.frombuffer(text, np.uint8).astype(np.uint64)
-    pieces = np.lib.stride_tricks.sliding_window_view(values, _PIECE) @ _POWERS  # a hash of each
-    pieces ^= pieces >> np.uint64(29)  # so that the high bits depend on all bytes
-    minima = (pieces * _FACTORS).min(1).reshape(_BANDS, _ROWS)  # of 32 hash functions
-    hashes: Hashes = (minima >> np.uint64(7)) @ _MIX
-    return hashes
+    shingles = np.lib.stride_tricks.sliding_window_view(values, _SHINGLE)  # (S, 8) bytes
+    hashes = shingles @ _BYTE_FACTORS  # (S,)
+    hashes ^= hashes >> np.uint64(29)  # so that the high bits depend on all bytes
+    minima = (hashes * _HASH_FACTORS).min(1).reshape(_MINHASHES, _MINIMA)  # of 32 hash functions
+    minhashes: Hashes = (minima >> np.uint64(7)) @ _MINIMUM_FACTORS
+    return minhashes
 
 
 class DuplicateFinder:
@@ -72,7 +82,7 @@ class DuplicateFinder:
 
     def __init__(self, cleaning: CleaningConfig) -> None:
         reasons = ["duplicate"] if cleaning.duplicates else []
-        reasons += ["near_duplicate"] * _BANDS if cleaning.near_duplicates else []
+        reasons += ["near_duplicate"] * _MINHASHES if cleaning.near_duplicates else []
         self._columns = [(reason, SeenHashes()) for reason in reasons]
         """the reason that each column of hashes is for, and its hashes so far"""
 

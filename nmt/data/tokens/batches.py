@@ -11,9 +11,9 @@ epoch before:
 2. Cut the sorted pairs into bands of a few steps each, the first cut at a random place. Sort each
    band by source length plus noise, every other band in descending order, so that pairs on both
    sides of a border between bands have similar source lengths.
-3. Cut the pairs into steps, each as full as the budget allows. Every epoch must have the same
+3. Cut the pairs into steps, each as full as `batch_tokens` allows. Every epoch must have the same
    number of steps: slightly more than the first layout took. If a layout takes fewer, its fullest
-   steps are halved. If it takes more, other noise is drawn; after `_DRAWS` layouts the pairs are
+   steps are halved. If it takes more, other noise is drawn; after `_ATTEMPTS` layouts the pairs are
    sorted without noise.
 4. Shuffle the steps.
 """
@@ -30,10 +30,10 @@ from nmt.data.tokens.token_store import Indices, Lengths
 from nmt.errors import DataError
 
 _NOISE = 2  # tokens
-# A band has _BAND * sqrt(steps of the epoch) steps. More steps in a band mean less padding of the
-# source and more of the target; in a longer epoch more steps share a target length.
-_BAND = 0.375
-_DRAWS = 5
+# A band has _BAND_FACTOR * sqrt(steps of the epoch) steps. More steps in a band mean less padding
+# of the source and more of the target; in a longer epoch more steps share a target length.
+_BAND_FACTOR = 0.375
+_ATTEMPTS = 5
 _EIGHTHS = 8  # sort keys are lengths in eighths of a token, so that noise can be a fraction of one
 _LONGEST = 8000  # tokens; longer sentences sort as if they had this length, so keys fit in 16 bits
 _LONGEST_KEY = np.uint16((_LONGEST + _NOISE) * _EIGHTHS)
@@ -97,10 +97,10 @@ class BatchPlan:
             DataError: the weights are so small that an epoch may have no pair.
         """
         self._source, self._target = source_lengths, target_lengths
-        self._budget, self._seed = batch_tokens, seed
-        is_plain = all(text.weight == 1 for text in corpus_weights)
-        self._weights = [] if is_plain else corpus_weights  # empty: each pair once in an epoch
-        if self._weights and self._fewest_pairs() == 0:
+        self._batch_tokens, self._seed = batch_tokens, seed
+        each_once = all(corpus.weight == 1 for corpus in corpus_weights)
+        self._corpora = [] if each_once else corpus_weights  # empty: each pair once in an epoch
+        if self._corpora and self._fewest_pairs() == 0:
             raise DataError(
                 "the weights of data.train leave epochs without a single pair; raise them"
             )
@@ -123,20 +123,22 @@ class BatchPlan:
 
         A step has at least one pair, so there are never more steps than pairs in an epoch.
         """
-        noisy, noiseless = first.steps, self._noiseless_layout(first.order).steps
-        needed = max(noisy, noiseless)
-        if any(text.weight % 1 for text in self._weights):
+        noiseless_steps = self._noiseless_layout(first.order).steps
+        needed = max(first.steps, noiseless_steps)
+        if any(corpus.weight % 1 for corpus in self._corpora):
             # a larger margin: other epochs may have more pairs than the first one, or fewer
-            return max(1, min(needed + 1 + noisy // 64, self._fewest_pairs()))
-        if noiseless == 1:
+            margin = 1 + first.steps // 64
+            return max(1, min(needed + margin, self._fewest_pairs()))
+        if noiseless_steps == 1:
             return 1
-        return min(needed + 1 + noisy // 256, len(first.order))
+        margin = 1 + first.steps // 256
+        return min(needed + margin, len(first.order))
 
     def _lay_out_epoch(self, epoch: int) -> list[Indices]:
         """Return the pairs of each step of an epoch, in training order."""
         first, self._first_layout = self._first_layout, None  # used once, to save memory
         layout = first if first and epoch == 0 else self._noisy_layout(epoch, attempt=0)
-        for attempt in range(1, _DRAWS):
+        for attempt in range(1, _ATTEMPTS):
             if layout.steps > self.steps_per_epoch:
                 layout = self._noisy_layout(epoch, attempt)
         if layout.steps > self.steps_per_epoch:
@@ -173,14 +175,14 @@ class BatchPlan:
 
     def _pairs_of_epoch(self, epoch: int) -> Indices:
         """Return the indices of the pairs of an epoch, each as many times as it occurs."""
-        if not self._weights:
+        if not self._corpora:
             return np.arange(len(self._source), dtype=np.uint32)
         occurrences, first = [], 0
-        for number, text in enumerate(self._weights):
-            count = text.pair_count
+        for number, corpus in enumerate(self._corpora):
+            count = corpus.pair_count
             pairs = np.arange(first, first + count, dtype=np.uint32)
-            occurrences += [pairs] * int(text.weight)
-            if fraction := text.weight % 1:
+            occurrences += [pairs] * int(corpus.weight)
+            if fraction := corpus.weight % 1:
                 # Each pair has a clock that starts at a random time below 1 and gains `fraction`
                 # in each epoch; the pair occurs whenever its clock passes a whole number.
                 start = (self._generator(number).permutation(count) + 0.5) / count
@@ -196,9 +198,9 @@ class BatchPlan:
         All bands have about equally many tokens; only the first has fewer, at random.
         """
         lengths = np.maximum(self._source[order], self._target[order])
-        steps = int(lengths.sum(dtype=np.int64)) / self._budget
-        steps_per_band = max(2.0, _BAND * steps**0.5)
-        tokens_per_band = max(1, int(self._budget * steps_per_band))
+        steps = int(lengths.sum(dtype=np.int64)) / self._batch_tokens
+        steps_per_band = max(2.0, _BAND_FACTOR * steps**0.5)
+        tokens_per_band = max(1, int(self._batch_tokens * steps_per_band))
         numbers = np.cumsum(lengths, dtype=np.int64)  # in place, to save memory
         numbers += random.integers(tokens_per_band)
         numbers //= tokens_per_band
@@ -213,15 +215,15 @@ class BatchPlan:
             if start:
                 used_source, used_target = source_sums[start - 1], target_sums[start - 1]
             end = min(
-                np.searchsorted(source_sums, used_source + self._budget, "right"),
-                np.searchsorted(target_sums, used_target + self._budget, "right"),
+                np.searchsorted(source_sums, used_source + self._batch_tokens, "right"),
+                np.searchsorted(target_sums, used_target + self._batch_tokens, "right"),
             )
-            cuts.append(max(int(end), start + 1))  # a pair over the budget is a step of its own
+            cuts.append(max(int(end), start + 1))  # a longer pair is a step of its own
         return cuts
 
     def _fewest_pairs(self) -> int:
         """Return a lower bound of an epoch's number of pairs; a fractional weight may add one."""
-        return sum(math.floor(text.pairs_per_epoch) for text in self._weights)
+        return sum(math.floor(corpus.pairs_per_epoch) for corpus in self._corpora)
 
     def _fit_step_count(self, cuts: list[int]) -> list[int]:
         """Return `cuts` changed so that there are `steps_per_epoch` steps.

@@ -26,14 +26,14 @@ SHARED, SOURCE, TARGET = "tokenizer.model", "source.model", "target.model"
 
 # With fewer texts for each thread, starting it takes longer than it saves.
 _TEXTS_PER_THREAD = 256
-_WITHOUT_THREAD = 16
-"""so few texts are decoded before a thread for it has started"""
+# So few texts are decoded in less time than SentencePiece needs to start a thread for them.
+_DECODED_WITHOUT_THREAD = 16
 _TAG = re.compile("(>>[^<> ]+<<) ?")
 ERRORS_ONLY = 2
 """The log level of SentencePiece that hides warnings."""
 HIDDEN = -1.0
-"""The score that marks a control piece as text: such a hidden piece can be decoded, but encoding
-never gives it. `foreign_vocabulary.py` needs it, as BPE would merge other pieces into it."""
+"""The score of hidden pieces: control pieces that stand for text. They can be decoded, but encoding
+never gives them. `foreign_vocabulary.py` needs them, as BPE would merge other pieces into them."""
 
 sentencepiece.set_min_log_level(ERRORS_ONLY)
 
@@ -122,7 +122,7 @@ class SubwordModel:
         if self._hidden:
             return [self._decode_hidden(row) for row in kept]
         texts: list[str]
-        if len(kept) <= _WITHOUT_THREAD:  # starting one would take longer, as in `encode`
+        if len(kept) <= _DECODED_WITHOUT_THREAD:
             texts = [self._processor.decode(row) if row else "" for row in kept]
         else:  # several threads would take longer than decoding a batch
             texts = self._processor.decode(kept, num_threads=1)
@@ -139,11 +139,11 @@ class SubwordModel:
     def _decode_hidden(self, ids: Sequence[int]) -> str:
         """Return the text of ids, hidden ones included, which SentencePiece would leave out."""
         # SentencePiece copies a piece that it does not know, such as one with a zero byte.
-        pieces = [self.pieces[i] + "\0" * (i in self._hidden) for i in ids]
+        pieces = [f"{self.pieces[i]}\0" if i in self._hidden else self.pieces[i] for i in ids]
         text = str(self._processor.decode(pieces)) if pieces else ""
-        # a copied piece at the start keeps its space, which is no part of the text
-        has_extra_space = bool(ids) and ids[0] in self._hidden and text.startswith("▁")
-        return text[has_extra_space:].replace("\0", "").replace("▁", " ")
+        if ids and ids[0] in self._hidden:  # it keeps its space, which is no part of the text
+            text = text.removeprefix("▁")
+        return text.replace("\0", "").replace("▁", " ")
 
     def split(self, text: str) -> list[str]:
         """Return the pieces of a text without EOS; an unknown piece is spelled as in the text.

@@ -19,8 +19,8 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import ERRORS_ONLY, UNKNOWN, SubwordModel, Tokenizer
 from nmt.errors import ConfigError, DataError
 
-# SentencePiece silently skips training lines over 4192 bytes; this many characters never exceed it
-_CUT = 1000
+# SentencePiece silently skips training lines over 4192 bytes; 1000 characters never have more
+_LONGEST_LINE = 1000
 
 KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 """`tokenizer.kind` of each `model_type` in sentencepiece_model.proto."""
@@ -173,13 +173,13 @@ def unknown_surface(kind: str) -> str:
     return f" {UNKNOWN}" if kind == "word" else UNKNOWN
 
 
-def _cut(texts: Iterable[str]) -> Iterator[str]:
-    """Yield texts of at most `_CUT` characters; longer ones are cut, if possible at spaces."""
+def _split_long_lines(texts: Iterable[str]) -> Iterator[str]:
+    """Yield lines of at most `_LONGEST_LINE` characters; longer texts are split, best at spaces."""
     for text in texts:
         start = 0  # of what is left; to copy the rest for each part would take quadratic time
-        while len(text) - start > _CUT:
-            space = text.rfind(" ", start + 1, start + _CUT)
-            end = space if space > 0 else start + _CUT
+        while len(text) - start > _LONGEST_LINE:
+            space = text.rfind(" ", start + 1, start + _LONGEST_LINE)
+            end = space if space > 0 else start + _LONGEST_LINE
             yield text[start:end]
             start = end
         yield text[start:]
@@ -194,19 +194,20 @@ def _learn(
         DataError: the text does not suit the settings; or what the iteration of `texts` raises.
     """
     model = io.BytesIO()
-    exact = config.normalization == "identity"
+    lines = _split_long_lines(texts)
+    keeps_spaces = config.normalization == "identity"
     special_ids: dict[str, Any] = {f"{name}_id": i for i, name in enumerate(SPECIALS)}
     failure: list[Exception] = []
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_remembering_failure(_cut(texts), failure),
+            sentence_iterator=_store_failure(lines, failure),
             model_writer=model,
             model_type=config.kind,
             vocab_size=config.vocabulary_size,
             character_coverage=config.character_coverage,
             byte_fallback=config.byte_fallback,
             normalization_rule_name=config.normalization,
-            remove_extra_whitespaces=not exact,
+            remove_extra_whitespaces=not keeps_spaces,
             **special_ids,
             control_symbols=list(tags),
             unk_surface=unknown_surface(config.kind),
@@ -221,7 +222,7 @@ def _learn(
     return SubwordModel(model.getvalue())
 
 
-def _remembering_failure(texts: Iterable[str], failure: list[Exception]) -> Iterator[str]:
+def _store_failure(texts: Iterable[str], failure: list[Exception]) -> Iterator[str]:
     """Yield `texts`; store an exception in `failure`, because SentencePiece would hide it."""
     try:
         yield from texts
