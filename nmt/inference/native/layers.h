@@ -72,9 +72,11 @@ static void add_result(const Model *m, const Norm *norm, int rows, const float *
   }
 }
 
-/* softmax(q k^T / sqrt(d_k)) v for one query and all heads. The keys of position i begin at
- * keys + i * stride, and with slots slots[i] * slot_size behind that; so do the values (in floats).
- * If `sums` (count) is not NULL, the weights of each head are added to it; the caller clears it. */
+/* y = softmax(q k^T / sqrt(d_k)) v for one query and all heads, over `count` positions.
+ *
+ * The keys of position i begin at keys + i * stride + slots[i] * slot_size, in floats; `slots` may be
+ * NULL, which stands for zeros. The values are stored in the same way. If `sums` (count) is not NULL,
+ * the weights of each head are added to it; the caller clears it. */
 static void attend(const Model *m, const float *query, const float *keys, const float *values,
                    size_t stride, const int32_t *slots, size_t slot_size, int count, float *scores,
                    float *y, float *sums) {

@@ -24,7 +24,7 @@ FLAGS = (
 )
 NEEDED = {"avx2", "fma"}
 """features of the processor without which the C code cannot run"""
-LONGEST_COMPILATION = 60.0
+COMPILATION_TIMEOUT = 60.0
 """seconds; it takes one or two"""
 
 
@@ -81,5 +81,5 @@ def _compile(compiler: str, path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         unfinished = Path(folder) / path.name
         command = [compiler, *FLAGS, str(FOLDER / "library.c"), "-o", str(unfinished), "-lm"]
-        subprocess.run(command, check=True, capture_output=True, timeout=LONGEST_COMPILATION)
+        subprocess.run(command, check=True, capture_output=True, timeout=COMPILATION_TIMEOUT)
         unfinished.replace(path)

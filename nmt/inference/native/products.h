@@ -23,7 +23,7 @@
 #endif
 #define PANEL (LANES * VECTORS)
 #define ROWS 6
-#define AHEAD 4096 /* bytes: how far ahead of a product its matrix is loaded */
+#define PREFETCH_BYTES 4096 /* how far ahead of a product its matrix is loaded */
 #define INLINE static inline __attribute__((always_inline))
 
 /* They may stand at any address, but are read fastest at multiples of 64. */
@@ -131,13 +131,13 @@ INLINE float quantize(const float *x, int count, uint8_t *q) {
 
 /* Calls CASE(n) for each number of rows: the kernels are compiled for each. */
 #define FOR_EACH_ROW_COUNT(CASE) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
-#define PADDING_ROWS 16 /* rows behind the last one that a product may read, but does not use */
+#define PADDING_ROWS 16 /* rows after the last one that a product may read, but does not use */
 
 /* Begin to load what the product reads some steps later: matrices stream through the caches. */
 INLINE void prefetch(const void *weights) {
 #pragma GCC unroll 4
   for (int v = 0; v < VECTORS; v++)
-    _mm_prefetch((const char *)weights + AHEAD + v * 4 * LANES, _MM_HINT_T0);
+    _mm_prefetch((const char *)weights + PREFETCH_BYTES + v * 4 * LANES, _MM_HINT_T0);
 }
 
 /* Multiply `rows` rows (a constant, at most ROWS) by one panel of float32. */

@@ -1,50 +1,53 @@
 /* Beam search of nmt/search/beam_search.py over the layers of layers.h: the same rules and scores. */
-#define MOST_EXCLUDED 4
+#define MAX_EXCLUDED 4
 
 typedef struct {
   int32_t beam_size, n_best, early_stopping, min_length, no_repeat_ngram, bos, eos;
-  int32_t excluded[MOST_EXCLUDED]; /* ids that may not occur; -1: none */
+  int32_t excluded[MAX_EXCLUDED]; /* ids that may not occur; -1: none */
   const float *penalties; /* [length]: the divisor of log P of a translation of so many tokens */
 } Search;
 
 /* Token i of a live hypothesis. The output of step t was the input of step t + 1: it stands at
  * position t + 1, in the slot that the past of the hypothesis names there. */
-INLINE int32_t output_token(const Search *s, const Sentence *x, const int32_t *past, int i) {
-  return x->tokens[(i + 1) * s->beam_size + past[i + 1]];
+INLINE int32_t output_token(const Search *s, const Sentence *sentence, const int32_t *past, int i) {
+  return sentence->tokens[(i + 1) * s->beam_size + past[i + 1]];
 }
 
 /* Forbid the tokens after which no_repeat_ngram tokens would stand there twice. */
-static void forbid_repetitions(const Search *s, const Sentence *x, const int32_t *past, int length,
-                               float *logits) {
+static void forbid_repetitions(const Search *s, const Sentence *sentence, const int32_t *past,
+                               int length, float *logits) {
   int before = s->no_repeat_ngram - 1; /* so many latest tokens, and the next one, are compared */
   for (int i = 0; i + before < length; i++) {
     int j = 0;
-    while (j < before && output_token(s, x, past, i + j) ==
-                             output_token(s, x, past, length - before + j))
+    while (j < before && output_token(s, sentence, past, i + j) ==
+                             output_token(s, sentence, past, length - before + j))
       j++;
-    if (j == before) logits[output_token(s, x, past, i + before)] = -INFINITY;
+    if (j == before) logits[output_token(s, sentence, past, i + before)] = -INFINITY;
   }
 }
 
 /* The `most` best tokens after one hypothesis with `length` tokens, given their logits; their scores
  * are log P with that of the hypothesis. Where the rules forbid all tokens, EOS is allowed. */
-static int best_tokens(const Model *m, const Search *s, const Sentence *x, int slot, float *logits,
-                       int length, int row_size, int most, Candidate *best) {
+static int best_tokens(const Model *m, const Search *s, const Sentence *sentence, int slot,
+                       float *logits, int length, int row_size, int most, Candidate *best) {
   int size = m->projection.padded;
-  float log_total = log_sum(logits, size), eos_logit = logits[s->eos], score = x->scores[slot];
-  for (int i = 0; i < MOST_EXCLUDED; i++)
+  const int32_t *past = sentence->past + slot * row_size;
+  float log_total = log_sum(logits, size), eos_logit = logits[s->eos];
+  for (int i = 0; i < MAX_EXCLUDED; i++)
     if (s->excluded[i] >= 0) logits[s->excluded[i]] = -INFINITY;
-  if (s->no_repeat_ngram) forbid_repetitions(s, x, x->past + slot * row_size, length, logits);
+  if (s->no_repeat_ngram) forbid_repetitions(s, sentence, past, length, logits);
   if (length < s->min_length) logits[s->eos] = -INFINITY;
   int count = best_logits(logits, size, slot, most, best);
   if (!count && eos_logit > -INFINITY) best[count++] = (Candidate){eos_logit, slot, s->eos};
-  for (int i = 0; i < count; i++) best[i].score = score + (best[i].score - log_total);
+  for (int i = 0; i < count; i++)
+    best[i].score = sentence->scores[slot] + (best[i].score - log_total);
   return count;
 }
 
 /* Keep an ended hypothesis if it is among the n_best: tokens (n_best, T), lengths and scores. */
-static void store_ended(const Search *s, const Sentence *x, const Candidate *ended, int length,
-                        int row_size, int32_t *tokens, int32_t *lengths, float *scores) {
+static void store_ended(const Search *s, const Sentence *sentence, const Candidate *ended,
+                        int length, int row_size, int32_t *tokens, int32_t *lengths,
+                        float *scores) {
   float score = ended->score / s->penalties[length];
   int i = s->n_best - 1;
   if (!(score > scores[i])) return; /* nor is NaN larger */
@@ -53,9 +56,9 @@ static void store_ended(const Search *s, const Sentence *x, const Candidate *end
     lengths[i] = lengths[i - 1];
     memcpy(tokens + i * row_size, tokens + (i - 1) * row_size, row_size * sizeof(int32_t));
   }
-  const int32_t *past = x->past + ended->parent * row_size;
+  const int32_t *past = sentence->past + ended->parent * row_size;
   int32_t *output = tokens + i * row_size;
-  for (int t = 0; t + 1 < length; t++) output[t] = output_token(s, x, past, t);
+  for (int t = 0; t + 1 < length; t++) output[t] = output_token(s, sentence, past, t);
   output[length - 1] = ended->token; /* it has no position; the candidate holds it */
   lengths[i] = length - (ended->token == s->eos);
   scores[i] = score;
@@ -63,46 +66,48 @@ static void store_ended(const Search *s, const Sentence *x, const Candidate *end
 
 /* Choose the hypotheses of the next step, t + 1, among `count` candidates, best first. A candidate
  * has t + 1 tokens. Those that end are stored in `tokens`, `lengths` and `scores`. */
-static void extend(const Search *s, Sentence *x, Candidate *best, int count, int t, int row_size,
-                   int32_t *tokens, int32_t *lengths, float *scores) {
+static void extend(const Search *s, Sentence *sentence, Candidate *best, int count, int t,
+                   int row_size, int32_t *tokens, int32_t *lengths, float *scores) {
   int k = s->beam_size, length = t + 1, live = 0;
   float live_scores[k];
   for (int i = 0; i < count; i++) {
     Candidate *c = &best[i];
-    if (c->token == s->eos || length >= x->longest) {
+    if (c->token == s->eos || length >= sentence->longest) {
       if (i < k && c->score > -INFINITY) { /* only among the k best, as in beam_search.py */
-        x->ended++;
-        store_ended(s, x, c, length, row_size, tokens, lengths, scores);
+        sentence->ended++;
+        store_ended(s, sentence, c, length, row_size, tokens, lengths, scores);
       }
     } else if (live < k && c->score > -INFINITY) {
       /* It continues the past of its parent, positions 0 to t. Its new token is the input of step
        * t + 1 = length, so it stands at that position, in the slot of the new hypothesis: `live`. */
-      int32_t *past = x->next_past + live * row_size;
-      memcpy(past, x->past + c->parent * row_size, (size_t)length * sizeof(int32_t));
+      int32_t *past = sentence->next_past + live * row_size;
+      memcpy(past, sentence->past + c->parent * row_size, (size_t)length * sizeof(int32_t));
       past[length] = live;
-      x->tokens[length * k + live] = c->token;
-      x->latest[live] = c->token;
+      sentence->tokens[length * k + live] = c->token;
+      sentence->latest[live] = c->token;
       live_scores[live] = c->score;
       live++;
     }
   }
-  memcpy(x->scores, live_scores, live * sizeof(float));
-  swap_past(x);
-  x->live = live;
+  memcpy(sentence->scores, live_scores, live * sizeof(float));
+  swap_past(sentence);
+  sentence->live = live;
   /* exact: log P only falls, so this bounds the score of all that may still end */
-  float bound = live ? live_scores[0] / s->penalties[x->longest] : -INFINITY;
-  if (!(bound > scores[s->n_best - 1]) || (s->early_stopping && x->ended >= k)) x->live = 0;
+  float bound = live ? live_scores[0] / s->penalties[sentence->longest] : -INFINITY;
+  int is_done = !(bound > scores[s->n_best - 1]); /* NaN ends the search, too */
+  if (s->early_stopping && sentence->ended >= k) is_done = 1;
+  if (is_done) sentence->live = 0;
 }
 
 /* Collect the rows of step t: embed the latest tokens of all live hypotheses. */
 static int collect(const Model *m, Work *w, int sentences, int t, int row_size) {
   int rows = 0;
   for (int n = 0; n < sentences; n++) {
-    Sentence *x = &w->sentences[n];
-    for (int j = 0; j < x->live; j++, rows++) {
+    Sentence *sentence = &w->sentences[n];
+    for (int j = 0; j < sentence->live; j++, rows++) {
       w->row_sentence[rows] = n;
       w->row_slot[rows] = j;
-      fill_row(m, w, rows, n, x->past + j * row_size, t, x->latest[j]);
+      fill_row(m, w, rows, n, sentence->past + j * row_size, t, sentence->latest[j]);
     }
   }
   return rows;
@@ -117,8 +122,8 @@ static void find_candidates(const Model *m, const Search *s, Work *w, int rows, 
     apply(&m->projection, count, w->x + (size_t)first * m->d_model, w->logits, &w->buffers);
     for (int r = first; r < first + count; r++) {
       float *logits = w->logits + (size_t)(r - first) * m->projection.padded;
-      const Sentence *x = &w->sentences[w->row_sentence[r]];
-      w->row_counts[r] = best_tokens(m, s, x, w->row_slot[r], logits, length, row_size, most,
+      const Sentence *sentence = &w->sentences[w->row_sentence[r]];
+      w->row_counts[r] = best_tokens(m, s, sentence, w->row_slot[r], logits, length, row_size, most,
                                      w->candidates + (size_t)r * (s->beam_size + 1));
     }
   }
@@ -137,9 +142,9 @@ EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, con
   Work w;
   if (begin(&w, m, k, sentences, source, starts, row_size)) return 1;
   for (int n = 0; n < sentences; n++) {
-    Sentence *x = &w.sentences[n];
-    x->longest = longest[n], x->live = 1, x->ended = 0;
-    x->scores[0] = 0.0f, x->latest[0] = s->bos, x->past[0] = 0;
+    Sentence *sentence = &w.sentences[n];
+    sentence->longest = longest[n], sentence->live = 1, sentence->ended = 0;
+    sentence->scores[0] = 0.0f, sentence->latest[0] = s->bos, sentence->past[0] = 0;
     for (int i = 0; i < kept; i++) scores[n * kept + i] = -INFINITY, lengths[n * kept + i] = -1;
   }
   for (int t = 0; t < row_size; t++) {

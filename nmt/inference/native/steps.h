@@ -26,38 +26,39 @@ EXPORT Steps *nmt_start(const Model *m, int32_t k, int32_t sentences, const int3
 }
 
 /* Let each row continue the past of its sentence's row parent[r] of the last step, and embed it. */
-static void continue_rows(Steps *steps, int rows, const int32_t *sentence, const int32_t *parent,
-                          const int32_t *token, int records) {
+static void continue_rows(Steps *steps, int rows, const int32_t *row_sentence,
+                          const int32_t *parent, const int32_t *token, int records) {
   const Model *m = steps->model;
   Work *w = &steps->work;
   int t = steps->step, slot = 0;
   for (int r = 0; r < rows; r++) {
-    int n = sentence[r];
-    Sentence *x = &w->sentences[n];
-    slot = r && sentence[r - 1] == n ? slot + 1 : 0;
-    int32_t *past = x->next_past + slot * steps->longest;
-    memcpy(past, x->past + parent[r] * steps->longest, t * sizeof(int32_t));
+    int n = row_sentence[r];
+    Sentence *sentence = &w->sentences[n];
+    slot = r && row_sentence[r - 1] == n ? slot + 1 : 0;
+    int32_t *past = sentence->next_past + slot * steps->longest;
+    memcpy(past, sentence->past + parent[r] * steps->longest, t * sizeof(int32_t));
     past[t] = slot;
     fill_row(m, w, r, n, past, t, token[r]);
     if (records) w->queries[r].weights = w->weights + (size_t)r * w->longest_source;
   }
   for (int r = 0; r < rows; r++) /* once for each sentence */
-    if (!r || sentence[r - 1] != sentence[r]) swap_past(&w->sentences[sentence[r]]);
+    if (!r || row_sentence[r - 1] != row_sentence[r]) swap_past(&w->sentences[row_sentence[r]]);
 }
 
 /* Compute the next step of `rows` hypotheses, those of a sentence side by side.
  *
- * sentence, parent and token (rows) say which sentence they belong to, which of its rows of the last
- * step they continue, and their last token. log_p (rows, padded) gets log P of each next token;
- * attended (rows), or NULL, the source position, except EOS, with the most attention of the row.
+ * row_sentence, parent and token (rows) say which sentence they belong to, which of its rows of the
+ * last step they continue, and their last token. log_p (rows, padded) gets log P of each next token.
+ * attended (rows) gets the source position, EOS excluded, with the most attention of each row; it may
+ * be NULL.
  * Returns 0, or 1 if a score is NaN or infinite. */
-EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *sentence, const int32_t *parent,
+EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *row_sentence, const int32_t *parent,
                     const int32_t *token, float *log_p, int32_t *attended) {
   const Model *m = steps->model;
   Work *w = &steps->work;
   int size = m->projection.padded, failed = 0;
   if (attended) memset(w->weights, 0, (size_t)rows * w->longest_source * sizeof(float));
-  continue_rows(steps, rows, sentence, parent, token, attended != NULL);
+  continue_rows(steps, rows, row_sentence, parent, token, attended != NULL);
   decode(m, rows, w->queries, steps->sentences * w->k, w->cache, w->memory, w->x, &w->buffers);
   for (int first = 0; first < rows; first += ROWS_OF_LOGITS) {
     int count = rows - first < ROWS_OF_LOGITS ? rows - first : ROWS_OF_LOGITS;

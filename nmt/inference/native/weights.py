@@ -22,7 +22,7 @@ IMPOSSIBLE = float("-inf")
 LARGEST_INT8 = 127
 ALIGNMENT = 64
 """bytes: the width of a line of a cache; reading across the border of two lines takes longer"""
-SMALLEST_SCALE = 1e-12
+MIN_SCALE = 1e-12
 """of a row of zeros, which has no scale"""
 Array = NDArray[Any]
 
@@ -98,7 +98,7 @@ class NativeWeights:
         self._lock = threading.Lock()
         embeddings = config.embeddings
         source = "target" if embeddings == "shared" else "source"
-        self._output = "output" if embeddings == "separate" else "target"
+        self._output_side = "output" if embeddings == "separate" else "target"
         encoder = self._layers("encoder", config.encoder_layers)
         decoder = self._layers("decoder", config.decoder_layers)
         self.model = CModel(
@@ -116,7 +116,7 @@ class NativeWeights:
             embedding_scale=math.sqrt(config.d_model),
             source_embedding=self._pointer(self._embedding(source)),
             target_embedding=self._pointer(self._embedding("target")),
-            projection=self._projection(self._embedding(self._output), self._output_bias()),
+            projection=self._projection(self._embedding(self._output_side), self._output_bias()),
         )
         if config.norm == "pre":
             self.model.encoder_norm = self._norm("encoder.norm")
@@ -147,15 +147,15 @@ class NativeWeights:
 
         A target id of the result is an index into `ids`, which begin with the special ids.
         """
-        narrow = copy.copy(self)
-        narrow._kept = list(self._kept)
-        narrow.model = CModel.from_buffer_copy(self.model)
+        restricted = copy.copy(self)
+        restricted._kept = list(self._kept)
+        restricted.model = CModel.from_buffer_copy(self.model)
         bias = self._output_bias()
-        narrow.model.target_embedding = narrow._pointer(self._embedding("target")[ids])
-        narrow.model.projection = narrow._projection(
-            self._embedding(self._output)[ids], None if bias is None else bias[ids]
+        restricted.model.target_embedding = restricted._pointer(self._embedding("target")[ids])
+        restricted.model.projection = restricted._projection(
+            self._embedding(self._output_side)[ids], None if bias is None else bias[ids]
         )
-        return narrow
+        return restricted
 
     def _array(self, name: str, *shape: int | None) -> Array:
         """Return a weight after a check of its shape; None: any size."""
@@ -173,8 +173,8 @@ class NativeWeights:
     def _output_bias(self) -> Array | None:
         if not self._config.output_bias:
             return None
-        entries = len(self._embedding(self._output))
-        return self._array(f"{self._output}_embedding.bias", entries)
+        entries = len(self._embedding(self._output_side))
+        return self._array(f"{self._output_side}_embedding.bias", entries)
 
     def _pointer(self, array: Array) -> int:
         """Return the address of the numbers of `array`, or of a contiguous copy of them."""
@@ -191,7 +191,8 @@ class NativeWeights:
         return self._pointer(copied)
 
     def _norm(self, name: str) -> CNorm:
-        weight, bias = (self._array(f"{name}.{part}", self._config.d_model) for part in _PARTS)
+        weight = self._array(f"{name}.weight", self._config.d_model)
+        bias = self._array(f"{name}.bias", self._config.d_model)
         return CNorm(self._pointer(weight), self._pointer(bias))
 
     def _layers(self, side: str, count: int) -> "ctypes.Array[CLayer]":
@@ -248,7 +249,7 @@ class NativeWeights:
             largest = np.maximum(weight.max(1), -weight.min(1))  # (F), of the absolute values
             if not np.isfinite(largest).all():
                 raise NonFiniteScoresError()
-            scales = np.maximum(largest, SMALLEST_SCALE) / np.float32(LARGEST_INT8)
+            scales = np.maximum(largest, MIN_SCALE) / np.float32(LARGEST_INT8)
             quantized = np.rint(weight / scales[:, None]).astype(np.int8)
             result.scales = self._pointer(scales)
             result.sums = self._pointer(quantized.sum(1, dtype=np.int32))
@@ -256,6 +257,3 @@ class NativeWeights:
             blocks = quantized.view(np.int32).reshape(-1, self._panel, inputs // 4)
         result.panels = self._aligned(blocks.transpose(0, 2, 1))
         return result
-
-
-_PARTS = ("weight", "bias")

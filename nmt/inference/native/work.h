@@ -5,6 +5,9 @@
  * position; the keys and values of a slot are never copied, and each hypothesis knows in which slot
  * each position of its past stands. Positions follow one another in memory, so that only as much
  * memory is touched as the longest translation needs, not as the longest one might need.
+ *
+ * Short names: m model, s settings of the search, w work, n sentence, r row, t step or position,
+ * k slots of a sentence (the beam), l layer.
  */
 #include "layers.h"
 
@@ -54,7 +57,7 @@ typedef struct {
   int32_t k, longest_source;
 } Work;
 
-/* Divide the arena; as long as it has no memory, only count how much it must have. */
+/* Give each part of `w` its place in the arena. Without memory, the arena only counts the bytes. */
 static void divide(Work *w, const Model *m, int sentences, int source_rows, int longest) {
   Arena *arena = &w->arena;
   size_t k = w->k, longest_source = w->longest_source;
@@ -88,13 +91,13 @@ static void divide(Work *w, const Model *m, int sentences, int source_rows, int 
     if (arena->start) w->memory[l] = memory;
   }
   for (int n = 0; n < sentences; n++) {
-    Sentence x = {0};
-    x.scores = take(arena, k * 4);
-    x.latest = take(arena, k * 4);
-    x.past = take(arena, k * longest * 4);
-    x.next_past = take(arena, k * longest * 4);
-    x.tokens = take(arena, k * (longest + 1) * 4);
-    if (arena->start) w->sentences[n] = x;
+    Sentence sentence = {0};
+    sentence.scores = take(arena, k * 4);
+    sentence.latest = take(arena, k * 4);
+    sentence.past = take(arena, k * longest * 4);
+    sentence.next_past = take(arena, k * longest * 4);
+    sentence.tokens = take(arena, k * (longest + 1) * 4);
+    if (arena->start) w->sentences[n] = sentence;
   }
   w->cache = take(arena, (size_t)longest * m->decoder_layers * steps * 2 * d * 4); /* the last one */
 }
@@ -132,9 +135,9 @@ static void fill_row(const Model *m, Work *w, int row, int n, const int32_t *pas
 }
 
 /* Exchange the past of a sentence's hypotheses for that of the next step. */
-static void swap_past(Sentence *x) {
-  int32_t *swapped = x->past;
-  x->past = x->next_past, x->next_past = swapped;
+static void swap_past(Sentence *sentence) {
+  int32_t *swapped = sentence->past;
+  sentence->past = sentence->next_past, sentence->next_past = swapped;
 }
 
 /* To be called at the end of each call from Python that has computed products. */
