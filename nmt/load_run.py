@@ -46,12 +46,12 @@ def load_run(
         CheckpointError: `path` is no run directory; or its weights, those of the adapter or of its
             parent are missing, damaged, NaN or infinite.
     """
-    run, folder = find_run(Path(path)), weights_folder(Path(path), checkpoint)
-    config = load_config(str(run.config))
-    tokenizer = Tokenizer.load(run.tokenizer)
+    directory, folder = find_run(Path(path)), weights_folder(Path(path), checkpoint)
+    config = load_config(str(directory.config))
+    tokenizer = Tokenizer.load(directory.tokenizer)
     model = build_model(config, tokenizer)
     if config.training.lora:
-        parent = _load_parent(config, run.path)
+        parent = _load_parent(config, directory.path)
         load_into(model, weights_of(parent.model), folder)
         merge_adapter(model, folder)
     else:

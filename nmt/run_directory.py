@@ -186,9 +186,9 @@ def find_run(path: Path) -> RunDirectory:
     # weights lie in RUN/averaged or RUN/checkpoints/step-N
     parents = path.absolute().parents[:2] if (path / WEIGHTS).is_file() else ()
     for folder in (path, *parents):
-        run = RunDirectory(folder)
-        if run.config.is_file():
-            return run
+        directory = RunDirectory(folder)
+        if directory.config.is_file():
+            return directory
     if (path / "config.json").is_file() or (path / "decoder.yml").is_file():
         raise CheckpointError(
             f"{path}: a model of another program, not a run directory; make one of it with "
@@ -207,27 +207,29 @@ def weights_folder(path: Path, checkpoint: str = "best") -> Path:
     Raises:
         CheckpointError: no such weights exist; the message lists those that do.
     """
-    run = find_run(path)
+    directory = find_run(path)
     if (path / WEIGHTS).is_file():
         return path
-    saved = run.saved_checkpoints()
+    saved = directory.saved_checkpoints()
     folder: Path | None = None
-    if checkpoint in (run.averaged.name, run.moving_average.name):
-        folder = run.path / checkpoint
-    elif checkpoint == "best" and run.best.is_file():
-        best = read_json_or_empty(run.best).get("weights")
+    if checkpoint in (directory.averaged.name, directory.moving_average.name):
+        folder = directory.path / checkpoint
+    elif checkpoint == "best" and directory.best.is_file():
+        best = read_json_or_empty(directory.best).get("weights")
         if best is None:
             raise CheckpointError(
-                f"{run.best}: damaged: it names no weights; choose others: last, averaged or step-N"
+                f"{directory.best}: damaged: it names no weights; choose others: last, averaged or "
+                "step-N"
             )
-        folder = run.path / str(best)
+        folder = directory.path / str(best)
     elif checkpoint in ("best", "last"):
         folder = saved[-1] if saved else None
     elif re.fullmatch("step-[0-9]{1,18}", checkpoint):
-        folder = run.checkpoint(int(checkpoint.removeprefix("step-")))
+        folder = directory.checkpoint(int(checkpoint.removeprefix("step-")))
     if folder is None or not folder.is_dir():
-        averages = [path for path in (run.averaged, run.moving_average) if path.is_dir()]
+        averages = [directory.averaged, directory.moving_average]
+        averages = [path for path in averages if path.is_dir()]
         names = [path.name for path in (*saved, *averages)]
         existing = ", ".join(names) or "no checkpoint yet"
-        raise CheckpointError(f"{run.path}: no checkpoint '{checkpoint}'; it has: {existing}")
+        raise CheckpointError(f"{directory.path}: no checkpoint '{checkpoint}'; it has: {existing}")
     return folder

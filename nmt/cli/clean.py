@@ -64,7 +64,7 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
     --model. Without either, they are applied when the data are prepared.
     """
     from nmt.data.corpora.missing_files import check_files
-    from nmt.data.corpora.registry import resolve
+    from nmt.data.corpora.registry import obtain_splits
     from nmt.data.text.clean_corpus import CleanedCorpus
     from nmt.data.text.clean_corpus import clean as clean_corpus
     from nmt.data.text.finished_pairs import folder_text, read_manifest
@@ -72,7 +72,7 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
     from nmt.report.tables import render_cleaning
 
     config = recipe.load()
-    splits = resolve(config.data, log)
+    splits = obtain_splits(config.data, log)
     check_files(splits.train, "data.train", Path(config.data.directory))
     model = _load_model(options, config, weights)
     scorer = dual_scores(model, options.reverse, weights) if model and options.reverse else None

@@ -68,7 +68,7 @@ def distill(
     folder = options.text or run_dir.with_name(f"{run_dir.name}-text")
     teacher = make_translator(options.teacher, compute, search)
     # `train` below adds the settings of training.initialize_from
-    config = _with_text_of(teacher, recipe.read())
+    config = _with_text_of(teacher, recipe.load_without_parent())
     _translate_training_text(teacher, config.data, options, folder, workers)
     training_text = {"train": [folder_text(folder, config.data.languages)]}
     data = replace_settings(config.data, training_text, "distill")
@@ -128,14 +128,14 @@ def _translate_training_text(
         ConfigError: The beam is narrower than --best-of.
     """
     from nmt.cli.synthesize import translator_facts
-    from nmt.data.corpora.registry import resolve
+    from nmt.data.corpora.registry import obtain_splits
     from nmt.data.text.monolingual import SourceLines
     from nmt.data.text.pair_folder import PairFolder
     from nmt.data.text.parallel_text import ParallelText
     from nmt.translation.synthesis import PairMaker, synthesize
     from nmt.translation.translator import TranslationRequest
 
-    texts = resolve(data.model_copy(update={"synthetic": []}), log).train
+    texts = obtain_splits(data.model_copy(update={"synthetic": []}), log).train
     parallel_texts = [ParallelText(text, data.languages) for text in texts]
     lines = SourceLines(parallel_texts, leave_out_invalid=data.cleaning.invalid_utf8)
     # what the translations depend on; an interrupted folder is continued only with the same

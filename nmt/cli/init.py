@@ -167,14 +167,14 @@ def _profile_corpus(
     `languages` are those of --languages.
     """
     from nmt.config import DataConfig
-    from nmt.data.corpora.registry import find_corpus, resolve
+    from nmt.data.corpora.registry import find_corpus, obtain_splits
     from nmt.planning.text_profile import profile_text
 
     # None: the corpus's first pair of languages
     source, target = find_corpus(name).pair_of(*(languages or (None, None)))
     data = DataConfig(corpus=name, source_language=source, target_language=target)
     data = data.model_copy(update=held_out)
-    return profile_text(resolve(data, log).train[0], (source, target)), data
+    return profile_text(obtain_splits(data, log).train[0], (source, target)), data
 
 
 def _profile_files(

@@ -37,9 +37,9 @@ def loss(model: OneModelOption, output: OutputOption = None) -> None:
     from nmt.report.plots import plot_loss
     from nmt.run_directory import find_run
 
-    run = find_run(Path(model))
-    stem = output or run.plots / "loss"
-    files = plot_loss(run.metrics, stem)
+    directory = find_run(Path(model))
+    stem = output or directory.plots / "loss"
+    files = plot_loss(directory.metrics, stem)
     print(*files, sep="\n")
 
 

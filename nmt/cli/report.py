@@ -45,10 +45,10 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
     from nmt.report.run_report import ReportOptions, build_report
     from nmt.run_directory import find_run
 
-    run = find_run(Path(model))
-    path = page.output or run.path / "report.html"
-    run_files = [run.config, run.metrics, run.environment]
-    texts = text_files(load_config(str(run.config)).data)
+    directory = find_run(Path(model))
+    path = page.output or directory.path / "report.html"
+    run_files = [directory.config, directory.metrics, directory.environment]
+    texts = text_files(load_config(str(directory.config)).data)
     check_output_is_no_input(path, [*run_files, *texts])
     report_options = ReportOptions(
         weights.checkpoint, page.test_set, max_sentences=page.sentences, sentences=page.sentence

@@ -18,7 +18,7 @@ def shortlist(
     from nmt.cli.lines.streams import check_output_is_no_input, log
     from nmt.cli.options.test_set import text_files
     from nmt.config_file import load_config
-    from nmt.data.corpora.registry import resolve
+    from nmt.data.corpora.registry import obtain_splits
     from nmt.data.prepared import prepare
     from nmt.data.text.parallel_text import ParallelText
     from nmt.data.tokens.lexicon import ITERATIONS, Lexicon
@@ -27,27 +27,27 @@ def shortlist(
     from nmt.run_directory import find_run
     from nmt.search.shortlist import Shortlist
 
-    run = find_run(model)
-    config, tokenizer = load_config(str(run.config)), Tokenizer.load(run.tokenizer)
-    check_output_is_no_input(run.shortlist, text_files(config.data))
-    with run.lock():
+    directory = find_run(model)
+    config, tokenizer = load_config(str(directory.config)), Tokenizer.load(directory.tokenizer)
+    check_output_is_no_input(directory.shortlist, text_files(config.data))
+    with directory.lock():
         prepared = prepare(config, log)
         if tokenizer.differs_from(prepared.tokenizer):
             raise DataError(
-                f"{prepared.directory}: not the vocabulary that {run.path} was trained with; "
+                f"{prepared.directory}: not the vocabulary that {directory.path} was trained with; "
                 "put back the training text as it was then"
             )
         lexicon = Lexicon(prepared.train, tokenizer.target.size)  # translation probabilities
         # disable=None hides the bar where stderr is no terminal
         with tqdm(total=ITERATIONS, desc="IBM Model 1", unit="iteration", disable=None) as bar:
             lexicon.learn(report=lambda iteration: bar.update())  # by one for each iteration
-        candidates = Shortlist.learn(lexicon, prepared.train, tokenizer)
-        candidates.save(run.shortlist, tokenizer)
-    typer.echo(str(run.shortlist))
-    validation = resolve(config.data).validation
+        learnt = Shortlist.learn(lexicon, prepared.train, tokenizer)
+        learnt.save(directory.shortlist, tokenizer)
+    typer.echo(str(directory.shortlist))
+    validation = obtain_splits(config.data).validation
     pairs = [pair for text in validation for pair in ParallelText(text, config.data.languages)]
     sources = tokenizer.source.encode([pair.source for pair in pairs])
     targets = tokenizer.target.encode([pair.target for pair in pairs])
     for count in (5, 10, 20, 50, 100):  # useful values of --shortlist
-        share = candidates.first(count).coverage(sources, targets)
+        share = learnt.first(count).coverage(sources, targets)
         typer.echo(f"--shortlist {count:<4} {share:7.2%} of the validation set's tokens")

@@ -27,8 +27,8 @@ def train(
     ] = None,
 ) -> None:
     """Train a model. The same command again goes on where it stopped."""
-    # `run_training` adds the settings of training.initialize_from
-    config = recipe.read(f"training.device={device}") if device else recipe.read()
+    changes = [f"training.device={device}"] if device else []
+    config = recipe.load_without_parent(*changes)  # `run_training` adds the parent's settings
     from nmt.training.train import train as run_training
 
     run_training(config, run_dir or Path("runs") / recipe.name, log)

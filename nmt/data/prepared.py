@@ -15,7 +15,7 @@ from typing import Any
 from nmt.config import Config, TextPair, spell_tag
 from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.missing_files import check_files
-from nmt.data.corpora.registry import Splits, find_splits, resolve
+from nmt.data.corpora.registry import Splits, find_splits, obtain_splits
 from nmt.data.fingerprint import fingerprint
 from nmt.data.mixture import stages_of
 from nmt.data.text.augmentation import KINDS, Augmenter
@@ -67,7 +67,7 @@ def prepare(config: Config, log: Log) -> Prepared:
         ConfigError: the configuration names no training text, or an unknown script.
         DataError: the text cannot be used as it is; no half-written folder is left.
     """
-    splits = resolve(config.data, log)
+    splits = obtain_splits(config.data, log)
     # checked first: reading the training text takes long
     for key, texts in (("train", splits.train), ("validation", splits.validation)):
         check_files(texts, f"data.{key}", Path(config.data.directory))

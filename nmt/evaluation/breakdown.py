@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 
 from nmt.config import DataConfig
-from nmt.data.corpora.registry import find_splits, resolve
+from nmt.data.corpora.registry import find_splits, obtain_splits
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import PLAIN, bleu, words_of
@@ -174,7 +174,7 @@ def training_words(config: DataConfig, tokenize: str = PLAIN) -> TrainingWords:
     Raises:
         NmtError: The text cannot be read.
     """
-    texts = [ParallelText(text, config.languages) for text in resolve(config).train]
+    texts = [ParallelText(text, config.languages) for text in obtain_splits(config).train]
     blocks = chain.from_iterable(text.blocks() for text in texts)  # parts of the files, in order
     # "replace": bytes that are no UTF-8 become a symbol, so a damaged line does not end the count
     pairs = (pair for block in blocks for pair in block.pairs("replace"))

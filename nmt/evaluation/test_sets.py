@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nmt.config import DataConfig
 from nmt.data.corpora.listing import Listing
-from nmt.data.corpora.registry import resolve
+from nmt.data.corpora.registry import obtain_splits
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import ConfigError, DataError, NmtError
@@ -204,7 +204,7 @@ def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Eva
     Raises:
         ConfigError: The configuration names no such set.
     """
-    splits = resolve(config, log)
+    splits = obtain_splits(config, log)
     texts = {"validation": splits.validation, "test": splits.test}.get(name)
     if texts is None:  # `name` is that of a single text: the first one that has it
         texts = [text for text in (*splits.test, *splits.validation) if text.name == name][:1]

@@ -31,7 +31,7 @@ _MAX_EPOCHS = 60  # more of them no longer improve the model
 _VALIDATIONS = 8  # number of validations in a training
 _DROPOUTS = ((3, 0.1), (8, 0.15), (25, 0.25))
 """(limit, dropout) for trainings of fewer than `limit` epochs: more dropout for repeated pairs"""
-FEWEST_STEPS = 50  # fewer steps teach a model nothing
+MIN_STEPS = 50  # fewer steps teach a model nothing
 _CPU_MINUTES, _GPU_MINUTES = 30.0, 120.0
 """the time to train if the user asks for none"""
 _DRAFT = {"steps": 100_000, "steps_reason": "", "epochs": 0.0, "dropout": 0.1}
@@ -64,7 +64,7 @@ def choose_recipe(
     `profile` describes the text, and `data` becomes the data section. `minutes` is the time to
     train (None: 30 on a CPU, 120 on a GPU). If `size` is None, it follows from text, machine and
     time; a model that would train for longer than `minutes` becomes a tiny one. A training has at
-    least `FEWEST_STEPS` steps, even if they take longer than `minutes`.
+    least `MIN_STEPS` steps, even if they take longer than `minutes`.
     """
     on_cpu = pick_device("auto").type == "cpu"
     if not minutes:  # the user has not said how long
@@ -121,7 +121,7 @@ def _section(settings: dict[str, Any]) -> str:
 
 
 def _align(text: str) -> str:
-    """Move the comments, which are two spaces behind a setting, to a common column."""
+    """Move the comments, which are two spaces after a setting, to a common column."""
     lines = []
     for line in text.split("\n"):
         setting, hash_sign, reason = line.partition("  # ")
@@ -154,7 +154,7 @@ def _warnings(speed: Speed, time: RunTime, minutes: float) -> list[str]:
         )
     if time.total > minutes * 60:
         warnings.append(
-            f"{FEWEST_STEPS} steps of this model take more than {minutes:g} min here "
+            f"{MIN_STEPS} steps of this model take more than {minutes:g} min here "
             f"({speed.step_seconds:.1f} s each), and fewer steps teach it nothing; the training is "
             f"planned to take {time.total / 60:.1f} min"
         )
@@ -240,8 +240,8 @@ def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> 
     seconds = minutes * 60 - _VALIDATIONS * one_step.validations - one_step.ending
     affordable = int(seconds / speed.step_seconds)
     useful = _MAX_EPOCHS * (workload.steps_per_epoch or 1)
-    if affordable < FEWEST_STEPS:
-        return FEWEST_STEPS, "the fewest steps that teach the model anything"
+    if affordable < MIN_STEPS:
+        return MIN_STEPS, "the fewest steps that teach the model anything"
     if useful < affordable:
-        return max(useful, FEWEST_STEPS), f"{_MAX_EPOCHS} times through the text; more overfits"
+        return max(useful, MIN_STEPS), f"{_MAX_EPOCHS} times through the text; more overfits"
     return affordable, f"{minutes:g} min of this machine, {speed.step_seconds:.2f} s a step"

@@ -41,7 +41,7 @@ _ENOUGH_SECONDS, _PATIENCE_SECONDS = 8.0, 40.0
 """no more steps are measured after so much computing, or so much time (on a busy machine)"""
 _STEP_SECONDS = 3.0
 """a step that would take longer is measured with fewer tokens, and its time scaled up"""
-_SMALLEST_STEP = 512  # tokens
+_MIN_STEP_TOKENS = 512  # tokens
 _NO_RUN = Path("not-a-run")
 """the run directory of the probe: nothing is written into it"""
 _SHORTEST_SECONDS, _MAX_WAITING = 1e-6, 0.99  # so that no divisor is 0
@@ -147,7 +147,7 @@ def _affordable_tokens(
     Trains two small steps to estimate it.
     """
     batch_tokens = config.training.batch_tokens
-    small = min(_SMALLEST_STEP, batch_tokens)
+    small = min(_MIN_STEP_TOKENS, batch_tokens)
     trainer = _build_trainer(config, model, store, precision, small)
     steps = [_take_step(trainer) for _ in range(2)]
     # Linux measures the waiting time of short steps too coarsely to subtract all of it

@@ -17,7 +17,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.evaluation.text_checks import detect_text_form
 from nmt.planning.resources import known_figures
 
-SMALLEST_CORPUS = 1000
+MIN_CORPUS_PAIRS = 1000
 """least number of pairs; a Transformer learns nothing useful from fewer"""
 _MAX_SAMPLE = 40_000  # pairs
 _MIN_CORRELATION = 0.25
@@ -68,16 +68,16 @@ def profile_text(text: TextPair, languages: tuple[str, str]) -> TextProfile:
 
     Raises:
         DataError: the text cannot be read, its sides have different numbers of lines, it has fewer
-            than `SMALLEST_CORPUS` pairs, both sides are the same, or line n of one side does not
+            than `MIN_CORPUS_PAIRS` pairs, both sides are the same, or line n of one side does not
             seem to translate line n of the other.
     """
     pairs, sample = _spread_sample(ParallelText(text, languages))
     name = " and ".join(text.paths)
-    if pairs < SMALLEST_CORPUS:
+    if pairs < MIN_CORPUS_PAIRS:
         raise DataError(
-            f"{name}: {pairs:,} pairs, expected at least {SMALLEST_CORPUS:,}: a Transformer learns "
-            "nothing useful from fewer. Add text of the same languages (`nmt data list`), or "
-            "fine-tune a model that exists with training.initialize_from"
+            f"{name}: {pairs:,} pairs, expected at least {MIN_CORPUS_PAIRS:,}: a Transformer "
+            "learns nothing useful from fewer. Add text of the same languages (`nmt data list`), "
+            "or fine-tune a model that exists with training.initialize_from"
         )
     _check_alignment(sample, name)
     sources, targets = [pair.source for pair in sample], [pair.target for pair in sample]

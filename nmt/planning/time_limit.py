@@ -6,7 +6,7 @@ from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.data.prepared import prepare
 from nmt.errors import ConfigError
-from nmt.planning.first_recipe import FEWEST_STEPS
+from nmt.planning.first_recipe import MIN_STEPS
 from nmt.planning.plan import make_plan
 from nmt.run_directory import RunDirectory
 from nmt.training.train import Log
@@ -41,7 +41,7 @@ def fit_into_minutes(config: Config, minutes: float, run: Path, log: Log) -> Con
     if plan.speed is None or plan.time is None:
         raise AssertionError("make_plan measures unless told otherwise")
     seconds = minutes * 60 - plan.time.validations - plan.time.ending
-    affordable = max(FEWEST_STEPS, int(seconds / plan.speed.step_seconds))
+    affordable = max(MIN_STEPS, int(seconds / plan.speed.step_seconds))
     max_steps = min(training.max_steps, affordable)
     steps = {"max_steps": max_steps}
     for name in IN_PROPORTION:

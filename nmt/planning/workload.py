@@ -26,7 +26,7 @@ _GAMMA_SHAPE, _RATIO_NOISE = 8.0, 0.15
 _FIRST_WORD = 4  # smaller ids are special symbols
 _RANDOM_STEPS = 128
 """steps of training that a sample of random pairs suffices for"""
-_LARGEST_SAMPLE = 200_000
+_MAX_SAMPLE = 200_000
 """pairs of prepared data that a sample holds at most"""
 
 
@@ -186,7 +186,7 @@ def _random_sentences(
 
 def _sample(store: TokenStore) -> TokenStore:
     """Return the store itself, or evenly spaced pairs of a large one."""
-    if len(store) <= _LARGEST_SAMPLE:
+    if len(store) <= _MAX_SAMPLE:
         return store
-    indices = np.linspace(0, len(store) - 1, _LARGEST_SAMPLE).astype(np.int64)
+    indices = np.linspace(0, len(store) - 1, _MAX_SAMPLE).astype(np.int64)
     return TokenStore(store.source.gather(indices), store.target.gather(indices))

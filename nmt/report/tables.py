@@ -101,8 +101,8 @@ def labelled(text: str, name: str) -> str:
 def cleaning_rows(counts: dict[str, Any]) -> list[list[str]]:
     """Return rows (name, pairs, share of all) as text: pairs read, left out by each rule, kept."""
     pairs = {"read": counts["read"]}
-    for rule, description in REASONS.items():
-        dropped = counts["dropped"].get(rule)
+    for reason, description in REASONS.items():
+        dropped = counts["dropped"].get(reason)
         if dropped:
             pairs[f"left out: {description}"] = dropped
     pairs["kept"] = counts["kept"]
@@ -114,8 +114,8 @@ def cleaning_examples(counts: dict[str, Any]) -> list[tuple[str, str, str, str]]
     """Return (reason, file:line, source, target) of the first pairs that each rule left out."""
     return [
         (description, f"{pair['file']}:{pair['line']}", pair["source"], pair["target"])
-        for rule, description in REASONS.items()
-        for pair in counts["examples"].get(rule, [])
+        for reason, description in REASONS.items()
+        for pair in counts["examples"].get(reason, [])
     ]
 
 

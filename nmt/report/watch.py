@@ -113,7 +113,7 @@ def _lines(run: WatchedRun) -> Iterator[str]:
 
 
 def _row(name: str, value: str, remark: str = "") -> str:
-    """Return a line of the table with its value aligned right; a bar or a remark stands behind."""
+    """Return a line of the table with its value aligned right; a bar or a remark follows it."""
     return f"  {name:{NAME_WIDTH}}{value:>18}   {remark}"
 
 

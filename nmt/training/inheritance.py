@@ -13,13 +13,13 @@ from nmt.files import create_folder_atomically
 from nmt.run_directory import RunDirectory, find_run, weights_folder
 
 
-def inherit(config: Config, run: RunDirectory | None = None) -> Config:
+def inherit(config: Config, directory: RunDirectory | None = None) -> Config:
     """Return `config` with the settings of its parent where the recipe has none of its own.
 
     The parent is `training.initialize_from`; without it, `config` is returned as it is. Model,
     languages and decoding are taken key by key, the tokenizer only if the recipe has no such
-    section. `run` is the fine-tuned run. Once it has begun, its directory holds what it inherited;
-    the settings are read there, because the parent may be gone by then.
+    section. `directory` is that of the fine-tuned run. Once the run has begun, its directory holds
+    what it inherited; the settings are read there, because the parent may be gone by then.
 
     Raises:
         CheckpointError: the parent is missing.
@@ -27,8 +27,8 @@ def inherit(config: Config, run: RunDirectory | None = None) -> Config:
     """
     if not config.training.initialize_from:
         return config
-    if run and run.saved_checkpoints():  # it has begun
-        inherited_from = run
+    if directory and directory.saved_checkpoints():  # the run has begun
+        inherited_from = directory
     else:
         inherited_from = find_run(weights_folder(Path(config.training.initialize_from)))
     inherited = load_config(str(inherited_from.config))
@@ -45,30 +45,40 @@ def inherit(config: Config, run: RunDirectory | None = None) -> Config:
     return replace_settings(config, changes, f"training.initialize_from: {inherited_from.path}")
 
 
-def keep_vocabulary(config: Config, recipe: Config, run: RunDirectory) -> Config:
-    """Return `config`; if its tokenizer is inherited, it now names the copy in the folder of `run`.
+def keep_vocabulary(config: Config, recipe: Config, directory: RunDirectory) -> Config:
+    """Return `config`; if its tokenizer is inherited, it now names the copy in the run `directory`.
 
-    The parent may be gone when the run is resumed. For the same reason the folder `imported/` of an
-    imported parent, which says where the weights come from and which exports need, is copied into
-    `run` now. `recipe` is the configuration before `inherit`.
+    The parent may be gone when the run is resumed. `recipe` is the configuration before `inherit`.
     """
-    if not config.training.initialize_from:
-        return config
-    if not run.saved_checkpoints() and not run.imported.exists():
-        parent = find_run(weights_folder(Path(config.training.initialize_from)))
-        if parent.imported.is_dir():
-            with create_folder_atomically(run.imported) as folder:
-                shutil.copytree(parent.imported, folder, dirs_exist_ok=True)
-    if "tokenizer" in recipe.model_fields_set:
+    if not config.training.initialize_from or "tokenizer" in recipe.model_fields_set:
         return config
     models = config.tokenizer.model_dump(include={"model", "target_model"})
-    copies = {key: str(run.tokenizer / Path(path).name) for key, path in models.items() if path}
+    copies = {}
+    for key, path in models.items():
+        if path:
+            copies[key] = str(directory.tokenizer / Path(path).name)
     return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update=copies)})
 
 
-def _tokenizer_settings(run: RunDirectory) -> dict[str, object]:
+def copy_imported_files(config: Config, directory: RunDirectory) -> None:
+    """Copy the folder `imported/` of the parent, if it has one, into a run that has not begun.
+
+    Its files say where the weights come from, and exports need them. The parent may be gone when
+    the run is exported.
+    """
+    if not config.training.initialize_from:
+        return
+    if directory.saved_checkpoints() or directory.imported.exists():
+        return
+    parent = find_run(weights_folder(Path(config.training.initialize_from)))
+    if parent.imported.is_dir():
+        with create_folder_atomically(directory.imported) as folder:
+            shutil.copytree(parent.imported, folder, dirs_exist_ok=True)
+
+
+def _tokenizer_settings(directory: RunDirectory) -> dict[str, object]:
     """Return the settings that name the tokenizer of a run; raise a ConfigError without one."""
-    shared, source, target = (run.tokenizer / name for name in (SHARED, SOURCE, TARGET))
+    shared, source, target = (directory.tokenizer / name for name in (SHARED, SOURCE, TARGET))
     if shared.is_file():
         models = {"model": str(shared), "target_model": None}
         return {"shared": True, **models, "kind": kind_of(shared)}
@@ -76,6 +86,6 @@ def _tokenizer_settings(run: RunDirectory) -> dict[str, object]:
         models = {"model": str(source), "target_model": str(target)}
         return {"shared": False, **models, "kind": kind_of(source)}
     raise ConfigError(
-        f"training.initialize_from: {run.path} has no tokenizer; restore its folder "
-        f"{run.tokenizer.name}/, or give the recipe a tokenizer section"
+        f"training.initialize_from: {directory.path} has no tokenizer; restore its folder "
+        f"{directory.tokenizer.name}/, or give the recipe a tokenizer section"
     )

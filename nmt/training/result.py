@@ -20,7 +20,7 @@ from nmt.checkpoint import (
     save_checkpoint,
 )
 from nmt.config import Config, DataConfig, DecodingConfig
-from nmt.data.corpora.registry import resolve
+from nmt.data.corpora.registry import obtain_splits
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
 from nmt.evaluation.metrics import METRIC_NAMES
@@ -95,7 +95,7 @@ def read_test_set(config: Config) -> list[SentencePair]:
     Raises:
         DataError: the test set cannot be read.
     """
-    texts = resolve(config.data).test if config.training.score_test_set else []
+    texts = obtain_splits(config.data).test if config.training.score_test_set else []
     pairs: list[SentencePair] = []
     try:
         for text in texts:

@@ -18,9 +18,9 @@ from nmt.training.loss import PROJECTION_ROWS, SOFTMAX_ROWS
 FP32, BF16 = 4, 2
 """bytes of one number"""
 
-LARGEST_MICRO_BATCH = {"cpu": 8192, "cuda": 131_072}
+MAX_MICRO_BATCH = {"cpu": 8192, "cuda": 131_072}
 """padded tokens per side; larger micro-batches are no faster on a CPU, and untried on a GPU"""
-_SMALLEST_MICRO_BATCH = 512
+_MIN_MICRO_BATCH = 512
 _USABLE = {"cpu": 0.5, "cuda": 0.8}
 """fraction of the memory of a device that is used: the rest is for PyTorch itself, for gaps between
 tensors and, on a CPU, for other programs"""
@@ -130,10 +130,10 @@ def micro_batch_tokens(
     configured = config.training.micro_batch_tokens
     if configured != "auto":
         return configured
-    tokens = LARGEST_MICRO_BATCH[hardware.device]
+    tokens = MAX_MICRO_BATCH[hardware.device]
     memory = math.inf if hardware.memory is None else hardware.memory
     usable = _USABLE[hardware.device] * memory
-    while tokens > _SMALLEST_MICRO_BATCH and (
+    while tokens > _MIN_MICRO_BATCH and (
         training_memory(config, model, hardware, length, tokens).total > usable
     ):
         tokens //= 2

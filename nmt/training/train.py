@@ -9,7 +9,7 @@ import torch
 
 from nmt.config import Config, TrainingConfig
 from nmt.config_file import load_config
-from nmt.data.corpora.registry import resolve
+from nmt.data.corpora.registry import obtain_splits
 from nmt.data.prepared import prepare
 from nmt.data.text.cleaning import describe_dropped
 from nmt.data.text.parallel_text import ParallelText
@@ -22,7 +22,7 @@ from nmt.run_directory import LoadedModel, RunDirectory, weights_folder
 from nmt.search.searcher import check_beam_size
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.environment import write_environment
-from nmt.training.inheritance import inherit, keep_vocabulary
+from nmt.training.inheritance import copy_imported_files, inherit, keep_vocabulary
 from nmt.training.layers import prepare_layers
 from nmt.training.lora import adapt_parent
 from nmt.training.monitor import summary_writer
@@ -101,6 +101,7 @@ def _build_trainer(
     validation_texts = _read_validation_texts(config, log)
     read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log)
+    copy_imported_files(config, directory)
     config = keep_vocabulary(config, recipe, directory)
     validation_pairs = [pair for text in validation_texts for pair in text.pairs]
     fingerprints = {
@@ -137,7 +138,7 @@ def _read_validation_texts(config: Config, log: Log) -> list[ValidationText]:
             list(ParallelText(text, languages).tagged()),
             target_language=text.languages_or(languages)[1],
         )
-        for text in resolve(config.data, log).validation
+        for text in obtain_splits(config.data, log).validation
     ]
 
 

@@ -146,9 +146,9 @@ class Validator:
         parts: dict[str, Sequence[int]] = {}
         if len(self._texts) > 1:
             start = 0
-            for one in self._texts:
-                end = start + len(one.pairs)
-                parts[one.label] = range(start, end)
+            for validation_text in self._texts:
+                end = start + len(validation_text.pairs)
+                parts[validation_text.label] = range(start, end)
                 start = end
         by_tags: dict[str, list[int]] = {}
         for i, pair in enumerate(self.pairs):

@@ -32,7 +32,7 @@ def test_prepared_data_are_counted(recipe: Recipe) -> None:
 def test_pairs_are_counted_by_the_weight_of_their_text(
     recipe: Recipe, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(workload, "_LARGEST_SAMPLE", most)
+    monkeypatch.setattr(workload, "_MAX_SAMPLE", most)
     text = "data.train={source: train.en, target: train.de, weight: 3}"
     config = recipe(text, "training.batch_tokens=20")
     made = prepare(config, lambda message: None)
@@ -51,7 +51,7 @@ def test_an_epoch_is_the_average_of_all_stages(
     recipe: Recipe, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """120 pairs an epoch for 30 steps, then 60 for 10 steps; of these there are twice as many."""
-    monkeypatch.setattr(workload, "_LARGEST_SAMPLE", most)
+    monkeypatch.setattr(workload, "_MAX_SAMPLE", most)
     text = "{source: train.en, target: train.de"
     settings = [f"data.train=[{text}}}, {text}, until_step: 30}}]", "training.max_steps=40"]
     config = recipe(*settings, "training.batch_tokens=20")

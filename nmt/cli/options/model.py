@@ -42,30 +42,30 @@ class RecipeOptions:
     needs it."""
 
     def load(self) -> "Config":
-        """Read the recipe, with the settings it takes from the model `training.initialize_from`.
+        """Read the recipe, with the settings that it takes from `training.initialize_from`.
 
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.
             NmtError: The model of `training.initialize_from` is missing or cannot be used.
         """
-        config = self.read()
+        config = self.load_without_parent()
         if not config.training.initialize_from:
             return config
         from nmt.training.inheritance import inherit
 
         return inherit(config)
 
-    def read(self, *more: str) -> "Config":
+    def load_without_parent(self, *changes: str) -> "Config":
         """Read the recipe alone, without the settings of `training.initialize_from`.
 
-        `more` are KEY=VALUE settings that replace those of --set.
+        `changes` are KEY=VALUE settings that replace those of --set.
 
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.
         """
         from nmt.config_file import exchange_sides, load_config
 
-        config = load_config(self.config, [*(self.settings or []), *more])
+        config = load_config(self.config, [*(self.settings or []), *changes])
         return exchange_sides(config) if self.backward else config
 
     @property

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nmt.data.corpora.download import AbsentError
 from nmt.data.corpora.origin import Origin, RemoteText, obtain
-from nmt.data.corpora.splits import LARGEST, Languages, complete_splits
+from nmt.data.corpora.splits import MAX_HELD_OUT_PAIRS, Languages, complete_splits
 from nmt.data.languages import find_language
 from nmt.errors import ConfigError, DataError
 
@@ -31,8 +31,8 @@ def write(
     The URL and the names are templates: {code} is the corpus's code of the language, {pair} both
     codes in alphabetical order, and {side} the place of the language in that pair, src or trg.
 
-    A validation set has at most `LARGEST` pairs. If there is training text, a missing validation or
-    test set is split off it.
+    A validation set has at most `MAX_HELD_OUT_PAIRS` pairs. If there is training text, a missing
+    validation or test set is split off it.
 
     Raises:
         ConfigError: the corpus lacks one of the languages.
@@ -77,7 +77,7 @@ def _code(column: str, language: str) -> str:
 
 
 def _shorten(path: Path) -> None:
-    """Keep the first `LARGEST` lines of a file."""
+    """Keep the first `MAX_HELD_OUT_PAIRS` lines of a file."""
     with open(path, "rb") as file:
-        lines = list(islice(file, LARGEST))
+        lines = list(islice(file, MAX_HELD_OUT_PAIRS))
     path.write_bytes(b"".join(lines))

@@ -223,7 +223,7 @@ def _match(pattern: re.Pattern[str], name: str, expected: str) -> re.Match[str]:
     return match
 
 
-def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
+def obtain_splits(config: DataConfig, log: Log = lambda message: None) -> Splits:
     """Return the files of each split; download the configured corpus first if it is missing.
 
     A split for which the configuration names files consists of those files.
@@ -265,7 +265,7 @@ def find_splits(config: DataConfig) -> Splits | None:
         languages = corpus.pair_of(*config.languages)
         if not _folder_of(corpus, languages, Path(config.directory)).is_dir():
             return None
-    return resolve(config)
+    return obtain_splits(config)
 
 
 def obtain_corpus(

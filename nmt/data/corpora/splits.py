@@ -22,10 +22,12 @@ from nmt.errors import DataError
 Languages = tuple[str, str]
 """the codes of the source and the target language"""
 SPLITS = ("train", "validation", "test")
-LARGEST = 3000
+MAX_HELD_OUT_PAIRS = 3000
 """the most pairs of a held-out set, as many as newstest has: scoring more takes long"""
 
-_SHARE = 0.02  # of the source sentences, for each set; less of a large corpus (see `LARGEST`)
+_SHARE = (
+    0.02  # of the source sentences, for each set; less of a large corpus (see `MAX_HELD_OUT_PAIRS`)
+)
 _MIN_WORDS = 3  # of a held-out source: shorter ones say little about a translation's quality
 _MIN_LETTERS = 8  # the same for scripts without spaces
 _AT_ONCE = 1000  # pairs written at once
@@ -52,9 +54,10 @@ def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) ->
 
     Sentences count as the same if they differ only in case, punctuation or spaces. A set has only
     the first translation of a sentence, and no very short sentence. A hash of the source decides
-    which set a pair is in, if any. Each set gets an equal share, at most about `LARGEST` pairs.
+    which set a pair is in, if any. Each set gets an equal share, at most about
+    `MAX_HELD_OUT_PAIRS` pairs.
     """
-    share = min(_SHARE, LARGEST / max(total, 1))
+    share = min(_SHARE, MAX_HELD_OUT_PAIRS / max(total, 1))
     sets: dict[str, list[SentencePair]] = {name: [] for name in names}
     sources: set[str] = set()
     targets: set[str] = set()

@@ -25,7 +25,7 @@ SECONDS_PER_TEXT = 2.0
 """the longest that a pattern may search in one text; some patterns take exponential time"""
 SECONDS_WITHOUT_TEXT = 0.05
 """the longest that all patterns together may search in the empty text"""
-MOST_CHARACTERS = 20_000
+MAX_CHARACTERS = 20_000
 """the most characters of a pattern with its repetitions written out, as `regex` compiles them.
 Compiling so many takes about 20 ms, during which a server cannot answer."""
 _LEAST_COUNT = re.compile(r"(\)?)\s*(\\*)\{\s*(\d[\d\s]*)")
@@ -98,9 +98,9 @@ def _compile(pattern: str) -> "regex.Pattern[str]":
     if "\n" in pattern:  # it could end a comment inside a count
         raise ConfigError(f"{where} holds a line break; write \\n for it")
     repetitions = _most_repetitions(pattern)
-    if repetitions > 1 and len(pattern) * repetitions > MOST_CHARACTERS:
+    if repetitions > 1 and len(pattern) * repetitions > MAX_CHARACTERS:
         raise ConfigError(
-            f"{where} has more than {MOST_CHARACTERS} characters once its repetitions such as "
+            f"{where} has more than {MAX_CHARACTERS} characters once its repetitions such as "
             "{3} are written out; write smaller numbers, or + instead of them"
         )
     try:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nmt.config import Config
 from nmt.data.corpora.folders import Log
-from nmt.data.corpora.registry import resolve
+from nmt.data.corpora.registry import obtain_splits
 from nmt.data.prepared import prepare
 from nmt.data.text.contamination import normalize
 from nmt.data.text.parallel_text import ParallelText, SentencePair
@@ -83,7 +83,7 @@ def inspect(config: Config, log: Log) -> Quality:
         NmtError: the data cannot be prepared.
     """
     prepared = prepare(config, log)
-    splits = resolve(config.data, log)
+    splits = obtain_splits(config.data, log)
     store, tokenizer, languages = prepared.train, prepared.tokenizer, config.data.languages
     source_language, target_language = config.data.languages_of(splits.train)
     held_out: dict[str, list[SentencePair]] = {}  # {name of a set that there is: its pairs}

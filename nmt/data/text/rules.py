@@ -34,7 +34,7 @@ _WORD = regex.compile(r"\w+")
 
 _ALIKE_NUMBERS = 0.5  # the least ratio of alike digits
 _COPIED_WORDS = 0.6  # the least share of common words in a copy
-_FEWEST_WORDS = 3
+_MIN_WORDS = 3
 _UNLIKELY_LANGUAGE = 50  # how many times as probable another language must be
 
 
@@ -164,4 +164,4 @@ def is_copied(pair: SentencePair) -> bool:
     """
     source, target = (set(_WORD.findall(text.casefold())) for text in pair)
     longer = max(len(source), len(target))
-    return longer >= _FEWEST_WORDS and len(source & target) >= _COPIED_WORDS * longer
+    return longer >= _MIN_WORDS and len(source & target) >= _COPIED_WORDS * longer

@@ -35,8 +35,8 @@ _NOISE = 2  # tokens
 _BAND_FACTOR = 0.375
 _ATTEMPTS = 5
 _EIGHTHS = 8  # sort keys are lengths in eighths of a token, so that noise can be a fraction of one
-_LONGEST = 8000  # tokens; longer sentences sort as if they had this length, so keys fit in 16 bits
-_LONGEST_KEY = np.uint16((_LONGEST + _NOISE) * _EIGHTHS)
+_MAX_LENGTH = 8000  # tokens; longer sentences sort as if they had it, so that keys fit in 16 bits
+_MAX_KEY = np.uint16((_MAX_LENGTH + _NOISE) * _EIGHTHS)
 _LAST_BAND = (1 << 16) - 1  # only an epoch of over 600 million steps has more bands
 
 _Keys = npt.NDArray[np.uint16]  # sort keys of pairs: lengths in eighths of a token, or band numbers
@@ -163,7 +163,7 @@ class BatchPlan:
         bands = self._bands(order, random)
         source_keys = _length_noise(random, len(pairs)) + _sort_key(self._source[order])
         is_descending = bands % 2 == 1
-        np.subtract(_LONGEST_KEY, source_keys, out=source_keys, where=is_descending)
+        np.subtract(_MAX_KEY, source_keys, out=source_keys, where=is_descending)
         order = order[_argsort(bands, source_keys)]
         return _Layout(order, self._cut(order))
 
@@ -246,7 +246,7 @@ class BatchPlan:
 
 def _sort_key(lengths: Lengths) -> _Keys:
     """Return lengths as sort keys, in eighths of a token."""
-    return np.minimum(lengths, _LONGEST).astype(np.uint16) * np.uint16(_EIGHTHS)
+    return np.minimum(lengths, _MAX_LENGTH).astype(np.uint16) * np.uint16(_EIGHTHS)
 
 
 def _length_noise(random: np.random.Generator, count: int) -> _Keys:

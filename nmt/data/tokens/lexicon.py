@@ -13,7 +13,7 @@ import numpy.typing as npt
 from nmt.data.tokens.token_store import TokenStore
 
 ITERATIONS = 5
-MOST_COOCCURRENCES = 64_000_000
+MAX_COOCCURRENCES = 64_000_000
 """The most co-occurrences that are counted: pairs of a source and a target token of one sentence
 pair. Of a larger corpus only every n-th sentence pair is used."""
 _AT_ONCE = 4_000_000  # co-occurrences or tokens in memory
@@ -30,7 +30,7 @@ class Lexicon:
         """Find the pairs (s, t) in `store`; `target_size` is the size of the target vocabulary."""
         self._store, self._target_size = store, target_size
         cooccurrences = store.source.lengths.astype(np.int64) * store.target.lengths
-        step = -(-int(cooccurrences.sum()) // MOST_COOCCURRENCES)  # rounded up
+        step = -(-int(cooccurrences.sum()) // MAX_COOCCURRENCES)  # rounded up
         self._sentences = np.arange(0, len(store), max(1, step))
         """indices of the sentence pairs that are used"""
         self._cooccurrence_counts = cooccurrences[self._sentences]

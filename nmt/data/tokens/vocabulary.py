@@ -20,7 +20,7 @@ from nmt.data.tokens.tokenizer import ERRORS_ONLY, UNKNOWN, SubwordModel, Tokeni
 from nmt.errors import ConfigError, DataError
 
 # SentencePiece silently skips training lines over 4192 bytes; 1000 characters never have more
-_LONGEST_LINE = 1000
+_MAX_LINE_CHARACTERS = 1000
 
 KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 """`tokenizer.kind` of each `model_type` in sentencepiece_model.proto."""
@@ -174,12 +174,12 @@ def unknown_surface(kind: str) -> str:
 
 
 def _split_long_lines(texts: Iterable[str]) -> Iterator[str]:
-    """Yield lines of at most `_LONGEST_LINE` characters; longer texts are split, best at spaces."""
+    """Yield lines of at most `_MAX_LINE_CHARACTERS`; longer texts are split, best at spaces."""
     for text in texts:
         start = 0  # of what is left; to copy the rest for each part would take quadratic time
-        while len(text) - start > _LONGEST_LINE:
-            space = text.rfind(" ", start + 1, start + _LONGEST_LINE)
-            end = space if space > 0 else start + _LONGEST_LINE
+        while len(text) - start > _MAX_LINE_CHARACTERS:
+            space = text.rfind(" ", start + 1, start + _MAX_LINE_CHARACTERS)
+            end = space if space > 0 else start + _MAX_LINE_CHARACTERS
             yield text[start:end]
             start = end
         yield text[start:]

@@ -16,9 +16,11 @@ from nmt.data.tokens.token_store import Sentences
 from nmt.data.tokens.tokenizer import EOS, SubwordModel
 
 _SPACE = "▁"  # SentencePiece writes it for a space
-_BPE, _NORMAL, _USER_DEFINED = 2, 1, 4  # values of enums in sentencepiece_model.proto
+# values in sentencepiece_model.proto: a type of models, and two types of pieces
+_BPE = 2
+_NORMAL, _USER_DEFINED = 1, 4
 _CACHED_WORDS = 1 << 17  # the most words in the cache
-_LONGEST_WORD = 20  # characters; longer words are rarely repeated and not cached
+_MAX_WORD_CHARACTERS = 20  # longer words are rarely repeated, and so not cached
 _ID = np.dtype(np.uint32)
 
 
@@ -78,8 +80,8 @@ class WordEncoder:
         )
         """encodes words of normalised texts"""
         self._threads = threads
-        self._ids: dict[str, bytes] = {}
-        """the ids of each cached word, as the bytes of an array"""
+        self._cache: dict[str, bytes] = {}
+        """the ids of words, as the bytes of an array"""
 
     def __call__(self, texts: list[str]) -> Sentences:
         """Return the ids of each text: its tags, its words, EOS.
@@ -100,22 +102,22 @@ class WordEncoder:
         eos = _ID.type(EOS).tobytes()
         rows = []
         for ids_of_tags, words in zip(tags, words_of_texts, strict=True):
-            ids_of_words = b"".join(map(self._ids.__getitem__, words))
+            ids_of_words = b"".join(map(self._cache.__getitem__, words))
             rows.append(ids_of_tags + ids_of_words + eos)
         # the cache is limited to few and short words; frequent ones are soon cached again
-        if len(self._ids) > _CACHED_WORDS:
-            self._ids.clear()
+        if len(self._cache) > _CACHED_WORDS:
+            self._cache.clear()
         for word in new_words:
-            if len(word) > _LONGEST_WORD:
-                self._ids.pop(word, None)
+            if len(word) > _MAX_WORD_CHARACTERS:
+                self._cache.pop(word, None)
         offsets = np.cumsum([0, *map(len, rows)]) // _ID.itemsize  # from bytes to ids
         return Sentences(np.frombuffer(b"".join(rows), _ID), offsets)
 
     def _cache_new_words(self, words_of_texts: list[list[str]]) -> list[str]:
         """Encode the words that are not cached, cache their ids, and return these words."""
         all_words = set().union(*words_of_texts)
-        new_words = list(all_words.difference(self._ids))
+        new_words = list(all_words.difference(self._cache))
         ids_of_new_words = self._word_processor.encode(new_words, num_threads=self._threads)
         for word, ids in zip(new_words, ids_of_new_words, strict=True):
-            self._ids[word] = np.array(ids, _ID).tobytes()
+            self._cache[word] = np.array(ids, _ID).tobytes()
         return new_words

@@ -58,7 +58,7 @@ def challenge(pair: str, *splits: str) -> dict[str, str | bytes]:
 def test_the_tatoeba_challenge_has_all_sets_the_first_200_lines_of_dev(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(by_language, "LARGEST", 200)
+    monkeypatch.setattr(by_language, "MAX_HELD_OUT_PAIRS", 200)
     (tmp_path / "eng-ita.tar").write_bytes(tarred(challenge("eng-ita", "train", "dev", "test")))
     folder = get(tmp_path, "tatoeba_challenge", ("it", "en"), tmp_path)
     assert names(folder) == split_names("en", "it")

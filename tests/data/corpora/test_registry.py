@@ -11,7 +11,7 @@ from nmt.config import DataConfig, TextPair
 from nmt.data.corpora import demo_corpus, registry
 from nmt.data.corpora.hub import HubData
 from nmt.data.corpora.origin import Origin
-from nmt.data.corpora.registry import find_corpus, find_splits, obtain_corpus, resolve
+from nmt.data.corpora.registry import find_corpus, find_splits, obtain_corpus, obtain_splits
 from nmt.data.corpora.splits import SPLITS, Languages
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError, DataError
@@ -43,10 +43,10 @@ def counts(*texts: TextPair | None) -> list[int]:
 def test_own_files_need_no_corpus(tmp_path: Path) -> None:
     own: dict[str, Any] = {"train": pair("a"), "validation": pair("b"), "test": pair("c")}
     for corpus in (None, "demo"):
-        splits = resolve(DataConfig(corpus=corpus, directory=str(tmp_path), **own))
+        splits = obtain_splits(DataConfig(corpus=corpus, directory=str(tmp_path), **own))
         assert splits == registry.Splits([pair("a")], [pair("b")], [pair("c")])
     assert names(tmp_path) == []
-    assert resolve(DataConfig(train=[pair("a")], validation=[pair("b")])).test == []
+    assert obtain_splits(DataConfig(train=[pair("a")], validation=[pair("b")])).test == []
 
 
 def test_a_corpus_is_made_once_serves_both_directions_and_gives_way_to_own_files(
@@ -61,15 +61,15 @@ def test_a_corpus_is_made_once_serves_both_directions_and_gives_way_to_own_files
     back = config.model_copy(update={"source_language": "de", "target_language": "en"})
     assert find_splits(config) is None
     messages: list[str] = []
-    there = resolve(config, messages.append)
+    there = obtain_splits(config, messages.append)
     assert messages == ["generating the demo corpus"]
     assert there.train[0].source == str(tmp_path / "demo" / "de-en" / "train.en")
     assert counts(*there.train, *there.held_out) == [3, 3, 3]
     assert find_splits(config) == there
     monkeypatch.setattr(demo_corpus, "write", None)
     train = there.train[0]
-    assert resolve(back).train == [TextPair(source=train.target, target=train.source)]
-    mine = resolve(config.model_copy(update={"validation": [pair("mine")]}))
+    assert obtain_splits(back).train == [TextPair(source=train.target, target=train.source)]
+    mine = obtain_splits(config.model_copy(update={"validation": [pair("mine")]}))
     assert mine == replace(there, validation=[pair("mine")])
 
 
@@ -83,12 +83,12 @@ def test_a_corpus_without_training_text_goes_with_own_text(
     monkeypatch.setattr(demo_corpus, "write", write)
     config = DataConfig(corpus="demo", directory=str(tmp_path))
     with pytest.raises(ConfigError, match="data.train is not given, and corpus 'demo' has none;"):
-        resolve(config)
+        obtain_splits(config)
     own: dict[str, Any] = {"train": [pair("a")]}
     with pytest.raises(ConfigError, match="data.validation is not given, and corpus 'demo' has n"):
-        resolve(config.model_copy(update=own))
+        obtain_splits(config.model_copy(update=own))
     own["validation"] = [pair("b")]
-    splits = resolve(config.model_copy(update=own))
+    splits = obtain_splits(config.model_copy(update=own))
     assert splits.train == [pair("a")] and splits.validation == [pair("b")]
     assert counts(*splits.test) == [1]
 
@@ -100,7 +100,7 @@ def test_a_failure_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(demo_corpus, "write", fail)
     with pytest.raises(DataError, match="cannot be written: No space left on device"):
-        resolve(DataConfig(corpus="demo", directory=str(tmp_path)))
+        obtain_splits(DataConfig(corpus="demo", directory=str(tmp_path)))
     assert [path.name for path in (tmp_path / "demo").glob("[!.]*")] == []
 
 
@@ -146,7 +146,7 @@ def test_downloads_of_one_pair_outlive_those_of_another(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_resolved_says_what_can(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        resolve(DataConfig(**settings))
+        obtain_splits(DataConfig(**settings))
 
 
 @pytest.mark.parametrize(

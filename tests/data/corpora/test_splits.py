@@ -64,7 +64,7 @@ def test_case_and_punctuation_make_no_other_sentence() -> None:
 
 def test_shares_are_about_as_asked_and_not_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     for largest, size in ((3000, 1200), (100, 100)):
-        monkeypatch.setattr(splits, "LARGEST", largest)
+        monkeypatch.setattr(splits, "MAX_HELD_OUT_PAIRS", largest)
         pairs = [SentencePair(f"sentence number {n}", f"phrase {n}") for n in range(4000)]
         train, validation, test = parts_of(pairs)
         assert 0.6 * size < len(validation) < 1.4 * size and 0.6 * size < len(test) < 1.4 * size

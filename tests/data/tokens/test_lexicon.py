@@ -70,7 +70,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_large_corpus_is_thinned_out_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
     store = store_of(1000)
-    monkeypatch.setattr(lexicon_module, "MOST_COOCCURRENCES", 4000)
+    monkeypatch.setattr(lexicon_module, "MAX_COOCCURRENCES", 4000)
     lexicon = Lexicon(store, SIZE)
     assert 2000 < lexicon._cooccurrence_counts.sum() <= 4200
     assert lexicon._sentences[-1] > 990

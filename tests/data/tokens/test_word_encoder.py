@@ -91,7 +91,7 @@ def test_an_unknown_space_is_unknown_together_with_its_neighbours(kind: int) -> 
 
 def test_more_words_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_encoder, "_CACHED_WORDS", 3)
-    monkeypatch.setattr(word_encoder, "_LONGEST_WORD", 5)
+    monkeypatch.setattr(word_encoder, "_MAX_WORD_CHARACTERS", 5)
     model = TOKENIZERS["nmt_nfkc"].source
     encode = bulk_encoder(model, 1)
     for part in (TEXTS[:1], TEXTS[1:3], TEXTS * 2):
