@@ -202,7 +202,7 @@ class CudaGraphDecoder(Decoder):
     def _copy_to_buffers(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Operands:
         """Copy what a step reads and writes, beside keys and values, to fixed addresses."""
         rows, buffers = round_up_to_bucket(len(x), GPU_SIZE_BITS), self._static_buffers
-        new = torch.arange(cache.stored - x.shape[1], cache.stored, device=x.device)
+        new = torch.arange(cache.used - x.shape[1], cache.used, device=x.device)
         return _Operands(
             x=buffers["x"].hold(x, rows),
             past_mask=buffers["past_mask"].hold(past_mask, rows),

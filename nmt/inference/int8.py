@@ -31,7 +31,7 @@ FEW_ROWS = 16
 """rows (hypotheses or source tokens) up to which FBGEMM is faster than oneDNN"""
 FEW_SENTENCES = 4
 """sentences up to which keys and values stay in float32: converting so few does not pay"""
-ONE_CORE = 2 << 20
+ONE_CORE_BYTES = 2 << 20
 """size in bytes below which a matrix is multiplied on one core if there are few rows: waiting for a
 second core would take longer than it saves"""
 TRACE_AFTER = 64
@@ -76,7 +76,7 @@ class Int8Linear(nn.Module):
         """Apply the linear map: (..., D) -> (..., F)."""
         if x.numel() > FEW_ROWS * x.shape[-1]:  # more than FEW_ROWS rows
             return self._product(x, self.for_many)
-        with single_threaded(self.size < ONE_CORE):
+        with single_threaded(self.size < ONE_CORE_BYTES):
             return self._product(x, self.for_few)
 
     def _product(self, x: Tensor, weight: object) -> Tensor:
@@ -210,8 +210,8 @@ class TracedDecoder(Decoder):
 
     @functools.cached_property
     def is_small(self) -> bool:
-        """Whether all matrices are too small to gain from a second core (`ONE_CORE`)."""
-        return all(m.size < ONE_CORE for m in self.modules() if isinstance(m, Int8Linear))
+        """Whether all matrices are too small to gain from a second core (`ONE_CORE_BYTES`)."""
+        return all(m.size < ONE_CORE_BYTES for m in self.modules() if isinstance(m, Int8Linear))
 
 
 class _Step(nn.Module):

@@ -138,8 +138,9 @@ def restrict_vocabulary(model: Transformer, ids: Tensor) -> Transformer:
     and EOS to keep their ids, so `ids` must begin with the special ids. The weights are shared with
     `model`, but the needed rows of the output matrix are copied.
     """
-    narrow = copy.copy(model)
-    narrow._modules = dict(model._modules)  # of its own, so that `add_module` leaves `model` alone
+    restricted = copy.copy(model)
+    # a dict of its own, so that `add_module` leaves `model` alone
+    restricted._modules = dict(model._modules)
     whole: TokenEmbedding | OutputProjection = model.output_embedding
     if isinstance(whole, OutputProjection):
         output: nn.Module = whole.restrict_vocabulary(ids)
@@ -150,9 +151,9 @@ def restrict_vocabulary(model: Transformer, ids: Tensor) -> Transformer:
             name: None if weight is None else nn.Parameter(weight[ids], requires_grad=False)
             for name, weight in whole._parameters.items()
         }
-    narrow.add_module("output_embedding", output)
-    narrow.add_module("target_embedding", _SubsetEmbedding(model.target_embedding, ids))
-    return narrow
+    restricted.add_module("output_embedding", output)
+    restricted.add_module("target_embedding", _SubsetEmbedding(model.target_embedding, ids))
+    return restricted
 
 
 def check_modules(model: nn.Module) -> None:

@@ -65,7 +65,7 @@ class CachedKeyValues(NamedTuple):
 class LayerCache:
     """The keys and values of one decoder layer.
 
-    Self-attention: (N, H, C, K), of which the first `DecoderCache.stored` positions are used.
+    Self-attention: (N, H, C, K), of which the first `DecoderCache.used` positions are used.
     Cross-attention: (N, H, S', K), one entry per sentence, shared by its hypotheses; S' is S
     rounded up to a multiple of `multiple`. C is `multiple` at first.
     """
@@ -131,16 +131,16 @@ def _select_rows(stored: Tensor, sentences: Tensor, changed: Tensor) -> Tensor:
 
 
 def leaving_sentences(done: Tensor) -> Tensor:
-    """Return a mask (N,), True = the sentence leaves the batch; `done` (N,), True = it is finished.
+    """Return a mask (N,), True = the sentence leaves the batch; `done` (N,), True = it is done.
 
     A CPU compiles kernels for each batch size, and a GPU records a graph for each. Therefore a
-    batch has only sizes that `round_up_to_bucket` returns, and some finished sentences remain in
-    it until the next smaller size is reached.
+    batch has only sizes that `round_up_to_bucket` returns, and some sentences that are done remain
+    in it until the next smaller size is reached.
     """
-    unfinished = int((~done).sum())
+    not_done = int((~done).sum())
     bits = CPU_SIZE_BITS if done.device.type == "cpu" else GPU_SIZE_BITS
-    finished_that_remain = round_up_to_bucket(unfinished, bits) - unfinished
-    return done & (done.cumsum(0) > finished_that_remain)  # the first finished ones remain
+    done_that_remain = round_up_to_bucket(not_done, bits) - not_done
+    return done & (done.cumsum(0) > done_that_remain)  # the first done ones remain
 
 
 def remaining_sentences(leaving: Tensor) -> Tensor:
@@ -178,7 +178,7 @@ class DecoderCache:
         """(N, 1, 1, S')"""
         self.length = 0
         """target positions decoded so far"""
-        self.stored = 0
+        self.used = 0
         """number of positions in use per sentence, those of all its hypotheses together"""
         self.ancestor_mask = source_mask.new_zeros(len(source_mask), 1, multiple)
         """(N, k, C): True = the position is in the past of the hypothesis, or its latest"""
@@ -189,13 +189,13 @@ class DecoderCache:
         Returns a mask (N, 1, k, C), True = the hypothesis may attend to this cached position; and
         each layer's keys and values, into which the step writes. Compacts the cache if it is full.
         """
-        if self.stored + hypotheses > self.ancestor_mask.shape[2]:
+        if self.used + hypotheses > self.ancestor_mask.shape[2]:
             self._compact(self.steps_per_compaction * hypotheses)
-        new = slice(self.stored, self.stored + hypotheses)
+        new = slice(self.used, self.used + hypotheses)
         # each hypothesis attends to its own new position
         device = self.ancestor_mask.device
         self.ancestor_mask[:, :, new] = torch.eye(hypotheses, dtype=torch.bool, device=device)
-        self.stored += hypotheses
+        self.used += hypotheses
         self.length += 1
         return self.ancestor_mask[:, None], [layer.at_step(new) for layer in self.layers]
 
@@ -224,6 +224,6 @@ class DecoderCache:
         capacity += -capacity % self.multiple  # rounded up
         index = positions[:, None].expand(-1, self.ancestor_mask.shape[1], -1)
         self.ancestor_mask = F.pad(self.ancestor_mask.gather(2, index), (0, capacity - count))
-        self.stored = count
+        self.used = count
         for layer in self.layers:
             layer.keep_positions(positions, capacity)

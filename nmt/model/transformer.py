@@ -59,9 +59,9 @@ class Transformer(nn.Module):
         The target begins with BOS; the logits at position t predict target token t + 1.
         `attention`, if given, collects the attention weights of all layers.
         """
-        return self.output_embedding.logits(self.outputs(source, target_input, attention))
+        return self.output_embedding.logits(self.decoder_output(source, target_input, attention))
 
-    def outputs(
+    def decoder_output(
         self,
         source: Tensor,
         target_input: Tensor,
@@ -107,7 +107,7 @@ class Transformer(nn.Module):
         attention: AttentionRecord | None = None,
     ) -> Tensor:
         """Return the logits (B, T, V) of target ids (B, T), given memory (B, S, D) of `source`."""
-        x = self.outputs(source, target_input, attention, memory=memory)
+        x = self.decoder_output(source, target_input, attention, memory=memory)
         return self.output_embedding.logits(x)
 
     def start(self, memory: Tensor, source: Tensor) -> DecoderCache:

@@ -18,7 +18,7 @@ from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
-from nmt.search.decoding import Decoding, EncodedSource
+from nmt.search.decoding import EncodedSource, IncrementalDecoder
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis, length_penalty
 
 BLOCK = 16
@@ -40,22 +40,22 @@ def beam_search(
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
     """
-    encoded = EncodedSource.of(model, source, settings)
-    decoding = Decoding(model, encoded, settings)
+    encoded = EncodedSource.encode(model, source, settings)
+    decoder = IncrementalDecoder(model, encoded, settings)
     beam = _Beam.begin(encoded.max_lengths, n_best)
     results: dict[int, list[Hypothesis]] = {}  # by index in the batch
     while len(beam.sentences):
-        log_p = decoding.next_log_p(beam.latest, beam.tokens)  # (N * k, V)
+        log_p = decoder.next_log_p(beam.latest, beam.tokens)  # (N * k, V)
         best = _best_continuations(log_p, beam.scores, settings.beam_size)
         parents = beam.extend(best, settings)  # (N, k) the hypothesis that each live one continues
-        decoding.cache.continue_hypotheses(parents)
+        decoder.cache.continue_hypotheses(parents)
         done = beam.done(settings)
         if not done.any():
             continue
-        # a finished sentence may remain in the batch for some steps, without live hypotheses
+        # a sentence that is done may remain in the batch for some steps, without live hypotheses
         beam.scores = beam.scores.masked_fill(done[:, None], IMPOSSIBLE)
-        if dropped := decoding.drop(done):
-            removed, remaining = dropped  # a mask, and indices
+        if removal := decoder.remove_done(done):
+            removed, remaining = removal  # a mask, and indices
             results |= beam.results(removed)
             beam = beam.keep(remaining)
     return [results[i] for i in range(len(source))]
@@ -116,7 +116,9 @@ def _best_continuations(log_p: Tensor, scores: Tensor, beam_size: int) -> _Conti
 
     A beam of k takes at most k + 1 continuations of one hypothesis: one that ends it and k others.
     """
-    per_hypothesis, per_sentence = (1, 1) if beam_size == 1 else (beam_size + 1, 2 * beam_size)
+    per_hypothesis, per_sentence = beam_size + 1, 2 * beam_size
+    if beam_size == 1:  # greedy search: the best continuation alone
+        per_hypothesis, per_sentence = 1, 1
     row_best, row_tokens = largest(log_p, min(per_hypothesis, log_p.shape[1]))  # (N * k', k + 1)
     totals = (scores.view(-1, 1) + row_best).view(len(scores), -1)  # (N, k' * (k + 1))
     best, position = totals.topk(min(per_sentence, totals.shape[1]))  # (N, C)

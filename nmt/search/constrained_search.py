@@ -156,7 +156,8 @@ class _NextTokens:
     def _allowed(self, search: SentenceSearch, i: int, row: int) -> Array:
         """Return log P (V,) of the tokens after hypothesis i; -inf for those that may not follow.
 
-        Where the rules of the settings forbid all tokens, EOS is allowed (`Decoding.forbid`).
+        Where the rules of the settings forbid all tokens, EOS is allowed: see
+        `IncrementalDecoder.forbid`.
         """
         constraints, hypothesis = search.constraints, search.live[i]
         log_p = self.scores.log_p[row]

@@ -179,13 +179,13 @@ class ConstrainedSentence:
         unmet = [t for t in self.spelled.tokenizations if t.term not in met]
         both_ways = {option.term for option in unmet if not option.spaced}
         last_word = progress.text.rsplit(b" ", 1)[-1]
-        behind_mark = bool(both_ways and progress.text) and _ends_in_mark(last_word)
+        after_mark = bool(both_ways and progress.text) and _ends_in_mark(last_word)
         allowed = []
         for option in unmet:
             if is_unspaced(self.spelled.text.terms[option.term][0]):
                 fits = option.spaced == (progress.length == 0) or option.term not in both_ways
             else:
-                fits = option.spaced or behind_mark
+                fits = option.spaced or after_mark
             if fits:
                 allowed.append(option)
         return allowed

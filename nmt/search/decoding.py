@@ -31,7 +31,7 @@ class EncodedSource:
     eos: int = EOS
 
     @classmethod
-    def of(cls, model: Transformer, source: Tensor, settings: DecodingConfig) -> Self:
+    def encode(cls, model: Transformer, source: Tensor, settings: DecodingConfig) -> Self:
         """Encode source ids (B, S); `settings` limit the length of each translation."""
         lengths = (source != model.padding).sum(1)
         # as `settings.longest` computes it, in double precision
@@ -50,7 +50,7 @@ def log_probabilities(logits: Tensor) -> Tensor:
     return torch.log_softmax(logits, -1, out=logits)
 
 
-class Decoding:
+class IncrementalDecoder:
     """The decoder in a search: the model, its cache of keys and values, and forbidden tokens."""
 
     def __init__(
@@ -97,7 +97,7 @@ class Decoding:
         stuck = log_p.amax(1) == IMPOSSIBLE  # (R,) no token is allowed
         log_p[:, self.eos] = torch.where(stuck, eos_log_p, log_p[:, self.eos])
 
-    def drop(self, done: Tensor) -> tuple[Tensor, Tensor] | None:
+    def remove_done(self, done: Tensor) -> tuple[Tensor, Tensor] | None:
         """Remove `done` sentences (mask (N,)) from the cache once enough are done to save time.
 
         Returns a mask (N,) of the removed sentences, and the former indices (N',) of the remaining

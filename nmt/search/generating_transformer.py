@@ -20,7 +20,7 @@ from nmt.model.transformer import Transformer
 from nmt.search.decoding import EncodedSource
 from nmt.search.sampling import Draws, most_probable, single_hypotheses
 
-_LONGEST = 1_000_000  # tokens; no sentence is longer, and the memory would not suffice
+_MAX_LENGTH = 1_000_000  # tokens; no sentence is longer, and the memory would not suffice
 UNCONSTRAINED = DecodingConfig(length_normalization="none")
 """generated text has no minimum length, no penalty and no forbidden n-grams"""
 
@@ -139,10 +139,10 @@ class GeneratingTransformer(nn.Module):
             DataError: `source` is not a batch of source ids, or has a row of padding only.
             CheckpointError: the model's scores are NaN or infinite.
         """
-        if not _is_integer(max_length, least=1) or max_length > _LONGEST:
+        if not _is_integer(max_length, least=1) or max_length > _MAX_LENGTH:
             raise ConfigError(
                 f"generate: max_length is {max_length!r}, expected a whole number from 1 to "
-                f"{_LONGEST:,}"
+                f"{_MAX_LENGTH:,}"
             )
         sampling = _sampling(temperature, top_k, top_p, seed)
         self._check_source(source)

@@ -290,6 +290,6 @@ def source_token_range(span: range, pieces: Sequence[str]) -> range:
     """Return the indices of the `pieces` that spell characters `span` (spaces are not counted)."""
     lengths = [len(piece.replace("▁", "").replace(" ", "")) for piece in pieces]
     ends = list(accumulate(lengths))  # for each piece, the number of characters up to its end
-    first = bisect_right(ends, span.start)  # the first piece that ends behind the span's start
+    first = bisect_right(ends, span.start)  # the first piece that ends after the span's start
     last = bisect_left(ends, span.stop)  # the first piece that reaches the span's end
     return range(first, last + 1)

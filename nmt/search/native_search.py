@@ -22,7 +22,7 @@ from nmt.search.native_steps import NativeSteps, address, one_after_another
 from nmt.stored_model import StoredModel, arrays_of_run
 
 PRECISIONS = ("fp32", "int8")
-MOST_EXCLUDED = 4
+MAX_EXCLUDED = 4
 NONE = -1
 """stands for an id or a length that does not exist"""
 
@@ -33,12 +33,12 @@ class CSearch(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int32) for name in ("beam_size", "n_best", "early_stopping")),
         *((name, ctypes.c_int32) for name in ("min_length", "no_repeat_ngram", "bos", "eos")),
-        ("excluded", ctypes.c_int32 * MOST_EXCLUDED),
+        ("excluded", ctypes.c_int32 * MAX_EXCLUDED),
         ("penalties", ctypes.c_void_p),
     )
 
 
-def is_served_natively(run: LoadedModel | StoredModel) -> bool:
+def library_can_translate(run: LoadedModel | StoredModel) -> bool:
     """Whether the C library is there and can translate with this model.
 
     It can if the model is on a CPU, is no ensemble, and fits (`fits_library`).
@@ -48,15 +48,15 @@ def is_served_natively(run: LoadedModel | StoredModel) -> bool:
     return fits_library(run.config.model)
 
 
-def fits_library(sizes: ModelConfig) -> bool:
-    """Whether the C library is there, and a model of these sizes has widths that fill registers."""
+def fits_library(config: ModelConfig) -> bool:
+    """Whether the C library is there, and the widths of such a model are those that it needs."""
     library = native_library()
     if library is None:
         return False
-    # a matrix product computes so many columns together, and a register holds so many numbers
-    panel, lanes = library.nmt_panel(), library.nmt_lanes()
-    head_width = sizes.d_model // sizes.heads
-    fills_panels = sizes.d_model % panel == 0 and sizes.d_ff % panel == 0
+    panel = library.nmt_panel()  # a matrix product computes so many columns together
+    lanes = library.nmt_lanes()  # a register holds so many numbers
+    head_width = config.d_model // config.heads
+    fills_panels = config.d_model % panel == 0 and config.d_ff % panel == 0
     return fills_panels and head_width % lanes == 0
 
 
@@ -74,7 +74,7 @@ class NativeSearch:
         self._library, self._weights = library, weights
 
     @classmethod
-    def of(cls, run: LoadedModel | StoredModel, precision: str) -> Self | None:
+    def build(cls, run: LoadedModel | StoredModel, precision: str) -> Self | None:
         """Pack the weights of a run; None if the library is not there or cannot compute the model.
 
         Raises:
@@ -82,7 +82,7 @@ class NativeSearch:
             NonFiniteScoresError: int8 of weights that hold NaN or infinity, which have no scale.
         """
         library = native_library()
-        if library is None or precision not in PRECISIONS or not is_served_natively(run):
+        if library is None or precision not in PRECISIONS or not library_can_translate(run):
             return None
         if isinstance(run, LoadedModel):  # somebody may have changed its modules
             from nmt.inference.prepare import check_modules
@@ -115,7 +115,7 @@ class NativeSearch:
         self._weights.extend_positions(max(row_size, *map(len, sources)))
         unknown = [] if settings.allow_unknown else [UNK]
         excluded = [PAD, BOS, *unknown]
-        excluded += [NONE] * (MOST_EXCLUDED - len(excluded))
+        excluded += [NONE] * (MAX_EXCLUDED - len(excluded))
         penalties = [1.0] + [length_penalty(float(t), settings) for t in range(1, row_size + 1)]
         penalty_of_length = np.array(penalties, np.float32)  # no translation has length 0
         search = CSearch(
@@ -126,7 +126,7 @@ class NativeSearch:
             no_repeat_ngram=settings.no_repeat_ngram,
             bos=BOS,
             eos=EOS,
-            excluded=(ctypes.c_int32 * MOST_EXCLUDED)(*excluded),
+            excluded=(ctypes.c_int32 * MAX_EXCLUDED)(*excluded),
             penalties=penalty_of_length.ctypes.data,
         )
         ids, starts = one_after_another(sources)

@@ -10,7 +10,7 @@ from nmt.config import DecodingConfig, Sampling
 from nmt.device import widest_float
 from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
-from nmt.search.decoding import Decoding, EncodedSource
+from nmt.search.decoding import EncodedSource, IncrementalDecoder
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis, length_penalty
 
 ChooseTokens = Callable[[Tensor, Tensor], Tensor]
@@ -46,17 +46,18 @@ class Draws:
         self._sampling = sampling
         self._random = [np.random.default_rng([sampling.seed, *seed]) for seed in seeds]
 
-    def __call__(self, logits: Tensor, sentences: Tensor) -> Tensor:
-        """Draw a token for each row of logits (N, V); row i draws for sentence `sentences[i]`.
+    def __call__(self, log_p: Tensor, sentences: Tensor) -> Tensor:
+        """Draw a token for each row of log P (N, V); row i draws for sentence `sentences[i]`.
 
         Raises:
-            NonFiniteScoresError: a logit is NaN or +infinity.
+            NonFiniteScoresError: a log P is NaN or +infinity.
         """
-        cumulative = probabilities(logits, self._sampling).cumsum(1)
+        # log P are logits, too: their softmax is P
+        cumulative = probabilities(log_p, self._sampling).cumsum(1)
         if cumulative[:, -1].isnan().any():
             raise NonFiniteScoresError()
         drawn = [self._random[sentence].random() for sentence in sentences.tolist()]
-        level = torch.tensor(drawn, dtype=cumulative.dtype, device=logits.device)[:, None]
+        level = torch.tensor(drawn, dtype=cumulative.dtype, device=log_p.device)[:, None]
         # The first token at which the sum of p exceeds the level; never a token with p = 0. The
         # last sum is 1 up to rounding; the level is scaled by it, so that some sum exceeds it.
         return torch.searchsorted(cumulative, level * cumulative[:, -1:], right=True)[:, 0]
@@ -78,7 +79,7 @@ def draw(
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
     """
-    encoded = EncodedSource.of(model, source, settings)  # once for all samples
+    encoded = EncodedSource.encode(model, source, settings)  # once for all samples
     samples = []  # for each sample, a hypothesis of each sentence
     for sample in range(count):
         choose = Draws(sampling, [(number, sample) for number in numbers])
@@ -93,7 +94,7 @@ def greedy_search(model: Transformer, source: Tensor, settings: DecodingConfig) 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
     """
-    encoded = EncodedSource.of(model, source, settings)
+    encoded = EncodedSource.encode(model, source, settings)
     return single_hypotheses(model, encoded, settings, most_probable)
 
 
@@ -108,7 +109,7 @@ def single_hypotheses(
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
     """
-    decoding = Decoding(model, encoded, settings)
+    decoder = IncrementalDecoder(model, encoded, settings)
     max_lengths, count = encoded.max_lengths, len(encoded.source)
     sentences = torch.arange(count, device=max_lengths.device)  # (N,) index of each row's sentence
     done = torch.zeros_like(sentences, dtype=torch.bool)
@@ -117,7 +118,7 @@ def single_hypotheses(
     scores = torch.zeros(count, device=max_lengths.device)
     results: dict[int, Hypothesis] = {}  # by index in the batch
     while len(sentences):
-        log_p = decoding.next_log_p(latest[:, None], tokens[:, None])  # (N, V)
+        log_p = decoder.next_log_p(latest[:, None], tokens[:, None])  # (N, V)
         latest = choose(log_p, sentences)
         scores = scores + log_p.gather(1, latest[:, None])[:, 0]
         tokens = torch.cat((tokens, latest[:, None]), dim=1)
@@ -131,9 +132,9 @@ def single_hypotheses(
         for sentence, row, score in zip(*rows, strict=True):
             results[sentence] = Hypothesis.from_row(row, score, encoded.eos)
         done |= ended
-        # finished sentences remain in the batch, unused, until enough can be removed at once
-        if dropped := decoding.drop(done):
-            _, rows_left = dropped  # (N',) indices; the removed ones have their results already
+        # sentences that are done remain in the batch, unused, until enough can be removed at once
+        if removal := decoder.remove_done(done):
+            _, rows_left = removal  # (N',) indices; the removed ones have their results already
             sentences, latest, tokens = sentences[rows_left], latest[rows_left], tokens[rows_left]
             scores, max_lengths, done = scores[rows_left], max_lengths[rows_left], done[rows_left]
     return [results[i] for i in range(count)]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nmt.config import DecodingConfig, Sampling
@@ -17,7 +17,7 @@ from nmt.search.hypothesis import Hypothesis
 from nmt.search.lexical_constraints import SpelledConstraints, Spelling
 from nmt.search.native_search import NativeSearch
 from nmt.search.sentence_search import SentenceSearch, beam_width
-from nmt.search.shortlist import Shortlist
+from nmt.search.shortlist import Shortlist, in_whole_vocabulary
 from nmt.search.step_decoder import StepDecoder
 from nmt.search.windows import SHORTEST_COUNTED, cut_into_batches
 from nmt.stored_model import StoredModel
@@ -78,7 +78,7 @@ class Searcher:
         """The C library's search, its weights packed when it is first used; None: there is none."""
         if self.sampling:
             return None
-        return NativeSearch.of(self.run, self.precision)
+        return NativeSearch.build(self.run, self.precision)
 
     @cached_property
     def torch(self) -> "TorchSearch":
@@ -97,7 +97,7 @@ class Searcher:
         """The text of each target id, needed for constraints; built when it is first used."""
         return Spelling(self.run.tokenizer, self.run.config.data.tokenized)
 
-    def check(self, n_best: int) -> None:
+    def check_beam(self, n_best: int) -> None:
         """Raise a ConfigError if the beam is too small for `n_best` or too wide for the machine."""
         settings = self.settings
         if self.sampling:  # draws any number of translations, without a beam
@@ -133,9 +133,10 @@ class Searcher:
         yield from cut_into_batches(unconstrained, lengths, batch_tokens)
         constrained, counted_lengths = [], list(lengths)
         for i in indices:
-            if (of_line := constraints[i]) is not None:
+            line_constraints = constraints[i]
+            if line_constraints is not None:
                 constrained.append(i)
-                times = math.ceil(beam_width(of_line, beam) / beam)
+                times = math.ceil(beam_width(line_constraints, beam) / beam)
                 counted_lengths[i] = times * max(lengths[i], SHORTEST_COUNTED)
         yield from cut_into_batches(constrained, counted_lengths, batch_tokens)
 
@@ -168,43 +169,49 @@ class Searcher:
         constraints = [c for c in batch.constraints if c]
         if constraints:  # then all sentences of the batch have some
             return self._constrained_search(batch.ids, constraints, n_best)
-        if self.shortlist:
-            search_among = partial(self._unconstrained_search, batch.ids, n_best)
-            return self.shortlist.search(batch.ids, search_among)
-        return self._unconstrained_search(batch.ids, n_best)
+        if not self.shortlist:
+            return self._unconstrained_search(batch.ids, n_best)
+        target_ids = self.shortlist.target_ids(batch.ids)
+        results = self._unconstrained_search(batch.ids, n_best, target_ids)
+        return in_whole_vocabulary(results, target_ids)
 
     def _constrained_search(
         self, ids: list[list[int]], constraints: Sequence[SpelledConstraints], n_best: int
     ) -> list[list[Hypothesis]]:
         """Search without constraints, and with them only where what was found does not meet them.
 
-        The latter takes twice as long, and most sentences have no forbidden word anyway.
+        A search under constraints takes twice as long, and most translations have no forbidden word
+        anyway. Sentences whose constraints `needs_search` are searched under them at once.
         """
         results: list[list[Hypothesis]] = [[] for _ in ids]
-        first_free = [
-            i for i, of_sentence in enumerate(constraints) if not of_sentence.needs_search
-        ]
-        if first_free:
-            found = self._unconstrained_search([ids[i] for i in first_free], n_best)
-            for i, hypotheses in zip(first_free, found, strict=True):
+        tried_without = [i for i, each in enumerate(constraints) if not each.needs_search]
+        if tried_without:
+            found = self._unconstrained_search([ids[i] for i in tried_without], n_best)
+            for i, hypotheses in zip(tried_without, found, strict=True):
                 results[i] = hypotheses
 
         def meets(i: int, hypothesis: Hypothesis) -> bool:
             has_ended = len(hypothesis.tokens) < self.settings.longest(len(ids[i]))
             return has_ended and constraints[i].are_met_by(self._text(hypothesis))
 
-        unmet = [
-            i for i, found in enumerate(results) if not (found and all(meets(i, h) for h in found))
-        ]
-        width = max((beam_width(constraints[i], self.settings.beam_size) for i in unmet), default=1)
+        unmet = []  # sentences without a result, or with one that does not meet the constraints
+        for i, hypotheses in enumerate(results):
+            if not hypotheses or not all(meets(i, hypothesis) for hypothesis in hypotheses):
+                unmet.append(i)
+        if not unmet:
+            return results
+        width = max(beam_width(constraints[i], self.settings.beam_size) for i in unmet)
         size = max(1, ROWS_AT_ONCE // width)  # sentences at once
-        for few in (unmet[start : start + size] for start in range(0, len(unmet), size)):
-            found = self._search_under([constraints[i] for i in few], [ids[i] for i in few], n_best)
-            for i, hypotheses in zip(few, found, strict=True):
+        for start in range(0, len(unmet), size):
+            group = unmet[start : start + size]
+            found = self._search_under_constraints(
+                [constraints[i] for i in group], [ids[i] for i in group], n_best
+            )
+            for i, hypotheses in zip(group, found, strict=True):
                 results[i] = hypotheses
         return results
 
-    def _search_under(
+    def _search_under_constraints(
         self, constraints: list[SpelledConstraints], sources: list[list[int]], n_best: int
     ) -> list[list[Hypothesis]]:
         """Search the translations of a few sources under their constraints.
@@ -212,8 +219,8 @@ class Searcher:
         The C library computes the steps if it can.
         """
         settings, searches = self.settings, []
-        for of_source, source in zip(constraints, sources, strict=True):
-            sentence = ConstrainedSentence(of_source, self.spelling)
+        for source_constraints, source in zip(constraints, sources, strict=True):
+            sentence = ConstrainedSentence(source_constraints, self.spelling)
             limit = settings.longest(len(source))
             searches.append(SentenceSearch(sentence, limit, settings, n_best))
         if self.native is None:
@@ -230,7 +237,10 @@ class Searcher:
     def _unconstrained_search(
         self, ids: list[list[int]], n_best: int, target_ids: "Array | None" = None
     ) -> list[list[Hypothesis]]:
-        """Search by the C library or by PyTorch, among these target ids; None: among all."""
+        """Search by the C library or by PyTorch, among these target ids; None: among all.
+
+        With `target_ids`, the tokens of the results are indices into them.
+        """
         if self.native is None:
             return self.torch.search(ids, n_best, target_ids)
         native = self.native if target_ids is None else self.native.restrict_vocabulary(target_ids)

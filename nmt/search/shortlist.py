@@ -10,7 +10,7 @@ import io
 import json
 import shlex
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -26,7 +26,7 @@ from nmt.files import write_atomically
 from nmt.model.buckets import round_up_to_bucket
 from nmt.search.hypothesis import Hypothesis
 
-MOST_CANDIDATES = 200
+MAX_CANDIDATES = 200
 """number of candidates of each source token in the file"""
 FREQUENT = 200
 """number of frequent target tokens that every sentence may need"""
@@ -57,7 +57,7 @@ class Shortlist:
     def learn(cls, lexicon: Lexicon, store: TokenStore, tokenizer: Tokenizer) -> Self:
         """Build a shortlist from a `lexicon` that was learnt from the sentence pairs in `store`."""
         always = np.union1d(SPECIAL, most_frequent(store, FREQUENT))
-        best = lexicon.best(tokenizer.source.size, MOST_CANDIDATES, excluded=always)
+        best = lexicon.best(tokenizer.source.size, MAX_CANDIDATES, excluded=always)
         return cls(best, always, tokenizer.target.size, tokenizer.shared)
 
     @classmethod
@@ -127,24 +127,6 @@ class Shortlist:
         fill_count = round_up_to_bucket(len(ids), SIZE_BITS) - len(ids)
         return np.union1d(ids, others[:fill_count])  # all ids if there are fewer others
 
-    def search(
-        self,
-        sources: Sequence[Sequence[int]],
-        search_among: Callable[[Numbers], list[list[Hypothesis]]],
-    ) -> list[list[Hypothesis]]:
-        """Search among the `target_ids` of the sources only.
-
-        `search_among` does it: it gets these ids, and its result has indices into them as tokens.
-        The result of this method has the ids of the whole vocabulary.
-        """
-        ids = self.target_ids(sources)
-        results = search_among(ids)
-
-        def renumbered(hypothesis: Hypothesis) -> Hypothesis:  # token i is ids[i]
-            return replace(hypothesis, tokens=tuple(ids[list(hypothesis.tokens)].tolist()))
-
-        return [[renumbered(hypothesis) for hypothesis in of_source] for of_source in results]
-
     def coverage(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> float:
         """Return which fraction (0 to 1) of all target tokens their sources' `target_ids` hold."""
         inside = [
@@ -152,6 +134,18 @@ class Shortlist:
             for source, target in zip(sources, targets, strict=True)
         ]
         return float(np.concatenate(inside).mean())
+
+
+def in_whole_vocabulary(results: list[list[Hypothesis]], ids: Numbers) -> list[list[Hypothesis]]:
+    """Return hypotheses of a search among the target ids `ids`, with ids of the whole vocabulary.
+
+    The tokens of such a search are indices into `ids`.
+    """
+
+    def renumbered(hypothesis: Hypothesis) -> Hypothesis:
+        return replace(hypothesis, tokens=tuple(ids[list(hypothesis.tokens)].tolist()))
+
+    return [[renumbered(hypothesis) for hypothesis in of_source] for of_source in results]
 
 
 def _digest_of(tokenizer: Tokenizer) -> bytes:

@@ -62,8 +62,8 @@ def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
     return torch.stack(of_models).mean(0)
 
 
-def paired(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """Return a batch of sentence pairs; `sources` end with EOS, `targets` get it here."""
+def batch_of_pairs(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
+    """Return sentence pairs as one batch; `sources` end with EOS, `targets` get it here."""
     ended = [[*target, EOS] for target in targets]
     return collate(TokenStore.of([list(s) for s in sources], ended), np.arange(len(ended)))
 
@@ -109,7 +109,7 @@ def rank_by_coverage(
     ranked: list[list[Hypothesis]] = [[] for _ in sources]
     for indices in cut_into_batches(range(len(rows)), lengths, settings.batch_tokens):
         pairs = [rows[index] for index in indices]
-        batch = paired([sources[i] for i, _ in pairs], [h.tokens for _, h in pairs])
+        batch = batch_of_pairs([sources[i] for i, _ in pairs], [h.tokens for _, h in pairs])
         batch = batch.to(next(model.parameters()).device)
         _logits, weights = teacher_forced_attention(model, batch)
         values = coverage(weights, batch.source, batch.target_output).tolist()

@@ -32,7 +32,7 @@ class NextScores:
     best_log_p: Array
     """(R, K) their log P"""
     attended: list[int]
-    """of each row the source position, EOS apart, that it attends to most; 0 if not asked for"""
+    """of each row the source position, EOS excluded, that it attends to most; 0 if not asked for"""
 
 
 class StepDecoder(Protocol):
@@ -41,8 +41,8 @@ class StepDecoder(Protocol):
     def step(self, rows: Sequence[StepRow], best: int, attention: bool) -> NextScores:
         """Add a token to hypotheses, and return the scores of the next ones.
 
-        `rows` are all that go on; a sentence without any is dropped and cannot return. K is the
-        smaller one of `best` and V, and `attention` says whether `attended` is needed.
+        `rows` are all hypotheses that are continued; a sentence without a row is dropped for good.
+        K is the smaller one of `best` and V, and `attention` says whether `attended` is needed.
 
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.

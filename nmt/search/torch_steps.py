@@ -36,18 +36,23 @@ class TorchSteps:
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
-        by_sentence = {n: list(own) for n, own in groupby(rows, lambda row: row.sentence)}
+        by_sentence = {n: list(group) for n, group in groupby(rows, lambda row: row.sentence)}
         self._drop_all_but(list(by_sentence))
         width = max(map(len, by_sentence.values()))
-        filled = [own + own[:1] * (width - len(own)) for own in by_sentence.values()]
+        filled: list[list[StepRow]] = []  # as many rows of each sentence
+        is_own: list[bool] = []  # of each row in `filled`: False for one that is repeated
+        for group in by_sentence.values():
+            missing = width - len(group)
+            filled.append(group + group[:1] * missing)
+            is_own += [True] * len(group) + [False] * missing
         if self._has_started:
-            parents = [[row.parent for row in own] for own in filled]
+            parents = [[row.parent for row in group] for group in filled]
             self._cache.continue_hypotheses(self._tensor(parents))
         self._has_started = True
-        latest = self._tensor([[row.token for row in own] for own in filled])
+        latest = self._tensor([[row.token for row in group] for group in filled])
         record = AttentionRecord() if attention else None  # collects the weights
         logits = self._model.step(latest, self._cache, record).flatten(0, 1).float()  # (N * k, V)
-        kept = self._tensor([i < len(own) for own in by_sentence.values() for i in range(width)])
+        kept = self._tensor(is_own)
         log_p = log_probabilities(logits)[kept]
         if log_p.isnan().any():
             raise NonFiniteScoresError()

@@ -58,7 +58,7 @@ class Objective(nn.Module):
             target_layout = UnpaddedLayout(batch.target_input, PAD)
         layouts = source_layout, target_layout
         with autocast(device, self.precision, once=True):  # uses each weight once
-            x = self.model.outputs(batch.source, batch.target_input, layouts=layouts)
+            x = self.model.decoder_output(batch.source, batch.target_input, layouts=layouts)
         if self.precision == "bf16":  # on a GPU the last norm leaves float32
             x = x.to(torch.bfloat16)
         target = target_layout.tokens(batch.target_output)  # an id for each row of x

@@ -22,7 +22,7 @@ from nmt.device import autocast
 from nmt.model.transformer import Transformer
 from nmt.search.ensemble import log_mean_probability
 from nmt.search.searcher import Searcher
-from nmt.search.source_attention import most_attended, paired, teacher_forced_attention
+from nmt.search.source_attention import batch_of_pairs, most_attended, teacher_forced_attention
 from nmt.translation.line import Alignment, EncodedLine, Translation, one_line
 from nmt.translation.scoring import pair_batches, target_log_probabilities
 from nmt.translation.spans import Link, Span, linked_words
@@ -33,8 +33,8 @@ LINEAR_COST_LENGTH = 64
 
 
 @torch.inference_mode()
-def attend(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the source position that each target token attends to most, and log P of each token.
+def force_decode(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Decode given targets; return where in the source each token attends to most, and its log P.
 
     `model` must be in eval mode. For B pairs of T target tokens the positions are (B, T - 1), from
     0, without the last column (EOS or padding). log P is (B, T), in nats, and 0 at padding.
@@ -53,7 +53,7 @@ def align(
     """Return the translations of each line with their alignments, empty for a copied line."""
     tokenizer = searcher.run.tokenizer
     # at first all have an empty alignment, and those of copied lines keep it
-    aligned = [[replace(t, alignment=Alignment()) for t in of_line] for of_line in translations]
+    aligned = [[replace(t, alignment=Alignment()) for t in row] for row in translations]
     searched: list[tuple[int, int]] = []  # (index of a line, index of a translation of it)
     for i, line in enumerate(lines):
         if line.ids:  # copied lines have none
@@ -68,7 +68,7 @@ def align(
     device = searcher.torch.device
     for indices, batch in pair_batches(sources, targets, batch_tokens, cost):
         with autocast(device, searcher.precision):
-            positions, log_p = attend(searcher.loaded.model, batch.to(device))
+            positions, log_p = force_decode(searcher.loaded.model, batch.to(device))
         rows = zip(indices, positions.tolist(), log_p.tolist(), strict=True)
         for index, attended, token_log_p in rows:
             i, k = searched[index]
@@ -80,13 +80,13 @@ def align(
 
 def _alignment(
     tokenizer: Tokenizer,
-    line: EncodedLine,
+    encoded: EncodedLine,
     translation: Translation,
     attended: Sequence[int],
     token_log_p: Sequence[float],
 ) -> Alignment:
-    """Return the alignment of one translation; the last two are its rows of `attend`, padded."""
-    text, tokens = line.line.text, translation.tokens
+    """Return the alignment of one translation; the last two are its rows of `force_decode`."""
+    text, tokens = encoded.line.text, translation.tokens
     target_spans = spans_of_tokens(tokenizer.target, tokens, translation.text)
     links = link(tokenizer.source.spans(text), target_spans, attended[: len(tokens)])
     words = linked_words(links, text, translation.text)
@@ -125,7 +125,7 @@ def spans_of_tokens(vocabulary: SubwordModel, tokens: Sequence[int], text: str) 
     ends = [len(prefix) for prefix in prefixes]  # ends[t]: where the first t tokens end
     for t in range(len(tokens) - 1, -1, -1):
         # Bytes decode to a symbol each until their character is complete, which then takes one
-        # place only: no end may be behind the next one.
+        # place only: no end may be after the next one.
         ends[t] = min(ends[t], ends[t + 1])
     if decoded != text:
         same_start = len(os.path.commonprefix([decoded, text]))
@@ -152,24 +152,25 @@ def copy_unknown_words(
     terms may have been spelled anew, so that the text is not what the tokens decode to.
     """
     return [
-        of_line if line.constraints else _with_copies(line, of_line, searcher)
-        for line, of_line in zip(lines, translations, strict=True)
+        row if encoded.constraints else _with_copies(encoded, row, searcher)
+        for encoded, row in zip(lines, translations, strict=True)
     ]
 
 
 def _with_copies(
-    line: EncodedLine, translations: list[Translation], searcher: Searcher
+    encoded: EncodedLine, translations: list[Translation], searcher: Searcher
 ) -> list[Translation]:
+    """Return the translations of one line with source words in place of unknown symbols."""
     unknown = {k: t for k, t in enumerate(translations) if UNK in t.tokens}
     if not unknown:
         return translations
     run = searcher.loaded
-    batch = paired([line.ids] * len(unknown), [t.tokens for t in unknown.values()])
+    batch = batch_of_pairs([encoded.ids] * len(unknown), [t.tokens for t in unknown.values()])
     batch = batch.to(searcher.torch.device)
     _logits, weights = teacher_forced_attention(run.model, batch)
     positions = most_attended(weights, batch.source, run.model.padding).tolist()
     pieces = [
-        piece.replace("▁", " ").strip() for piece in run.tokenizer.source.split(line.line.text)
+        piece.replace("▁", " ").strip() for piece in run.tokenizer.source.split(encoded.line.text)
     ]
     changed = list(translations)
     for (k, t), attended in zip(unknown.items(), positions, strict=True):

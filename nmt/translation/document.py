@@ -60,6 +60,7 @@ def split_lines(run: TextSettings, lines: Sequence[Line], warn: Warn) -> list[li
 
 
 def _sentences(run: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
+    """Yield the sentences of a line, and parts of those that are too long for the model."""
     source = run.tokenizer.source
     tags, sentences = "", [line.text]
     if has_words(line.text):  # a line without words is copied with its spaces
@@ -70,25 +71,28 @@ def _sentences(run: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
     def with_tags(part: str) -> str:  # the tags of the line hold for each part that is translated
         return tags + part if tags and has_other_words(replace(line, text=part)) else part
 
-    edits = [part.edit for part in hidden_parts(line)]
+    edits = [part.edit for part in hidden_parts(line)]  # put the protected parts back
     numbers = count(line.number * NUMBERS_PER_LINE)
-    at = len(tags)
-    for sentence, ids in zip(sentences, source.encode([*map(with_tags, sentences)]), strict=True):
+    end = len(tags)  # of the last part, in the text of the line
+    rows = source.encode([with_tags(sentence) for sentence in sentences])
+    for sentence, ids in zip(sentences, rows, strict=True):
         parts, ids_of_parts = [sentence], [ids]
-        if (length := len(ids)) > MAX_SOURCE_TOKENS:
+        length = len(ids)
+        if length > MAX_SOURCE_TOKENS:
             ids.clear()  # a million of them take 40 MB
             parts = _divide(source, sentence, with_tags)
-            ids_of_parts = source.encode([*map(with_tags, parts)])
+            ids_of_parts = source.encode([with_tags(part) for part in parts])
             warn(
                 f"line {line.number} has a sentence of {length} tokens, more than "
                 f"{MAX_SOURCE_TOKENS}; it is translated in {len(parts)} pieces"
             )
         for part, part_ids in zip(parts, ids_of_parts, strict=True):
             text = with_tags(part)
-            at = line.text.index(part, at)
-            start = moved((at, at), edits)[0] - (len(text) - len(part))
-            at += len(part)
-            yield replace(line, number=next(numbers), text=text, ids=part_ids, start=start)
+            start = line.text.index(part, end)
+            end = start + len(part)
+            # the start of `text`, added tags included, in the line with its protected parts
+            start_in_line = moved((start, start), edits)[0] - (len(text) - len(part))
+            yield replace(line, number=next(numbers), text=text, ids=part_ids, start=start_in_line)
             if line.terminology:  # terms and the prefix hold for the first sentence only
                 rest = replace(line.terminology, terms=(), prefix="")
                 line = replace(line, terminology=rest)

@@ -107,7 +107,8 @@ class Line:
     """A text to translate, and the constraints on its translation."""
 
     number: int
-    """from 1 for lines, larger for sentences, all differ; warnings name it, and it seeds samples"""
+    """all numbers differ: lines count from 1, and sentences of a line have larger numbers. Warnings
+    name it, and it seeds the random generator of samples"""
     text: str
     terminology: Terminology | None = None
     """constraints on this line's translation, in addition to those on all lines"""

@@ -7,7 +7,7 @@ so that a model trained on it also learns from sources that are not perfect.
 import random
 
 DROP_PROBABILITY, FILLER_PROBABILITY = 0.1, 0.1
-LONGEST_MOVE = 3  # places
+MAX_MOVE = 3  # places
 FILLER = "_"
 
 
@@ -24,6 +24,6 @@ def add_noise(text: str, seed: str) -> str:
         kept = words[:1]
     filled = [FILLER if generator.random() < FILLER_PROBABILITY else word for word in kept]
     # word i gets a random place from i to i + 3, and the words are sorted by their places
-    places = [i + generator.uniform(0, LONGEST_MOVE) for i in range(len(filled))]
+    places = [i + generator.uniform(0, MAX_MOVE) for i in range(len(filled))]
     order = sorted(range(len(filled)), key=places.__getitem__)
     return " ".join(filled[i] for i in order)

@@ -34,9 +34,9 @@ from nmt.translation.process_pool import Pool, ProcessPool
 from nmt.translation.protected import ProtectionStage
 from nmt.translation.terminology import TerminologyStage
 
-Rows = list[list[Translation]]
-"""the translations of several lines, a list for each line"""
-FinishingStage = Callable[[Sequence[EncodedLine], Rows], Rows]
+NBestLists = list[list[Translation]]
+"""the translations of several lines: a list for each line, best first"""
+FinishingStage = Callable[[Sequence[EncodedLine], NBestLists], NBestLists]
 """takes lines and the translations of each line; returns translations, changed or fewer"""
 
 
@@ -48,12 +48,12 @@ class _Window:
     sentence_counts: list[int]
     """how many encoded lines each line has become"""
     encoded: list[EncodedLine]
-    translations: Rows
+    translations: NBestLists
     """the translations of each encoded line; empty until its batch is searched"""
     batches: list[list[int]]
     """the encoded lines that are searched together, as indices"""
 
-    def joined(self) -> Rows:
+    def joined(self) -> NBestLists:
         """Return one translation of each line: those of its sentences, joined."""
         pairs = zip(self.encoded, self.translations, strict=True)
         sentences = ((encoded.line, best) for encoded, (best, *_) in pairs)
@@ -77,7 +77,7 @@ class Pipeline:
     """whether lines are split into sentences"""
     processes: int
     """1: this process translates; n > 1: n other processes do, each with one thread"""
-    pool: Pool[list[EncodedLine], Rows] | None = None
+    pool: Pool[list[EncodedLine], NBestLists] | None = None
     """what computes `translate_batch` elsewhere; None: these processes"""
 
     def __post_init__(self) -> None:
@@ -110,7 +110,7 @@ class Pipeline:
         windows_of_lines: Iterable[Sequence[Line]],
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
-    ) -> Iterator[Rows]:
+    ) -> Iterator[NBestLists]:
         """Yield for each window the translations of its lines, best first (`document`: one joined).
 
         `_encode_window` cuts a window into batches, which `translate_batch` searches. With one
@@ -150,12 +150,12 @@ class Pipeline:
                 progress(sum(not line.ids for line in window.encoded))  # copied, so in no batch
                 yield window.translations
 
-    def translate_batch(self, lines: Sequence[EncodedLine]) -> Rows:
+    def translate_batch(self, lines: Sequence[EncodedLine]) -> NBestLists:
         """Return the translations of each line: search all in one batch, then apply the stages."""
         batch = SearchBatch(
-            ids=[line.ids for line in lines],
-            numbers=[line.line.number for line in lines],
-            constraints=[line.constraints for line in lines],
+            ids=[encoded.ids for encoded in lines],
+            numbers=[encoded.line.number for encoded in lines],
+            constraints=[encoded.constraints for encoded in lines],
             n_best=self.n_best,
         )
         results = zip(lines, self.searcher.search(batch), strict=True)
@@ -169,7 +169,7 @@ class Pipeline:
         groups = split_lines(run, hidden, warn) if self.document else [[line] for line in hidden]
         sentences = [line for group in groups for line in group]
         encoded = self.terminology.constrain(encode(run.tokenizer, sentences, warn))
-        translations: Rows = [[] for _ in encoded]
+        translations: NBestLists = [[] for _ in encoded]
         to_copy = [i for i, line in enumerate(encoded) if not line.ids]
         copied = [encoded[i] for i in to_copy]
         finished = self._finish(copied, [[copy_of(line)] for line in copied])
@@ -193,7 +193,7 @@ class Pipeline:
             to_search = [i for i in group if encoded[i].ids]
             yield from self.searcher.batches(to_search, lengths, constraints)
 
-    def _finish(self, lines: Sequence[EncodedLine], translations: Rows) -> Rows:
+    def _finish(self, lines: Sequence[EncodedLine], translations: NBestLists) -> NBestLists:
         """Apply all finishing stages, one after another."""
         for stage in self.finishing_stages:
             translations = stage(lines, translations)
@@ -245,7 +245,7 @@ def decode(
     ]
 
 
-def copy_of(line: EncodedLine) -> Translation:
+def copy_of(encoded: EncodedLine) -> Translation:
     """Return the translation of a line to copy: its own text, or an empty text if it is blank."""
-    text = line.line.text
+    text = encoded.line.text
     return Translation(one_line(text) if text.strip() else "", score=0.0)

@@ -3,7 +3,7 @@
 No model copies an address reliably that it has never seen. So a number takes the place of each part
 on the way in: models of every language have learnt to copy numbers. On the way out, the part takes
 the place of its number. Where a translation has not exactly one copy of a number, the alignment
-says where the part belongs: in place of what was made of the number, or else behind the translation
+says where the part belongs: in place of what was made of the number, or else after the translation
 of the word before it.
 """
 
@@ -53,11 +53,11 @@ class ProtectionStage:
         """Return the translations with the protected parts of their lines, each exactly once."""
         restored = list(translations)
         unclear: list[int] = []  # lines with a translation whose numbers do not tell the places
-        for i, line in enumerate(lines):
-            if not line.line.hidden:
+        for i, encoded in enumerate(lines):
+            if not encoded.line.hidden:
                 continue
-            if all(t.alignment or _is_clear(line.line, t.text) for t in translations[i]):
-                restored[i] = [_restored(line, t, t.alignment) for t in translations[i]]
+            if all(t.alignment or _is_clear(encoded.line, t.text) for t in translations[i]):
+                restored[i] = [_restored(encoded, t, t.alignment) for t in translations[i]]
             else:
                 unclear.append(i)
         if unclear:
@@ -124,7 +124,7 @@ def _restored(
     else:
         asked = encoded.constraints.text if encoded.constraints else LexicalConstraints()
         fixed = _first_places((asked.prefix, *asked.terms), translation.text)
-        placed = _Placing(translation.text, links, parts, fixed).edits()
+        placed = _PlaceFinder(translation.text, links, parts, fixed).edits()
     edits = [edit for edit, _ in placed]
     text = edited(translation.text, edits)
     if translation.alignment is None:
@@ -158,7 +158,7 @@ def _first_places(words: Sequence[str], text: str) -> list[Span]:
     return [(start, start + length) for start, length in starts if start >= 0 and length]
 
 
-class _Placing:
+class _PlaceFinder:
     """Finds the places of the protected parts of a line in a translation."""
 
     def __init__(
@@ -184,28 +184,36 @@ class _Placing:
         deleted: list[Edit] = []
         found = find_numbers(self._text)
         for i, part in enumerate(self._parts):
-            copies = sorted(found.get(part.number, ()), key=lambda copy: not self._is_link(i, copy))
+            copies = found.get(part.number, [])
+            # copies that are linked with the number in the source come first
+            copies = sorted(copies, key=lambda copy: not self._is_linked(i, copy))
             self._taken += copies
             if copies:
                 placed[i] = Edit(copies[0], part.edit.text)
             for start, end in copies[1:]:
-                start -= self._text[:start].endswith(" ")
-                self._taken.append((start, end))  # with the space, so that no part is put into it
+                if self._text[:start].endswith(" "):
+                    start -= 1  # the space before it is deleted too
+                self._taken.append((start, end))  # no part is put in its place
                 deleted.append(Edit((start, end), ""))
-        for place in (self._by_links, self._behind_the_word_before):
-            for i in range(len(self._parts)):
-                if i not in placed and (edit := place(i)):
-                    placed[i] = edit
+        for i in range(len(self._parts)):
+            if i not in placed and (edit := self._replace_linked_piece(i)):
+                placed[i] = edit
+        for i in range(len(self._parts)):
+            if i not in placed:
+                placed[i] = self._insert_after_previous_word(i)
         edits: list[tuple[Edit, int | None]] = [(placed[i], i) for i in sorted(placed)]
         edits += [(edit, None) for edit in deleted]
         return sorted(edits, key=lambda each: each[0].span)
 
-    def _is_link(self, i: int, target: Span) -> bool:
+    def _is_linked(self, i: int, target: Span) -> bool:
+        """Return whether a span of the translation is linked with the number of part i."""
         source = self._parts[i].edit.span
-        return any(overlap(a, source) and overlap(b, target) for a, b in self._links)
+        return any(
+            overlap(link.source, source) and overlap(link.target, target) for link in self._links
+        )
 
-    def _by_links(self, i: int) -> Edit | None:
-        """Replace the longest piece of the translation that is linked with the number."""
+    def _replace_linked_piece(self, i: int) -> Edit | None:
+        """Put part i in place of the longest piece of the translation linked with its number."""
         source = self._parts[i].edit.span
         pieces: list[Span] = []
         for link in self._links:
@@ -224,12 +232,13 @@ class _Placing:
         self._taken.append(span)
         return Edit(span, self._parts[i].edit.text)
 
-    def _behind_the_word_before(self, i: int) -> Edit:
-        """Insert a part behind the translation of the source that is next before it."""
+    def _insert_after_previous_word(self, i: int) -> Edit:
+        """Insert part i after the translation of the last source word before it."""
         start = self._parts[i].edit.span[0]
         before = [link for link in self._links if link.source[1] <= start]
         nearest = max(before, key=lambda link: (link.source[1], link.target[1]), default=None)
         at = self._word_end(nearest.target[1]) if nearest else 0
+        # not inside a span that is taken, but at its end
         at = next((last for first, last in self._taken if first < at < last), at)
         left, right = self._text[:at], self._text[at:]
         text = self._parts[i].edit.text

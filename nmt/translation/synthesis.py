@@ -17,7 +17,7 @@ from nmt.search.windows import WINDOW_LINES, windows
 from nmt.stored_model import arrays_of_run
 from nmt.translation.line import EncodedLine, Line, Progress, Translation, tagged
 from nmt.translation.noise import add_noise
-from nmt.translation.pipeline import Pipeline, Rows
+from nmt.translation.pipeline import NBestLists, Pipeline
 
 if TYPE_CHECKING:  # it imports PyTorch
     from nmt.translation.scoring import Scorer, TargetScore
@@ -124,10 +124,10 @@ class DualScores:
         second = map(_cross_entropy, self._reverse.score([(b, a) for a, b in pairs]))
         return [abs(h1 - h2) + (h1 + h2) / 2 for h1, h2 in zip(first, second, strict=True)]
 
-    def compare(self, lines: Sequence[EncodedLine], translations: Rows) -> Rows:
+    def compare(self, lines: Sequence[EncodedLine], translations: NBestLists) -> NBestLists:
         """Return the translations of each line with their `disagreement`; a finishing stage."""
         rows = list(zip(lines, translations, strict=True))
-        pairs = [(line.line.text, each.text) for line, row in rows for each in row]
+        pairs = [(encoded.line.text, each.text) for encoded, row in rows for each in row]
         scores = iter(self.scores(pairs))  # in the order of `pairs`: row by row
         return [[replace(each, disagreement=next(scores)) for each in row] for row in translations]
 

@@ -39,12 +39,12 @@ class TerminologyStage:
             ConfigError: a line has constraints, and translations are drawn at random.
             DataError: the constraints on a line contradict each other; the message shows the line.
         """
-        constrained = [self._constrained(line) for line in lines]
-        if self.searcher.sampling and any(line.constraints for line in constrained):
+        constrained = [self._constrained(encoded) for encoded in lines]
+        if self.searcher.sampling and any(encoded.constraints for encoded in constrained):
             raise ConfigError(NEED_A_SEARCH)
         return [
-            replace(line, ids=[], constraints=None) if _is_copied(line) else line
-            for line in constrained
+            replace(encoded, ids=[], constraints=None) if _is_copied(encoded) else encoded
+            for encoded in constrained
         ]
 
     def restore(
@@ -55,33 +55,36 @@ class TerminologyStage:
         The vocabulary may lack their characters, so that the ids spell them in another way.
         """
         restored = list(translations)
-        for i, line in enumerate(lines):
-            if line.constraints:
-                sentence = ConstrainedSentence(line.constraints, self.searcher.spelling)
+        for i, encoded in enumerate(lines):
+            if encoded.constraints:
+                sentence = ConstrainedSentence(encoded.constraints, self.searcher.spelling)
                 restored[i] = [
                     replace(t, text=one_line(sentence.restore(t.text, t.tokens)))
                     for t in translations[i]
                 ]
         return restored
 
-    def _constrained(self, line: EncodedLine) -> EncodedLine:
-        general, special = self.terminology, line.line.terminology
-        terminology = general or special
-        if general and special:
-            terminology = general | special
-        text = line.line.text
-        if not terminology or not (constraints := terminology.constraints(text)):
-            return line
-        pieces = self._source_pieces(text) if constraints.source_spans else ()
+    def _constrained(self, encoded: EncodedLine) -> EncodedLine:
+        """Return a line with the constraints on all lines and its own, spelled in ids."""
+        line = encoded.line
+        terminology = self.terminology or line.terminology  # either may be empty
+        if self.terminology and line.terminology:
+            terminology = self.terminology | line.terminology
+        if not terminology:
+            return encoded
+        constraints = terminology.constraints(line.text)
+        if not constraints:
+            return encoded
+        pieces = self._source_pieces(line.text) if constraints.source_spans else ()
         try:
             spelled = SpelledConstraints.spell(constraints, self.searcher.spelling, pieces)
         except DataError as error:
             # as the user knows it, not with numbers in place of protected parts
-            original = edited(text, [part.edit for part in hidden_parts(line.line)])
+            original = edited(line.text, [part.edit for part in hidden_parts(line)])
             long = len(original) >= SHOWN_CHARACTERS
             shown = f"{original[:SHOWN_CHARACTERS]}…" if long else original
             raise DataError(f"the line {shown!r}: {error}") from error
-        return replace(line, constraints=spelled)
+        return replace(encoded, constraints=spelled)
 
     def _source_pieces(self, text: str) -> Sequence[str]:
         """The pieces of a text; none if normalisation changes it, as character positions differ."""
@@ -91,9 +94,10 @@ class TerminologyStage:
         return pieces if same else ()
 
 
-def _is_copied(line: EncodedLine) -> bool:
+def _is_copied(encoded: EncodedLine) -> bool:
     """Return whether a line has no tokens, or no words and a copy meets its constraints."""
-    text = line.line.text
-    if not line.ids or has_other_words(line.line):
-        return not line.ids
-    return line.constraints is None or line.constraints.are_met_by(text)
+    if not encoded.ids:
+        return True
+    if has_other_words(encoded.line):
+        return False
+    return encoded.constraints is None or encoded.constraints.are_met_by(encoded.line.text)

@@ -12,8 +12,8 @@ from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, DataError
 from nmt.processor import is_cpu
 from nmt.run_directory import LoadedModel, find_run, weights_folder
-from nmt.search.native_search import fits_library, is_served_natively
-from nmt.search.shortlist import MOST_CANDIDATES, Shortlist
+from nmt.search.native_search import fits_library, library_can_translate
+from nmt.search.shortlist import MAX_CANDIDATES, Shortlist
 from nmt.search.windows import WINDOW_LINES
 from nmt.stored_model import StoredModel
 from nmt.translation.line import Line, Terminology
@@ -178,7 +178,7 @@ def load_translator(
         )
     changed = {name: value for name, value in changes.items() if value is not None}
     # the only change that is no field of `DecodingConfig`
-    candidates = _check_candidates(changed.pop("shortlist", None))
+    shortlist_size = _check_shortlist_size(changed.pop("shortlist", None))
     run: LoadedModel | StoredModel | None = None
     needs_pytorch = len(models) > 1 or adapter or sampling or precision == "bf16"
     if not needs_pytorch and is_cpu(device):
@@ -190,19 +190,19 @@ def load_translator(
         run = load_ensemble(models, pick_device(device), checkpoint, adapter)
     settings = replace_settings(run.config.decoding, changed, "load")
     shortlist = None  # the whole vocabulary is searched
-    if candidates is not None:
+    if shortlist_size is not None:
         learnt = Shortlist.load(find_run(run.path).shortlist, run.tokenizer)
-        shortlist = learnt.first(candidates)
+        shortlist = learnt.first(shortlist_size)
     precision = _pick_precision(precision, device, run, sampling)
     return Translator(run, settings, precision, sampling, shortlist)
 
 
-def _check_candidates(count: object) -> int | None:
-    """Return a number of candidates of each source token after a check; None: no shortlist."""
-    if count is None or (type(count) is int and 1 <= count <= MOST_CANDIDATES):
+def _check_shortlist_size(count: object) -> int | None:
+    """Return how many target tokens each source token allows, after a check; None: no shortlist."""
+    if count is None or (type(count) is int and 1 <= count <= MAX_CANDIDATES):
         return count
     raise ConfigError(
-        f"load: 'shortlist': expected a whole number from 1 to {MOST_CANDIDATES}, got {count!r}"
+        f"load: 'shortlist': expected a whole number from 1 to {MAX_CANDIDATES}, got {count!r}"
     )
 
 
@@ -212,11 +212,11 @@ def _read_for_library(path: Path, checkpoint: str) -> StoredModel | None:
     Raises:
         CheckpointError: not a run directory, or the weights are missing or damaged.
     """
-    run, folder = find_run(path), weights_folder(path, checkpoint)
-    config = load_config(str(run.config))
+    directory, folder = find_run(path), weights_folder(path, checkpoint)
+    config = load_config(str(directory.config))
     if config.training.lora or not fits_library(config.model):  # lora: weights of an adapter
         return None
-    return StoredModel.read(config, Tokenizer.load(run.tokenizer), folder)
+    return StoredModel.read(config, Tokenizer.load(directory.tokenizer), folder)
 
 
 def _pick_precision(
@@ -228,7 +228,7 @@ def _pick_precision(
     """
     if name in ("fp32", "int8"):
         return name
-    if name == "auto" and not sampling and is_served_natively(run):
+    if name == "auto" and not sampling and library_can_translate(run):
         return "int8"
     from nmt.device import pick_device, pick_precision
 

@@ -22,7 +22,7 @@ from nmt.translation.line import (
     numbered,
 )
 from nmt.translation.minimum_bayes_risk import Utilities, most_useful
-from nmt.translation.pipeline import FinishingStage, Pipeline, Rows
+from nmt.translation.pipeline import FinishingStage, NBestLists, Pipeline
 from nmt.translation.protected import ProtectionStage
 from nmt.translation.ray_pool import RayCluster, RayPool
 from nmt.translation.synthesis import DualScores
@@ -167,7 +167,7 @@ class BatchTranslation:
             )
         return self.translator.pipeline(self.request)
 
-    def __call__(self, lines: Sequence[EncodedLine]) -> Rows:
+    def __call__(self, lines: Sequence[EncodedLine]) -> NBestLists:
         """Search all lines in one batch, and apply the finishing stages."""
         return self._pipeline.translate_batch(lines)
 
@@ -175,7 +175,7 @@ class BatchTranslation:
 def _risk_stage(utilities: Utilities, n_best: int) -> FinishingStage:
     """Return a stage that chooses the `n_best` candidates of each line by minimum Bayes risk."""
 
-    def choose(lines: Sequence[EncodedLine], candidates: Rows) -> Rows:
+    def choose(lines: Sequence[EncodedLine], candidates: NBestLists) -> NBestLists:
         return [most_useful(row, utilities, n_best) for row in candidates]
 
     return choose
@@ -201,4 +201,4 @@ def _check_request(request: TranslationRequest, searcher: Searcher) -> None:
             f"{n_best} translations of each line were asked for, of {candidates} "
             "candidates; raise --candidates, or lower --n-best"
         )
-    searcher.check(candidates if request.utilities else n_best)
+    searcher.check_beam(candidates if request.utilities else n_best)

@@ -61,7 +61,7 @@ def searched(sentences: int, length: int, beam: int, n_best: int) -> dict[str, A
     sizes = train.SIZES["tiny"]
     config: Any = SimpleNamespace(model=sizes)
     model = Transformer(sizes, VOCABULARY, VOCABULARY).eval()
-    search = NativeSearch.of(LoadedModel(config, config, model, Path()), "int8")
+    search = NativeSearch.build(LoadedModel(config, config, model, Path()), "int8")
     if search is None:
         sys.exit("the search in C is not there: nmt doctor says why")
     ids = torch.randint(10, VOCABULARY, (sentences, length))

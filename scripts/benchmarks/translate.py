@@ -49,7 +49,7 @@ from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import restrict_models
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.native_search import NativeSearch
-from nmt.search.shortlist import Shortlist
+from nmt.search.shortlist import Shortlist, in_whole_vocabulary
 from nmt.search.windows import cut_into_batches
 from nmt.translation.process_pool import ProcessPool
 
@@ -153,6 +153,16 @@ def figures(
     return best
 
 
+def among_shortlist(
+    shortlist: Shortlist,
+    batch: Rows,
+    among: Callable[[Rows, Array], list[list[Hypothesis]]],
+) -> list[list[Hypothesis]]:
+    """Search among the target ids of a shortlist, as `Searcher` does."""
+    target_ids = shortlist.target_ids(batch)
+    return in_whole_vocabulary(among(batch, target_ids), target_ids)
+
+
 def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     """This toolkit's own search, on a CPU in a process a core."""
     task = Task(arguments)
@@ -163,22 +173,22 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     shortlist = task.shortlist(arguments.shortlist) if arguments.shortlist else None
     config: Any = SimpleNamespace(model=task.sizes)
     run = LoadedModel(config, task.tokenizer, task.model, Path())
-    native = None if variant else NativeSearch.of(run, precision)
+    native = None if variant else NativeSearch.build(run, precision)
     model = task.model
     if native is None:
         model = prepare_for_inference(task.model, precision, graphs=variant != "eager")
 
-    def search(batch: Rows) -> Rows:
-        def among(target_ids: Array | None) -> list[list[Hypothesis]]:
-            if native:
-                part = native if target_ids is None else native.restrict_vocabulary(target_ids)
-                return part.search(batch, settings, 1)
-            part_of_model = model
-            if target_ids is not None:
-                part_of_model = restrict_models(model, torch.from_numpy(target_ids))
-            return beam_search(part_of_model, collate_source(batch).to(task.device), settings)
+    def among(batch: Rows, target_ids: Array | None) -> list[list[Hypothesis]]:
+        if native:
+            part = native if target_ids is None else native.restrict_vocabulary(target_ids)
+            return part.search(batch, settings, 1)
+        part_of_model = model
+        if target_ids is not None:
+            part_of_model = restrict_models(model, torch.from_numpy(target_ids))
+        return beam_search(part_of_model, collate_source(batch).to(task.device), settings)
 
-        found = shortlist.search(batch, among) if shortlist else among(None)
+    def search(batch: Rows) -> Rows:
+        found = among_shortlist(shortlist, batch, among) if shortlist else among(batch, None)
         return [list(hypotheses[0].tokens) for hypotheses in found]
 
     def one(rows: Rows, threads: int) -> Rows:

@@ -138,7 +138,7 @@ def test_it_is_traced_once_it_is_worth_it(
 def test_a_second_core_is_used_where_matrices_are_large(
     model: Transformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(int8, "ONE_CORE", CONFIG.d_model * CONFIG.d_ff)
+    monkeypatch.setattr(int8, "ONE_CORE_BYTES", CONFIG.d_model * CONFIG.d_ff)
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
     decoder = model.decoder
@@ -149,6 +149,6 @@ def test_a_second_core_is_used_where_matrices_are_large(
         threads.clear()
         decoder.step(torch.zeros(1, 1, 32), cache)
     assert set(threads) == {before}
-    monkeypatch.setattr(int8, "ONE_CORE", CONFIG.d_model * 3 * CONFIG.d_model + 1)
+    monkeypatch.setattr(int8, "ONE_CORE_BYTES", CONFIG.d_model * 3 * CONFIG.d_model + 1)
     del decoder.is_small
     assert decoder.is_small

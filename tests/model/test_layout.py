@@ -45,7 +45,10 @@ def test_loss_and_gradients_are_those_of_padded_rows(
     source, target = batch(*sizes[0], seed=4), batch(*sizes[1], seed=5)
     gradients = []
     for layouts in ((PADDED, PADDED), without_padding(source, target)):
-        x, matrix = model.outputs(source, target, layouts=layouts), model.output_embedding.weight
+        x, matrix = (
+            model.decoder_output(source, target, layouts=layouts),
+            model.output_embedding.weight,
+        )
         right = layouts[1].tokens(target)
         loss = label_smoothed_cross_entropy(x, matrix, right, PAD, 0.1).total
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))
@@ -58,7 +61,7 @@ def test_logits_and_attention_are_those_of_padded_rows() -> None:
     source, target = batch(20, 30, seed=6), batch(20, 11, seed=7)
     records = AttentionRecord(), AttentionRecord()
     padded = model(source, target, records[0])
-    outputs = model.outputs(source, target, records[1], without_padding(source, target))
+    outputs = model.decoder_output(source, target, records[1], without_padding(source, target))
     unpadded = model.output_embedding.logits(outputs)
     is_real = (target != PAD).flatten()
     real_of_unpadded = is_real[token_positions(target, PAD)]

@@ -88,7 +88,7 @@ def test_whatever_hypotheses_continue_and_leave_each_step_is_that_of_a_full_pass
             kept = torch.tensor([0, 2, 3])[: len(source) - 1]
             source, history = source[kept], history[kept]
             cache.keep_sentences(kept)
-    assert cache.length == length and cache.stored < 0.6 * length * beam
+    assert cache.length == length and cache.used < 0.6 * length * beam
     for layer in cache.layers:
         assert (
             layer.key.shape[2] % LENGTHS_MULTIPLE

@@ -10,7 +10,7 @@ import torch
 from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.search.beam_search import beam_search
-from nmt.search.decoding import Decoding, EncodedSource
+from nmt.search.decoding import EncodedSource, IncrementalDecoder
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis
 from nmt.search.sampling import greedy_search
 from tests.stand_in_models import table_model
@@ -22,10 +22,10 @@ def forbidden(history: list[list[int]], **settings: Any) -> list[set[int]]:
     """Which tokens besides padding and BOS may not follow each row."""
     model = table_model(V)
     options = DecodingConfig(**settings)
-    encoded = EncodedSource.of(model, torch.tensor([[EOS]]), options)
+    encoded = EncodedSource.encode(model, torch.tensor([[EOS]]), options)
     log_p = torch.zeros(len(history), V)
     rows = torch.tensor(history, dtype=torch.int64).view(len(history), -1)
-    Decoding(model, encoded, options).forbid(log_p, rows)
+    IncrementalDecoder(model, encoded, options).forbid(log_p, rows)
     found = [{i for i, value in enumerate(row) if value == IMPOSSIBLE} for row in log_p.tolist()]
     assert all({PAD, BOS} <= row for row in found)
     return [row - {PAD, BOS} for row in found]

@@ -18,7 +18,7 @@ from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import Ensemble, load_ensemble, log_mean_probability
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.sampling import draw, greedy_search
-from nmt.search.source_attention import attention_of_step, paired, teacher_forced_attention
+from nmt.search.source_attention import attention_of_step, batch_of_pairs, teacher_forced_attention
 from nmt.translation.scoring import Scorer
 from tests.search.plain_search import assert_same, padded_source, random_transformer
 
@@ -78,7 +78,7 @@ def test_the_score_is_the_log_of_the_mean_probability_of_each_token(search: str)
 
 def test_where_an_ensemble_looks_in_its_steps_is_where_it_looks_in_one_pass() -> None:
     ensemble: Any = Ensemble([random_transformer(3), random_transformer(4, d_model=24)])
-    batch = paired([[5, 6, 7, EOS]], [[8, 9, 10, 11]])
+    batch = batch_of_pairs([[5, 6, 7, EOS]], [[8, 9, 10, 11]])
     _, expected = teacher_forced_attention(ensemble, batch)
     cache = ensemble.start(ensemble.encode(batch.source), batch.source)
     for t in range(batch.target_input.shape[1]):

@@ -59,7 +59,7 @@ def sentences(count: int = 12, longest: int = 11, vocabulary: int = VOCABULARY) 
 
 
 def native(run: LoadedModel, precision: str = "fp32") -> NativeSearch:
-    search = NativeSearch.of(run, precision)
+    search = NativeSearch.build(run, precision)
     assert search is not None
     return search
 
@@ -225,7 +225,7 @@ def test_weights_that_are_no_numbers_are_an_error(precision: str, name: str) -> 
     "changes", [{"d_model": 36, "heads": 4}, {"d_ff": 100}, {"heads": 16}], ids=str
 )
 def test_other_widths_are_left_to_pytorch(changes: dict[str, Any]) -> None:
-    assert NativeSearch.of(random_run(**changes), "fp32") is None
+    assert NativeSearch.build(random_run(**changes), "fp32") is None
 
 
 @pytest.fixture
@@ -246,7 +246,7 @@ def test_without_the_library_pytorch_searches(
         cache.write_text("a file, where a folder is expected")
     else:
         monkeypatch.setenv("CC", "no-such-compiler" if obstacle == "no compiler" else "false")
-    assert NativeSearch.of(random_run(), "fp32") is None
+    assert NativeSearch.build(random_run(), "fp32") is None
     assert obstacle == "folder" or not list(cache.rglob("*.so"))
 
 
@@ -255,14 +255,14 @@ def test_it_is_compiled_once_for_each_processor(
     uncached: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert NativeSearch.of(random_run(), "fp32")
+    assert NativeSearch.build(random_run(), "fp32")
     (compiled,) = tmp_path.rglob("*.so")
     written = compiled.stat().st_mtime_ns
-    assert NativeSearch.of(random_run(), "fp32")
+    assert NativeSearch.build(random_run(), "fp32")
     assert compiled.stat().st_mtime_ns == written
     older = processor_features() - {"sse4_1"}
     monkeypatch.setattr(library, "processor_features", lambda: older)
-    assert NativeSearch.of(random_run(), "fp32")
+    assert NativeSearch.build(random_run(), "fp32")
     assert len(list(tmp_path.rglob("*.so"))) == 2
 
 

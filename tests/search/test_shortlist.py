@@ -11,7 +11,7 @@ import torch
 import nmt
 from nmt.config import DecodingConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.lexicon import Lexicon, Numbers
+from nmt.data.tokens.lexicon import Lexicon
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
@@ -20,7 +20,7 @@ from nmt.model.buckets import round_up_to_bucket
 from nmt.run_directory import LoadedModel
 from nmt.search.ensemble import Ensemble, restrict_models
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.shortlist import Shortlist
+from nmt.search.shortlist import Shortlist, in_whole_vocabulary
 from nmt.translation.line import Terminology, numbered
 from nmt.translation.translator import TranslationRequest, Translator
 from tests.search.plain_search import random_transformer
@@ -115,21 +115,19 @@ def test_it_is_learnt_from_pairs_of_ids(byte_tokenizer: Tokenizer) -> None:
     assert shortlist.coverage(rows[:2], targets) == pytest.approx(5 / 6)
 
 
-def test_members_of_an_ensemble_are_narrowed_and_hypotheses_have_ids_of_the_whole() -> None:
+def test_members_of_an_ensemble_are_restricted_and_hypotheses_have_ids_of_the_whole() -> None:
     shortlist = Shortlist(np.zeros((12, 1), np.int64), np.array([0, 1, 2, 3, 7, 9]), 12, False)
     ensemble: Any = Ensemble([random_transformer(1), random_transformer(2)])
 
-    def search(ids: Numbers) -> list[list[Hypothesis]]:
-        narrow: Any = restrict_models(ensemble, torch.from_numpy(ids))
-        with torch.inference_mode():
-            cache = narrow.start(narrow.encode(source), source)
-            log_p = narrow.step(torch.full((2, 1), BOS), cache)
-        assert log_p.shape == (2, 1, 6)
-        assert log_p.exp().sum(-1) == pytest.approx(1.0, abs=1e-4)
-        return [[Hypothesis((4, 5, 4), -1.5), Hypothesis((), -2.0)]]
-
     source = torch.tensor([[5, 6, EOS], [7, EOS, 0]])
-    found = shortlist.search(source.tolist(), search)
+    ids = shortlist.target_ids(source.tolist())
+    restricted: Any = restrict_models(ensemble, torch.from_numpy(ids))
+    with torch.inference_mode():
+        cache = restricted.start(restricted.encode(source), source)
+        log_p = restricted.step(torch.full((2, 1), BOS), cache)
+    assert log_p.shape == (2, 1, 6)
+    assert log_p.exp().sum(-1) == pytest.approx(1.0, abs=1e-4)
+    found = in_whole_vocabulary([[Hypothesis((4, 5, 4), -1.5), Hypothesis((), -2.0)]], ids)
     assert found == [[Hypothesis((7, 9, 7), -1.5), Hypothesis((), -2.0)]]
 
 

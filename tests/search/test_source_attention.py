@@ -11,12 +11,12 @@ from nmt.run_directory import LoadedModel
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.source_attention import (
     UNSEEN,
+    batch_of_pairs,
     coverage,
-    paired,
     rank_by_coverage,
     teacher_forced_attention,
 )
-from nmt.translation.aligner import attend
+from nmt.translation.aligner import force_decode
 from nmt.translation.translator import Translator
 
 
@@ -31,7 +31,7 @@ def test_it_is_equation_15_without_padding_and_the_end_of_the_source() -> None:
 def test_the_better_covered_translation_comes_first(random_run: LoadedModel) -> None:
     ids = random_run.tokenizer.source.encode(["a small dog"])[0]
     found = [Hypothesis((), -1.0), Hypothesis(tuple(range(10, 30)), -1.5)]
-    batch = paired([ids, ids], [h.tokens for h in found])
+    batch = batch_of_pairs([ids, ids], [h.tokens for h in found])
     _, weights = teacher_forced_attention(random_run.model, batch)
     values = coverage(weights, batch.source, batch.target_output).tolist()
     for batch_tokens in (1, 4096):  # each alone, and both together
@@ -43,8 +43,8 @@ def test_the_better_covered_translation_comes_first(random_run: LoadedModel) -> 
 
 def test_attention_is_the_same_however_rows_are_padded(random_run: LoadedModel) -> None:
     sources = random_run.tokenizer.source.encode(["a dog", "a much longer sentence"])
-    together, _ = attend(random_run.model, paired(sources, [(5, 6), (7, 8, 9, 10)]))
-    alone, _ = attend(random_run.model, paired(sources[:1], [(5, 6)]))
+    together, _ = force_decode(random_run.model, batch_of_pairs(sources, [(5, 6), (7, 8, 9, 10)]))
+    alone, _ = force_decode(random_run.model, batch_of_pairs(sources[:1], [(5, 6)]))
     assert together[0, :2].tolist() == alone[0].tolist()
 
 

@@ -50,15 +50,15 @@ def test_a_step_counts_each_target_token_once(small_trainer: MakeTrainer) -> Non
 def no_room_above(tokens: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Let a forward pass of more padded tokens run out of memory; returns how many each had."""
     seen = []
-    outputs = Transformer.outputs
+    decoder_output = Transformer.decoder_output
 
     def limited(self: Transformer, source: Tensor, *arguments: Any, **options: Any) -> Tensor:
         seen.append(source.numel())
         if source.numel() > tokens:
             raise RuntimeError(NO_MEMORY)
-        return outputs(self, source, *arguments, **options)
+        return decoder_output(self, source, *arguments, **options)
 
-    monkeypatch.setattr(Transformer, "outputs", limited)
+    monkeypatch.setattr(Transformer, "decoder_output", limited)
     return seen
 
 
@@ -93,7 +93,7 @@ def test_no_room_for_a_single_pair_and_other_problems_are_errors(
     def wrong(*arguments: object, **options: object) -> None:
         raise RuntimeError("shapes do not fit")
 
-    monkeypatch.setattr(Transformer, "outputs", wrong)
+    monkeypatch.setattr(Transformer, "decoder_output", wrong)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         small_trainer().gradients.compute(1)
 
@@ -183,18 +183,18 @@ def test_where_memory_still_runs_out_shards_are_computed_one_after_the_other(
         small_trainer(threads=2, dropout=0.3, micro_batch_tokens=1) for _ in range(2)
     )
     wanted = gradients_of(expected)
-    lock, outputs = threading.Lock(), Transformer.outputs
+    lock, decoder_output = threading.Lock(), Transformer.decoder_output
 
     def alone(self: Transformer, *arguments: Any, **options: Any) -> Tensor:
         if not lock.acquire(blocking=False):
             raise RuntimeError(NO_MEMORY)
         try:
             time.sleep(0.002)
-            return outputs(self, *arguments, **options)
+            return decoder_output(self, *arguments, **options)
         finally:
             lock.release()
 
-    monkeypatch.setattr(Transformer, "outputs", alone)
+    monkeypatch.setattr(Transformer, "decoder_output", alone)
     assert all(equal(gradients_of(limited), wanted))
 
 

@@ -35,7 +35,7 @@ def kept_for_backward(config: ModelConfig, precision: str, rows: int) -> int:
     source, target = (torch.randint(4, VOCABULARY, (rows, LENGTH)) for _ in range(2))
     keeping = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
     with keeping, autocast(torch.device("cpu"), precision, once=True):
-        model.outputs(source, target)
+        model.decoder_output(source, target)
     storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage() for tensor in kept}
     return sum(storage.nbytes() for place, storage in storages.items() if place not in own)
 

@@ -26,7 +26,7 @@ from nmt.training.optimizer import update_weights
 from nmt.training.train import train
 from nmt.training.validation import Validation, Validator
 
-original_compute, original_outputs = GradientComputer.compute, Transformer.outputs
+original_compute, original_decoder_output = GradientComputer.compute, Transformer.decoder_output
 original_cross_entropy = losses.label_smoothed_cross_entropy
 original_validate, original_update = Validator.validate, update_weights
 FOLDER, RANK = Path(sys.argv[1]), int(os.environ.get("RANK", "0"))
@@ -42,10 +42,10 @@ def compute(self: GradientComputer, number: int) -> ComputedStep:
     return computed
 
 
-def outputs(self: Transformer, source: Tensor, *arguments: Any, **options: Any) -> Tensor:
+def decoder_output(self: Transformer, source: Tensor, *arguments: Any, **options: Any) -> Tensor:
     if name == "scarce" and self.training and RANK == 1 and source.numel() > 24:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
-    return original_outputs(self, source, *arguments, **options)
+    return original_decoder_output(self, source, *arguments, **options)
 
 
 def cross_entropy(*arguments: Any, **options: Any) -> Loss:
@@ -79,7 +79,7 @@ def update(optimizers: Any, *arguments: Any) -> None:
 
 for owner, attribute, replacement in (
     (GradientComputer, "compute", compute),
-    (Transformer, "outputs", outputs),
+    (Transformer, "decoder_output", decoder_output),
     (losses, "label_smoothed_cross_entropy", cross_entropy),
     (Validator, "validate", validate),
     (steps, "update_weights", update),

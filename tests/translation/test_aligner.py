@@ -26,7 +26,7 @@ from nmt.run_directory import LoadedModel
 from nmt.search.ensemble import Ensemble
 from nmt.search.hypothesis import length_penalty
 from nmt.search.source_attention import alignment_layer
-from nmt.translation.aligner import attend, link
+from nmt.translation.aligner import force_decode, link
 from nmt.translation.line import Alignment, Terminology, Translation, numbered
 from nmt.translation.scoring import token_log_probabilities
 from nmt.translation.spans import linked_words
@@ -145,14 +145,14 @@ def test_one_pass_gives_places_and_scores(random_run: LoadedModel) -> None:
     model = build_model(Config(model=sizes), random_run.tokenizer).eval()
     pairs = TokenStore.of([[5, 6, 7, 8, EOS], [9, 5, EOS]], [[6, 7, EOS], [8, 7, 6, 5, EOS]])
     batch = collate(pairs, np.arange(2))
-    places, scores = attend(model, batch)
+    places, scores = force_decode(model, batch)
     torch.testing.assert_close(scores, token_log_probabilities(model, batch))
     record = AttentionRecord()
     model(batch.source, batch.target_input, record)
     for row, (length, tokens) in enumerate([(4, 2), (2, 4)]):
         mean = record.cross[2][row, :, :tokens, :length].mean(0)
         assert places[row, :tokens].tolist() == mean.argmax(1).tolist()
-    of_two = attend(cast(Any, Ensemble([model, model])), batch)
+    of_two = force_decode(cast(Any, Ensemble([model, model])), batch)
     assert of_two[0].tolist() == places.tolist()
     torch.testing.assert_close(of_two[1], scores)
 

@@ -172,18 +172,20 @@ def _read_windows(
         first += len(texts)
 
 
-def _output_of(line: _InputLine, translations: "list[Translation]", options: OutputOptions) -> str:
+def _output_of(
+    input_line: _InputLine, translations: "list[Translation]", options: OutputOptions
+) -> str:
     """Return the output for a line: its translation, a list of several, or a JSON object."""
-    source = str(line.record["source"])
-    tag = line.line.text.removesuffix(source)  # that of --to, if the line has got it
+    source, line = str(input_line.record["source"]), input_line.line
+    tag = line.text.removesuffix(source)  # that of --to; empty if the line has none
     translations = [each.without_tag(tag, source) for each in translations]
     if options.as_json:
         records = [_as_record(translation) for translation in translations]
-        return format_record({**line.record, "translations": records})
+        return format_record({**input_line.record, "translations": records})
     if options.n_best > 1:
         rows = []
         for translation in translations:
-            row = f"{line.line.number} ||| {translation.text} ||| {translation.score:.4f}"
+            row = f"{line.number} ||| {translation.text} ||| {translation.score:.4f}"
             rows.append(row + _alignment_column(translation, " ||| "))
         return "\n".join(rows)
     return translations[0].text + _alignment_column(translations[0], "\t")

@@ -100,15 +100,15 @@ class PartialOutput:
         self.totals: dict[str, float] = {}
         """numbers that the command adds up over all lines; they are kept with the part"""
         self.is_remote = isinstance(path, RemotePath)
-        self.written = part if self.is_remote else path
-        """the file that errors of the disk are about"""
+        self.named_in_errors = part if self.is_remote else path
+        """the file that messages about errors of the disk name"""
         self._state: dict[str, Any] = {}
         """the contents of the state file; empty until `begin`"""
         from hashlib import sha256  # it loads OpenSSL, which the other commands do not need
 
         # hashes of the lines of the input that are done, and of the bytes of complete windows
         self._input_hash, self._output_hash = sha256(), sha256()
-        with explain_write_errors(self.written):
+        with explain_write_errors(self.named_in_errors):
             self.file = self.part.open("a+b", buffering=0)
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -269,7 +269,7 @@ def open_window_output(
     part = PartialOutput(path, part_path, resume)
     with part.file:  # closing it releases the lock
         try:
-            with explain_write_errors(part.written, DISK_FULL):
+            with explain_write_errors(part.named_in_errors, DISK_FULL):
                 yield part
                 part.finish()
         except BaseException:

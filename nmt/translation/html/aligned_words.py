@@ -58,7 +58,7 @@ class AlignedWords:
         first = bisect_right(self._starts, span[0]) - 1  # the last word that begins no later
         if first < 0 or self._source[first][1] <= span[0]:  # there is none, or it ends before
             first += 1
-        end = bisect_left(self._starts, span[1])  # the first word that begins behind the span
+        end = bisect_left(self._starts, span[1])  # the first word that begins after the span
         return range(first, max(first, end))
 
     def _linked(self, text: AlignedText) -> list[list[int]]:

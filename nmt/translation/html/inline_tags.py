@@ -78,7 +78,7 @@ class _Writer:
         self._parts.append(source_of(element.tag.opening))
 
     def close(self, element: PlacedTag) -> None:
-        """Write the end tag behind the last word of an element."""
+        """Write the end tag after the last word of an element."""
         if element.first < element.end:
             self._write_until(self._words[element.end - 1][1])
         self._parts.append(source_of(element.tag.closing))

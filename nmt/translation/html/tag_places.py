@@ -17,7 +17,7 @@ from nmt.translation.html.aligned_words import AlignedWords
 from nmt.translation.html.source import Token
 from nmt.translation.spans import Span
 
-MOST_COMPARISONS = 200_000
+MAX_COMPARISONS = 200_000
 """comparisons of words for one text, a fraction of a second; thousands of tags inside each other
 would need more, and are placed in proportion"""
 WORDS_AT_ONCE = 100
@@ -66,14 +66,14 @@ class TagPlaces:
     def inside(self, parent: PlacedTag, tags: Sequence[InlineTag]) -> list[PlacedTag]:
         """Return where the tags inside an element are, in the order of the translation.
 
-        They are placed by the alignment, or in proportion once `MOST_COMPARISONS` are needed.
+        They are placed by the alignment, or in proportion once `MAX_COMPARISONS` are needed.
         """
         size = parent.end - parent.first
         points = sum(not tag.is_element for tag in tags)  # each is compared with all words
         # for the elements, each word of the translation and of the source is looked at once
         self._comparisons += size + len(self._words.source_words(parent.tag.span))
         self._comparisons += points * size // WORDS_AT_ONCE
-        too_many = self._comparisons > MOST_COMPARISONS
+        too_many = self._comparisons > MAX_COMPARISONS
         place = self._in_proportion if too_many else self._by_alignment
         return sorted(place(parent, tags), key=lambda each: (each.first, each.end, each.tag.span))
 
@@ -118,12 +118,12 @@ class _Gaps:
     def find(self, source_words_before: int) -> int:
         """Return the number of target words before the gap that crosses the fewest alignments.
 
-        An alignment is crossed if its source word is before the tag and its target word behind it,
+        An alignment is crossed if its source word is before the tag and its target word after it,
         or the other way round.
         """
         is_before = self._centres < source_words_before
-        is_behind = self._centres >= source_words_before  # both are false for an unaligned word
-        changes = np.where(is_before, -1, np.where(is_behind, 1, 0)).cumsum()
+        is_after = self._centres >= source_words_before  # both are false for an unaligned word
+        changes = np.where(is_before, -1, np.where(is_after, 1, 0)).cumsum()
         crossed = np.append(0, changes) + self._blocked
         return self._first + int(crossed.argmin())
 

@@ -37,7 +37,7 @@ class _Part(NamedTuple):
 
 @dataclass
 class BlockText:
-    """The text of a block, its tags, and what is before and behind all text."""
+    """The text of a block, its tags, and what is before and after all text."""
 
     before: list[Token]
     text: str
@@ -59,7 +59,7 @@ def read_block(tokens: Sequence[Token], partners: dict[int, int], block: Block) 
     """Read the text of a block; `partners` are those of `Elements`."""
     all_parts = list(_parts(tokens, partners, block))
     parts = list(_join_empty_elements(all_parts))
-    first, end = _inside(parts)  # what is before and behind is kept as it is
+    first, end = _inside(parts)  # what is before and after is kept as it is
     reader = _BlockReader()
     for part in parts[first:end]:
         reader.read(part)
@@ -160,7 +160,7 @@ class _BlockReader:
         self._open = [_OpenElement([])]
         self._gap = False  # whether a space comes before the next word
         self._spaces: list[Token] = []  # white space since the last word or tag
-        self._point: InlineTag | None = None  # a tag behind which only white space has come since
+        self._point: InlineTag | None = None  # a tag after which only white space has come
 
     @property
     def tags(self) -> list[InlineTag]:
