@@ -194,7 +194,7 @@ def _take_step(trainer: Trainer) -> _ProbedStep:
     trainer.model.train()
     trainer.state.step += 1
     clock = _Clock(trainer.device)
-    computed = trainer.gradients.compute(trainer.state.step)
+    computed = trainer.gradient_computer.compute(trainer.state.step)
     computing, waited_in_gradient = clock.lap()
     trainer.stepper.update(computed)
     updating, waited_in_update = clock.lap()

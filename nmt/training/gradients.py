@@ -207,17 +207,17 @@ class GradientComputer:
         assert self._parallel is not None
         no_sync = getattr(self._parallel, "no_sync", contextlib.nullcontext)
         computed = []
-        cuts = self._cut(store, rows)
-        for cut in cuts:
-            batch = self._collate(store, cut)
-            is_last = cut is cuts[-1]
+        parts = self._divide(store, rows)
+        for part in parts:
+            batch = self._collate(store, part)
+            is_last = part is parts[-1]
             # the gradients of all processes are averaged once a step, after the last micro-batch
             with contextlib.nullcontext() if is_last else no_sync():
                 loss = self._parallel(batch).total
                 self._all_reduce_began = self.group.size > 1 and is_last
                 loss.backward()
-            computed.append(MicroBatch(cut, loss.detach()))
-        if not cuts:  # the all-reduce needs every process, so one without pairs adds zero
+            computed.append(MicroBatch(part, loss.detach()))
+        if not parts:  # the all-reduce needs every process, so one without pairs adds zero
             any_batch = self._collate(self._store, np.zeros(1, np.int64))
             zero = self._parallel(any_batch).total * 0.0
             self._all_reduce_began = True
@@ -259,20 +259,20 @@ class GradientComputer:
         computed: list[MicroBatch] = []
         total: list[Tensor] = []
         with masks_from(generator):
-            for cut in self._cut(store, rows):
+            for part in self._divide(store, rows):
                 if team.cancelled.is_set():
                     break
-                loss = self._objective(self._collate(store, cut)).total
+                loss = self._objective(self._collate(store, part)).total
                 gradients = torch.autograd.grad(loss, parameters)
                 if total:
                     torch._foreach_add_(total, gradients)
                 else:
                     total = list(gradients)
-                computed.append(MicroBatch(cut, loss.detach()))
+                computed.append(MicroBatch(part, loss.detach()))
         return computed, total
 
-    def _cut(self, store: TokenStore, rows: Indices) -> list[Indices]:
-        """Cut row indices into micro-batches, so small that one of each shard fit in memory."""
+    def _divide(self, store: TokenStore, rows: Indices) -> list[Indices]:
+        """Return the rows of each micro-batch, so few that one of each shard fit in memory."""
         lengths = (store.source.lengths, store.target.lengths)
         tokens = self.micro_batch_size.tokens // self.cpu_shards
         return micro_batches(rows, *lengths, tokens, self._pad_multiple)
@@ -287,7 +287,7 @@ class GradientComputer:
         The pairs are those of a micro-batch whose loss is NaN or infinite, of any process; if there
         is none, those of the whole step. All processes must call this together.
         """
-        divergent = [cut for cut in computed.micro_batches if not cut.loss.isfinite()]
+        divergent = [each for each in computed.micro_batches if not each.loss.isfinite()]
         store, rows = self._store, computed.pairs
         if divergent:
             store, rows = computed.store, divergent[0].rows

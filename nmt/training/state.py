@@ -28,9 +28,13 @@ class RunState:
     """
 
     def __init__(
-        self, run: LoadedModel, precision: str, gradients: GradientComputer, monitor: Monitor
+        self,
+        run: LoadedModel,
+        precision: str,
+        gradient_computer: GradientComputer,
+        monitor: Monitor,
     ) -> None:
-        """Start at step 0; the states of `gradients` and `monitor` are saved with this one."""
+        """Start at step 0; this state includes those of `gradient_computer` and `monitor`."""
         training = run.config.training
         self.step = 0
         """the number of the last step, from 1; 0 before the first step"""
@@ -44,7 +48,7 @@ class RunState:
         self.ranking = Ranking(ranking_size(training))
         device = next(run.model.parameters()).device
         self.divergence = DivergenceDetector(device, training.largest_spike)
-        self._gradients, self._monitor = gradients, monitor
+        self._gradient_computer, self._monitor = gradient_computer, monitor
 
     def state(self) -> dict[str, Any]:
         """Return what a resumed run needs beside the weights, as the checkpoint stores it.
@@ -60,7 +64,7 @@ class RunState:
             "usual_loss": self.divergence.running_loss,  # the running mean
             "roll_backs": self.roll_backs,
             "validation_due": self.validation_due,
-            **self._gradients.state(),
+            **self._gradient_computer.state(),
         }
 
     def large_tensors(self) -> dict[str, Any]:
@@ -82,7 +86,7 @@ class RunState:
         self.divergence.reset(saved["usual_loss"])
         self.roll_backs = saved["roll_backs"]
         self.validation_due = saved["validation_due"]
-        self._gradients.load_state(saved)
+        self._gradient_computer.load_state(saved)
 
 
 def check_version(saved: Mapping[str, Any], path: Path) -> None:

@@ -25,12 +25,12 @@ class Stepper:
         self,
         config: Config,
         state: RunState,
-        gradients: GradientComputer,
+        gradient_computer: GradientComputer,
         monitor: Monitor,
         signals: StopSignals,
     ) -> None:
         """`signals` may interrupt the computation of a gradient if one process trains alone."""
-        self._config, self._state, self._gradients = config, state, gradients
+        self._config, self._state, self._gradient_computer = config, state, gradient_computer
         self._monitor, self._signals = monitor, signals
         self._pending: tuple[ComputedStep, PendingCheck] | None = None
         """the step that the device may still be computing: its loss has not been read yet"""
@@ -47,9 +47,9 @@ class Stepper:
         """
         state = self._state
         # with several processes, the others would wait for one that is interrupted
-        trains_alone = self._gradients.group.size == 1
+        trains_alone = self._gradient_computer.group.size == 1
         with self._signals.interruptible(trains_alone):
-            computed = self._gradients.compute(state.step + 1)
+            computed = self._gradient_computer.compute(state.step + 1)
         state.step += 1  # not before: an interrupted step has not been taken
         check = state.divergence.check(computed.loss, computed.tokens, computed.norm)
         if is_synchronous(computed.loss.device):  # read the check before the update
@@ -71,7 +71,7 @@ class Stepper:
         state = self._state
         # each process has summed over its tokens, and the all-reduce has averaged these sums; so
         # the mean over all tokens needs a division by the average tokens of a process
-        divisor = computed.tokens / self._gradients.group.size
+        divisor = computed.tokens / self._gradient_computer.group.size
         rate = learning_rate(state.step, self._config)
         clip_norm = self._config.training.clip_norm
         update_weights(state.optimizers, divisor, rate, clip_norm, rejected)
@@ -93,7 +93,7 @@ class Stepper:
         loss, problem = check.read()
         if problem:
             self._state.step = computed.step
-            pairs = self._gradients.describe_pairs(computed)
+            pairs = self._gradient_computer.describe_pairs(computed)
             raise DivergedError(f"step {computed.step:,}: {problem} for {pairs}")
         self._monitor.count(loss, computed.tokens)
 

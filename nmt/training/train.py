@@ -74,7 +74,7 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
         try:
             _train_and_score(trainer, fingerprints)
         finally:
-            trainer.gradients.release_process_group()
+            trainer.gradient_computer.release_process_group()
     return directory
 
 

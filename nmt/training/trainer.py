@@ -43,16 +43,18 @@ class Trainer:
         training = run.config.training
         lengths = store.source.lengths, store.target.lengths
         self.plan = StagedPlan(*lengths, training.batch_tokens, run.config.seed, stages)
-        self.gradients = GradientComputer(run, store, self.plan, precision, self.group)
+        self.gradient_computer = GradientComputer(run, store, self.plan, precision, self.group)
         self.monitor = Monitor(
             directory.metrics,
             silent=not self.group.is_main,
             tensorboard=directory.tensorboard if training.tensorboard else None,
         )
-        self.state = RunState(run, precision, self.gradients, self.monitor)
+        self.state = RunState(run, precision, self.gradient_computer, self.monitor)
         # torchrun forwards a signal to every process, and the sender may have done so as well
         self._signals = StopSignals(second_stops_at_once=self.group.size == 1)
-        self.stepper = Stepper(run.config, self.state, self.gradients, self.monitor, self._signals)
+        self.stepper = Stepper(
+            run.config, self.state, self.gradient_computer, self.monitor, self._signals
+        )
         self.checkpointer = Checkpointer(run, self.state, self.monitor, self.group)
 
     def train(self) -> None:

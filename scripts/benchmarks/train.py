@@ -159,7 +159,7 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
 def print_profile(trainer: Trainer, device: torch.device, steps: int = 3) -> None:
     """Print the operations of a few further steps, those that take longest first."""
     on_cpu = device.type == "cpu"
-    trainer.gradients.set_cpu_shards(1)  # the profiler sees nothing of the other threads
+    trainer.gradient_computer.set_cpu_shards(1)  # the profiler sees nothing of the other threads
     with profile(activities=[ProfilerActivity.CPU if on_cpu else ProfilerActivity.CUDA]) as found:
         for _ in range(steps):
             trainer.stepper.take()

@@ -224,7 +224,7 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
         activation_checkpointing=activation_checkpointing,
     )
     prepare_layers(tried.model, tried.config.training)
-    tried.gradients._objective.precision = precision
+    tried.gradient_computer._objective.precision = precision
     tried.stepper.take()
     monkeypatch.setattr(Stepper, "synchronize", lambda self: None)
     with ValueReads() as reads:
@@ -244,7 +244,7 @@ def test_no_step_waits_for_a_gpu(
     small_trainer: MakeTrainer, optimizer: str, precision: str
 ) -> None:
     tried = small_trainer(device="cuda", optimizer=optimizer, clip_norm=1.0, moving_average=0.9)
-    tried.gradients._objective.precision = precision
+    tried.gradient_computer._objective.precision = precision
     for _ in range(3):
         tried.stepper.take()
     torch.cuda.set_sync_debug_mode("error")

@@ -29,7 +29,7 @@ NO_MEMORY = "DefaultCPUAllocator: can't allocate memory: you tried 8 GB"
 
 
 def gradients_of(trainer: Trainer, step: int = 4) -> list[Tensor]:
-    trainer.gradients.compute(step)
+    trainer.gradient_computer.compute(step)
     return [p.grad for p in trainer.model.parameters() if p.grad is not None]
 
 
@@ -70,16 +70,16 @@ def test_where_memory_runs_out_the_same_pairs_are_computed_in_smaller_parts(
     earlier = limited.state.state()
     seen = no_room_above(100, monkeypatch)
     assert_near(gradients_of(limited), expected)
-    found = limited.gradients.micro_batch_size.tokens
+    found = limited.gradient_computer.micro_batch_size.tokens
     assert max(seen) > 100 and found < 1000
     seen.clear()
-    limited.gradients.compute(5)
+    limited.gradient_computer.compute(5)
     assert max(seen) <= 100  # the size that fits is remembered
     saved = limited.state.state()
     resumed = small_trainer(micro_batch_tokens=1000)
     resumed.state.load_state(saved)
     limited.state.load_state(earlier)  # an earlier state does not bring more memory
-    sizes = [each.gradients.micro_batch_size.tokens for each in (limited, resumed)]
+    sizes = [each.gradient_computer.micro_batch_size.tokens for each in (limited, resumed)]
     assert sizes == [found, found]
 
 
@@ -88,21 +88,21 @@ def test_no_room_for_a_single_pair_and_other_problems_are_errors(
 ) -> None:
     no_room_above(0, monkeypatch)
     with pytest.raises(RuntimeError, match="can't allocate memory"):
-        small_trainer().gradients.compute(1)
+        small_trainer().gradient_computer.compute(1)
 
     def wrong(*arguments: object, **options: object) -> None:
         raise RuntimeError("shapes do not fit")
 
     monkeypatch.setattr(Transformer, "decoder_output", wrong)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
-        small_trainer().gradients.compute(1)
+        small_trainer().gradient_computer.compute(1)
 
 
 def test_activations_computed_again_give_the_same_gradient(small_trainer: MakeTrainer) -> None:
     plain = small_trainer(dropout=0.3)
     twice = small_trainer(dropout=0.3, activation_checkpointing=True)
     prepare_layers(twice.model, twice.config.training)
-    plain.gradients.set_cpu_shards(1)
+    plain.gradient_computer.set_cpu_shards(1)
     assert all(equal(gradients_of(plain), gradients_of(twice)))
 
 
@@ -116,7 +116,7 @@ def test_threads_side_by_side_find_the_gradient_of_one(
     together = small_trainer(threads=number, micro_batch_tokens=tokens)
     assert_near(gradients_of(together), expected)
     assert torch.get_num_threads() == number
-    first, second = (made.gradients.compute(2) for made in (together, alone))
+    first, second = (made.gradient_computer.compute(2) for made in (together, alone))
     assert first.tokens == second.tokens
     torch.testing.assert_close(first.loss, second.loss, rtol=1e-5, atol=0)
 
@@ -144,7 +144,7 @@ def test_a_number_of_shards_is_kept_whatever_threads_there_are(small_trainer: Ma
     expected = gradients_of(small_trainer(threads=3, dropout=0.3))
     for number in (1, 2):
         other = small_trainer(threads=number, dropout=0.3)
-        other.gradients.set_cpu_shards(3)
+        other.gradient_computer.set_cpu_shards(3)
         assert all(equal(gradients_of(other), expected))
 
 
@@ -169,10 +169,10 @@ def test_what_stops_one_thread_stops_all(
 
     monkeypatch.setattr(threads_module, "wait", wait)
     with pytest.raises(KeyboardInterrupt):
-        many.gradients.compute(1)
+        many.gradient_computer.compute(1)
     stopped = len(seen)
     many.model.zero_grad()
-    many.gradients.compute(1)
+    many.gradient_computer.compute(1)
     assert stopped < len(seen) - stopped
 
 
@@ -207,7 +207,7 @@ def test_what_failed_is_not_kept_alive(
 
     def grad(loss: Tensor, parameters: Any) -> tuple[Tensor, ...]:
         gradients = backward(loss, parameters)
-        if not limited.gradients.micro_batch_size.halved:
+        if not limited.gradient_computer.micro_batch_size.halved:
             kept.append(weakref.ref(gradients[0]))
             raise RuntimeError(NO_MEMORY)
         deadline = time.monotonic() + 5  # a thread may be just about to leave what it did
@@ -219,10 +219,10 @@ def test_what_failed_is_not_kept_alive(
     monkeypatch.setattr(torch.autograd, "grad", grad)
     gc.disable()
     try:
-        limited.gradients.compute(1)
+        limited.gradient_computer.compute(1)
     finally:
         gc.enable()
-    assert kept and limited.gradients.micro_batch_size.halved
+    assert kept and limited.gradient_computer.micro_batch_size.halved
 
 
 @pytest.mark.parametrize(
@@ -241,8 +241,8 @@ def test_a_resumed_run_keeps_its_micro_batch_size_unless_the_recipe_has_another(
 ) -> None:
     resumed = small_trainer(**now)
     resumed.state.load_state({**resumed.state.state(), "micro_batches": [before]})
-    assert resumed.gradients.micro_batch_size.tokens == expected
-    assert resumed.gradients.micro_batch_size.halved == before["halved"]
+    assert resumed.gradient_computer.micro_batch_size.tokens == expected
+    assert resumed.gradient_computer.micro_batch_size.halved == before["halved"]
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.1])
