@@ -246,9 +246,7 @@ def replace_settings(
     try:
         return type(section).model_validate({**section.model_dump(), **changes})
     except ValidationError as error:
-        first_mistake = error.errors()[0]
-        no_locations: dict[KeyPath, str] = {}  # the changes come from no file
-        mistake = _explain(first_mistake, where, no_locations, type(section))
+        mistake = _explain(error.errors()[0], where, {}, type(section))  # {}: they are of no file
         raise error_class("".join(mistake)) from error
 
 
