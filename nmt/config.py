@@ -148,6 +148,11 @@ def _as_list(value: object) -> object:
     """Return a list of texts; a recipe may also give a single text, or null for none."""
     if value is None:
         return []
+    if isinstance(value, str):
+        raise ValueError(
+            "the files of a text are named as {source: FILE, target: FILE}, or as {file: FILE} if "
+            f"one has both sides, got {value!r}"
+        )
     return [value] if isinstance(value, dict | TextPair) else value
 
 

@@ -7,6 +7,7 @@ error with file, line and key; for an unknown key it also names the nearest know
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -93,7 +94,8 @@ def _parse_keys(text: str, where: str, expected: str) -> tuple[dict[str, Any], d
     """
     values, lines = strict_yaml.parse(text, where)
     if not isinstance(values, dict):
-        raise ConfigError(f"{where}: expected {expected}, got {type(values).__name__}")
+        got = {str: "text", list: "a list", NoneType: "nothing"}.get(type(values), repr(values))
+        raise ConfigError(f"{where}: expected {expected}, got {got}")
     return values, {path: f"{where}:{line}" for path, line in lines.items()}
 
 
@@ -173,7 +175,7 @@ def _explain(
     if error["type"] == "extra_forbidden":
         hint = _suggest_keys(path, section)
         return _Mistake(f"{location}: unknown key '{'.'.join(path)}'; {hint}", "", "")
-    message = error["msg"].removeprefix("Value error, ")
+    message = error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
     message = message[:1].lower() + message[1:]
     if not path or error["type"] == "value_error":
         return _Mistake(f"{location}: {message}", "", "")

@@ -84,8 +84,9 @@ def test_what_is_no_whole_or_no_finite_number_is_rejected_as_one(text: str, mess
         ('\n"\\ud800": 1', "c.yaml:2: not valid YAML here: a value cannot be read"),
         ("\n? [seed]\n: 1", "c.yaml:2: not valid YAML here: a key must be a word"),
         # unknown keys
-        ("- 1", "c.yaml: expected sections such as 'model:', got list"),
-        ("---", "c.yaml: expected sections such as 'model:', got NoneType"),
+        ("- 1", "c.yaml: expected sections such as 'model:', got a list"),
+        ("---", "c.yaml: expected sections such as 'model:', got nothing"),
+        ("big.en", "c.yaml: expected sections such as 'model:', got text"),
         ("model: {5.: 2}", "c.yaml:1: unknown key 'model.5.'; known keys: d_model"),
         ("\nnull: 2", "c.yaml:2: unknown key 'null'; known keys: data"),
         (
@@ -223,12 +224,12 @@ def test_settings_override_the_file_and_the_last_one_counts() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("seed", "--set seed: write it as section.key=value"),
-        ("=3", "--set =3: write it as section.key=value"),
+        *((text, f"--set {text}: write it as section.key=value") for text in ("seed", "=3")),
         ("seed=[1", "--set seed:1: not valid YAML here"),
         ("model.hed=4", "unknown key 'model.hed'; did you mean 'heads'?"),
         ("seed=x", "'seed': input should be a valid integer"),
-        ("model=3", "'model': input should be a valid dictionary"),
+        ("model=3", "'model': input should be a valid dictionary, got 3"),
+        ("data.train=a.en", "named as {source: FILE, target: FILE}, or as {file: FILE} if"),
         ("..=3", "unknown key ''"),
         ("training.max_steps=abc", "--set training.max_steps: 'training.max_steps': input"),
         # SentencePiece, PyTorch or numpy cannot compute with these

@@ -23,7 +23,7 @@ def test_options_replace_the_keys_of_the_file(tmp_path: Path) -> None:
         ("models: [a]\nprot: 1", "serve.yaml:2: unknown key 'prot'; did you mean 'port'?"),
         ("models: [a]\nport: x", "serve.yaml:2: 'port': input should be a valid integer, got 'x'"),
         ("models: []", "serve.yaml:1: 'models': "),
-        ("- a", "serve.yaml: expected keys and values, got list"),
+        ("- a", "serve.yaml: expected keys and values, got a list"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
