@@ -95,8 +95,8 @@ class Corpus:
         if source is None or target is None or source == target:
             raise ConfigError(
                 f"corpus '{self.name}': which languages? got {source or 'none'} and "
-                f"{target or 'none'}; name two (data.source_language and data.target_language, or "
-                "--source-language and --target-language)"
+                f"{target or 'none'}; name two (data.source_language and data.target_language, "
+                "--source-language and --target-language, or with nmt init --languages)"
             )
         return source, target
 

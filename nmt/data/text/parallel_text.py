@@ -266,7 +266,8 @@ def _text_of(located: LocatedRecord, field: Field, language: str) -> bytes:
             content = repr(text)[:60]
         raise DataError(
             f"{location}: no text under '{key}', found {content}; "
-            "name the keys with source_field and target_field, with dots into nested records"
+            "name the keys with source_field and target_field, with dots into nested records; "
+            "nmt init takes them from --languages"
         )
     text = _LINE_BREAKS.sub(" ", text)
     try:
