@@ -234,9 +234,9 @@ def free_memory(device: "torch.device") -> int | None:
 
 
 def _existing_parent(folder: Path) -> Path:
-    """Return the folder, or its nearest parent that exists."""
+    """Return the folder, or its nearest parent that exists; a file in its place counts, too."""
     path = folder.absolute()
-    return next(candidate for candidate in (path, *path.parents) if candidate.is_dir())
+    return next(candidate for candidate in (path, *path.parents) if candidate.exists())
 
 
 def free_space(folder: Path) -> int:

@@ -121,6 +121,16 @@ def test_a_fault_has_a_remedy_and_everything_else_is_still_checked(
     assert checks[-1].name == "extra"
 
 
+def test_a_file_in_place_of_a_folder_is_a_fault(tmp_path: Path) -> None:
+    file = tmp_path / "text"
+    file.touch()
+    checks = list(map(str, check_machine([file / "data"])))
+    assert (
+        f"failure  writing     {file} cannot be written to: Not a directory; "
+        "choose other folders with data.directory and --run-dir"
+    ) in checks
+
+
 def test_missing_and_old_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
