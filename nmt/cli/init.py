@@ -76,9 +76,10 @@ class InitOptions:
         The names and lists are those of a recipe's data section.
 
         Raises:
-            DataError: a file is missing.
+            DataError: a file is missing or cannot be used as text.
         """
         from nmt.config import TextPair
+        from nmt.data.text.parallel_text import ParallelText
 
         texts = {}
         for name, files in (("validation", self.validation), ("test", self.test)):
@@ -87,7 +88,9 @@ class InitOptions:
                     if not file.is_file():
                         raise DataError(f"{file}: no such file; check --{name}")
                 source, target = files
-                texts[name] = [TextPair(source=str(source), target=str(target))]
+                text = TextPair(source=str(source), target=str(target))
+                sum(1 for _ in ParallelText(text))  # only to check it now: a training reads it
+                texts[name] = [text]
         return texts
 
 
