@@ -57,10 +57,11 @@ class InitOptions:
         if self.opus is not None:
             addresses.append(f"opus:{self.opus}")
         named_texts = len(addresses) + (1 if texts else 0)  # two files are one text
-        if named_texts != 1 or len(texts) > 2:
+        if named_texts != 1 or len(texts) > 2 or "" in texts:
+            names = ", ".join(name or "an empty name" for name in [*texts, *addresses])
             raise ConfigError(
                 "name one text: two aligned files, one file with both sides, a corpus of `nmt data "
-                f"list`, --hub or --opus; got {', '.join([*texts, *addresses]) or 'nothing'}"
+                f"list`, --hub or --opus; got {names or 'nothing'}"
             )
         if addresses:
             return addresses[0]
