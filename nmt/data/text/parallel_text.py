@@ -224,7 +224,10 @@ def _read_json_lines(path: Path) -> Iterator[LocatedRecord]:
         if not line.strip():
             continue
         try:
-            yield location, json.loads(line.decode("utf-8-sig", "surrogateescape"))
+            record = json.loads(line.decode("utf-8-sig", "surrogateescape"))
+            if not isinstance(record, dict):
+                raise ValueError(f"found {record!r:.60}")
+            yield location, record
         except (ValueError, RecursionError) as error:
             raise DataError(f"{location}: not a JSON object on one line ({error})") from error
 
@@ -261,7 +264,7 @@ def _text_of(located: LocatedRecord, field: Field, language: str) -> bytes:
     if text is None:
         return b""
     if not isinstance(text, str):
-        content = ", ".join(map(str, record)) if isinstance(record, dict) else repr(record)[:60]
+        content = ", ".join(map(str, record))
         if text is not _MISSING:  # something else than a text, such as a number
             content = repr(text)[:60]
         raise DataError(

@@ -172,7 +172,7 @@ def test_bytes_that_are_not_utf8_in_a_record_are_refused_by_line_or_kept(tmp_pat
         ("a.tsv", "", {}, r"a\.tsv is empty; expected one sentence pair a record"),
         ("a.jsonl", '{"en": "a"}\n', {}, r"a\.jsonl:1: no text under 'de', found en; name the key"),
         ("a.jsonl", '{"en": 1, "de": ""}\n', {}, r"a\.jsonl:1: no text under 'en', found 1; "),
-        ("a.jsonl", "[1, 2]\n", {}, r"no text under 'en', found \[1, 2\]"),
+        ("a.jsonl", "[1, 2]\n", {}, r"l:1: not a JSON object on one line \(found \[1, 2\]\)"),
         ("a.jsonl", '{"en": "a", "de": "b"}\nno\n', {}, r"a\.jsonl:2: not a JSON object on one"),
         ("a.parquet", "no", {}, r"a\.parquet: not a parquet file, or a damaged one"),
         ("a.docx", "a", {}, r"a\.docx: unknown kind of file; expected \.tsv"),
