@@ -9,8 +9,8 @@ from nmt.data.text.protected_text import ProtectedText
 from nmt.serving.answers import RequestError
 from nmt.serving.models import LoadedVersion
 from nmt.translation.document import ENDS_WITHOUT_SPACE, split_lines
+from nmt.translation.hidden_parts import has_other_words, hidden_parts
 from nmt.translation.line import Line, Translation, tagged
-from nmt.translation.placeholders import has_other_words, hidden_parts
 from nmt.translation.protected import hide_protected
 from nmt.translation.spans import Edit, Link, Span, edited, links_after, shifted
 

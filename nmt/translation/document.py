@@ -12,6 +12,7 @@ from typing import Protocol
 from nmt.config import Config
 from nmt.data.text.sentences import split_sentences
 from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
+from nmt.translation.hidden_parts import has_other_words, hidden_parts
 from nmt.translation.line import (
     MAX_SOURCE_TOKENS,
     Alignment,
@@ -20,7 +21,6 @@ from nmt.translation.line import (
     Warn,
     has_words,
 )
-from nmt.translation.placeholders import has_other_words, hidden_parts
 from nmt.translation.spans import Link, linked_words, moved, shifted
 
 # most lines of a window: each has many sentences, and all are translated before it is written

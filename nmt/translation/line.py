@@ -117,7 +117,7 @@ class Line:
     protected: tuple[Span, ...] = ()
     """parts of the text that the translation repeats exactly as they are, in order"""
     hidden: tuple[tuple[str, str], ...] = ()
-    """words of the text that stand for protected parts, each with the part; see placeholders.py"""
+    """words of the text that stand for protected parts, each with the part; see hidden_parts.py"""
     start: int = 0
     """of a sentence: the index of its first character in the line, with the parts put back"""
 

@@ -14,14 +14,14 @@ from nmt.data.text.protected_text import ProtectedText
 from nmt.data.tokens.tokenizer import SubwordModel
 from nmt.search.lexical_constraints import LexicalConstraints
 from nmt.search.searcher import Searcher
-from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation
-from nmt.translation.placeholders import (
+from nmt.translation.hidden_parts import (
     HiddenPart,
     find_numbers,
     has_other_words,
     hidden_parts,
     hide,
 )
+from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation
 from nmt.translation.spans import Edit, Link, Span, edited, linked_words, moved, overlap
 
 

@@ -8,8 +8,8 @@ from nmt.errors import ConfigError, DataError
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import SpelledConstraints
 from nmt.search.searcher import Searcher
+from nmt.translation.hidden_parts import has_other_words, hidden_parts
 from nmt.translation.line import EncodedLine, Terminology, Translation, one_line
-from nmt.translation.placeholders import has_other_words, hidden_parts
 from nmt.translation.spans import edited
 
 SHOWN_CHARACTERS = 80

@@ -11,8 +11,8 @@ from nmt.config import DecodingConfig
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.errors import DataError
 from nmt.run_directory import LoadedModel
+from nmt.translation.hidden_parts import has_other_words, hidden_parts
 from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation, numbered
-from nmt.translation.placeholders import has_other_words, hidden_parts
 from nmt.translation.protected import ProtectionStage
 from nmt.translation.spans import Link
 from nmt.translation.translator import TranslationRequest, Translator

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.translation.hidden_parts import find_numbers, has_other_words, hidden_parts, hide
 from nmt.translation.line import Line
-from nmt.translation.placeholders import find_numbers, has_other_words, hidden_parts, hide
 from nmt.translation.spans import Span, edited
 
 TEXTS = st.text(st.sampled_from("ab 12.äx"), min_size=1, max_size=20)

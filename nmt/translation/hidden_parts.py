@@ -1,4 +1,4 @@
-"""Numbers in a line that stand for parts of it, which are put back later.
+"""Numbers in a line that stand for hidden parts of it, which are put back later.
 
 `Line.hidden` lists them: each number as a word, with the spaces that were added around it, and the
 part. Sentences of a line have the list of the whole line.
