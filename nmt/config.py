@@ -38,7 +38,7 @@ Positions = Literal["interleaved", "sines_first", "tensor2tensor"]
 FilePath = Annotated[str, Field(min_length=1)]
 Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
 Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
-MOST_TOKENS = 10**12
+MAX_BATCH_TOKENS = 10**12
 """limit of the tokens of a batch: more than any text has, and few enough for 64-bit integers"""
 
 
@@ -438,7 +438,7 @@ class LoraConfig(Section):
 class TrainingConfig(Section):
     """Optimiser, learning rate, validation and checkpoints of a training."""
 
-    batch_tokens: int = Field(25_000, ge=1, le=MOST_TOKENS)
+    batch_tokens: int = Field(25_000, ge=1, le=MAX_BATCH_TOKENS)
     """the most source tokens, and the most target tokens, of one optimiser step over all devices,
     counted before tokenizer.sampling splits them further"""
     micro_batch_tokens: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
@@ -577,12 +577,12 @@ class DecodingConfig(Section):
     early_stopping: bool = False
     """end the search of a sentence when beam_size hypotheses have ended, although another might
     still be better: faster; a search with terms does not end early"""
-    batch_tokens: int = Field(4096, ge=1, le=MOST_TOKENS)
+    batch_tokens: int = Field(4096, ge=1, le=MAX_BATCH_TOKENS)
     """the most source tokens translated at once, padding included"""
 
-    def longest(self, source_tokens: int) -> int:
-        """Return the largest number of tokens of a translation whose source has `source_tokens`."""
-        return int(source_tokens * self.max_length_factor) + self.max_length_offset
+    def max_target_length(self, source_length: int) -> int:
+        """Return the most tokens, EOS included, of a translation of `source_length` tokens."""
+        return int(source_length * self.max_length_factor) + self.max_length_offset
 
 
 class Sampling(Section):

@@ -28,7 +28,7 @@ from nmt.exchange.verify import excluded_ids
 from nmt.files import read_json, write_atomically, write_json
 from nmt.run_directory import LoadedModel
 
-LARGEST = 2**31 - 2**24
+MAX_WEIGHT_BYTES = 2**31 - 2**24
 """bytes of weights that fit into one ONNX file: protobuf allows 2 GiB, 16 MiB are for the rest"""
 GRAPHS, QUANTIZED = "onnx", "_quantized"
 """the folder of the graphs, and the end of the names of those in int8"""
@@ -64,10 +64,10 @@ def export_onnx(run: LoadedModel, folder: Path) -> None:
     import_engine("onnx", FEATURE)
     quantization = import_engine("onnxruntime.quantization", FEATURE)
     size = 4 * sum(parameter.numel() for parameter in run.model.parameters())  # bytes of float32
-    if size > LARGEST:
+    if size > MAX_WEIGHT_BYTES:
         raise ExchangeError(
             f"the model has {size / 1e9:.1f} GB of weights, but a file of ONNX holds at most "
-            f"{LARGEST / 1e9:.1f} GB; export it with --to ctranslate2"
+            f"{MAX_WEIGHT_BYTES / 1e9:.1f} GB; export it with --to ctranslate2"
         )
     write_tokenizer(run.tokenizer, folder)
     architecture = {

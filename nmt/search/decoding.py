@@ -34,7 +34,7 @@ class EncodedSource:
     def encode(cls, model: Transformer, source: Tensor, settings: DecodingConfig) -> Self:
         """Encode source ids (B, S); `settings` limit the length of each translation."""
         lengths = (source != model.padding).sum(1)
-        # as `settings.longest` computes it, in double precision
+        # as `settings.max_target_length` computes it, in double precision
         limits = (lengths.double() * settings.max_length_factor).long() + settings.max_length_offset
         return cls(source, model.encode(source), limits)
 

@@ -110,8 +110,10 @@ class NativeSearch:
             MemoryError: the memory does not suffice.
         """
         # the most tokens of each translation, EOS included, and of any in the batch
-        longest = np.array([max(1, settings.longest(len(ids))) for ids in sources], np.int32)
-        row_size = int(longest.max())
+        max_lengths = np.array(
+            [max(1, settings.max_target_length(len(ids))) for ids in sources], np.int32
+        )
+        row_size = int(max_lengths.max())
         self._weights.extend_positions(max(row_size, *map(len, sources)))
         unknown = [] if settings.allow_unknown else [UNK]
         excluded = [PAD, BOS, *unknown]
@@ -135,7 +137,7 @@ class NativeSearch:
             ctypes.byref(self._weights.model),
             ctypes.byref(search),
             len(sources),
-            *(address(array) for array in (ids, starts, longest)),
+            *(address(array) for array in (ids, starts, max_lengths)),
             row_size,
             *(address(array) for array in (results.tokens, results.lengths, results.scores)),
         )
@@ -143,22 +145,22 @@ class NativeSearch:
             raise MemoryError
         return results.hypotheses()
 
-    def start(self, sources: Sequence[Sequence[int]], width: int, longest: int) -> NativeSteps:
+    def start(self, sources: Sequence[Sequence[int]], width: int, max_length: int) -> NativeSteps:
         """Return a decoder of these source ids, whose steps another search chooses.
 
-        A source has `width` hypotheses at most, of up to `longest` tokens each, EOS included.
+        A source has `width` hypotheses at most, of up to `max_length` tokens each, EOS included.
 
         Raises:
             MemoryError: the memory does not suffice.
         """
-        return NativeSteps(self._library, self._weights, sources, width, longest)
+        return NativeSteps(self._library, self._weights, sources, width, max_length)
 
 
 class _Results:
     """Arrays into which the library writes the hypotheses of each sentence."""
 
-    def __init__(self, sentences: int, n_best: int, longest: int) -> None:
-        self.tokens = np.empty((sentences, n_best, longest), np.int32)
+    def __init__(self, sentences: int, n_best: int, max_length: int) -> None:
+        self.tokens = np.empty((sentences, n_best, max_length), np.int32)
         self.lengths = np.empty((sentences, n_best), np.int32)
         """without BOS and EOS; NONE: there is no such hypothesis"""
         self.scores = np.empty((sentences, n_best), np.float32)

@@ -20,23 +20,28 @@ class NativeSteps:
         weights: NativeWeights,
         sources: Sequence[Sequence[int]],
         width: int,
-        longest: int,
+        max_length: int,
     ) -> None:
-        """Encode the sources; each may have up to `width` hypotheses of up to `longest` tokens.
+        """Encode the sources; each may have up to `width` hypotheses of up to `max_length` tokens.
 
         Raises:
             MemoryError: the memory does not suffice.
         """
         self._library, self._weights = library, weights
-        weights.extend_positions(max(longest, *map(len, sources)))
+        weights.extend_positions(max(max_length, *map(len, sources)))
         ids, starts = one_after_another(sources)
         start = library.nmt_start(
-            ctypes.byref(weights.model), width, len(sources), address(ids), address(starts), longest
+            ctypes.byref(weights.model),
+            width,
+            len(sources),
+            address(ids),
+            address(starts),
+            max_length,
         )
         if not start:
             raise MemoryError
         self._steps = ctypes.c_void_p(start)
-        self._steps_left = longest
+        self._steps_left = max_length
         projection = weights.model.projection
         self._entries: int = projection.outputs
         # rows are filled up with -inf to a multiple of what the library computes at once

@@ -19,7 +19,7 @@ from nmt.search.native_search import NativeSearch
 from nmt.search.sentence_search import SentenceSearch, beam_width
 from nmt.search.shortlist import Shortlist, in_whole_vocabulary
 from nmt.search.step_decoder import StepDecoder
-from nmt.search.windows import SHORTEST_COUNTED, cut_into_batches
+from nmt.search.windows import MIN_COUNTED_LENGTH, cut_into_batches
 from nmt.stored_model import StoredModel
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Searcher:
             if line_constraints is not None:
                 constrained.append(i)
                 times = math.ceil(beam_width(line_constraints, beam) / beam)
-                counted_lengths[i] = times * max(lengths[i], SHORTEST_COUNTED)
+                counted_lengths[i] = times * max(lengths[i], MIN_COUNTED_LENGTH)
         yield from cut_into_batches(constrained, counted_lengths, batch_tokens)
 
     def search(self, batch: SearchBatch) -> list[list[Hypothesis]]:
@@ -191,7 +191,7 @@ class Searcher:
                 results[i] = hypotheses
 
         def meets(i: int, hypothesis: Hypothesis) -> bool:
-            has_ended = len(hypothesis.tokens) < self.settings.longest(len(ids[i]))
+            has_ended = len(hypothesis.tokens) < self.settings.max_target_length(len(ids[i]))
             return has_ended and constraints[i].are_met_by(self._text(hypothesis))
 
         unmet = []  # sentences without a result, or with one that does not meet the constraints
@@ -221,7 +221,7 @@ class Searcher:
         settings, searches = self.settings, []
         for source_constraints, source in zip(constraints, sources, strict=True):
             sentence = ConstrainedSentence(source_constraints, self.spelling)
-            limit = settings.longest(len(source))
+            limit = settings.max_target_length(len(source))
             searches.append(SentenceSearch(sentence, limit, settings, n_best))
         if self.native is None:
             decoder: StepDecoder = self.torch.start(sources)
@@ -277,7 +277,7 @@ def widest_beam(run: LoadedModel | StoredModel, memory: float | None) -> int:
         return vocabulary
     if isinstance(run, StoredModel) or next(run.model.parameters()).device.type == "cpu":
         memory /= available_cores()
-    steps = config.decoding.longest(SHORTEST_COUNTED)  # T
+    steps = config.decoding.max_target_length(MIN_COUNTED_LENGTH)  # T
     float_bytes = 4  # of a float32; the mask has 1 byte per entry
     layers, width, heads = config.model.decoder_layers, config.model.d_model, config.model.heads
     # A beam of k needs a * k^2 + b * k bytes: a for attention weights of one layer and the mask,

@@ -13,7 +13,7 @@ from nmt.data.tokens.tokenizer import EOS
 WINDOW_LINES = 2000
 WINDOW_CHARACTERS = 1 << 20
 # A shorter sentence counts as one of 16 tokens: it needs decoder rows and logits as well.
-SHORTEST_COUNTED = 16
+MIN_COUNTED_LENGTH = 16
 Item = TypeVar("Item")
 
 
@@ -46,7 +46,7 @@ def cut_into_batches(
     about equally full, so that two workers finish together. `lengths` has an entry for every line.
     """
     order = sorted(indices, key=lambda i: lengths[i], reverse=True)
-    longest_first = [max(lengths[i], SHORTEST_COUNTED) for i in order]
+    longest_first = [max(lengths[i], MIN_COUNTED_LENGTH) for i in order]
     count = len(_batch_ends(longest_first, batch_tokens))
     if count < 2:  # one batch, or none
         yield from [order] * count

@@ -24,7 +24,7 @@ from nmt.serving.settings import ServerSettings
 
 MINUTE = 60.0
 DAY = 86_400
-MOST_CLIENTS = 100_000
+MAX_CLIENTS = 100_000
 """clients whose use is remembered; the one that asked least recently is forgotten"""
 
 
@@ -122,7 +122,7 @@ class Access:
         now, today = time.monotonic(), int(time.time() // DAY)
         use = self._uses.pop(name, None) or _Use(now)
         self._uses[name] = use
-        if len(self._uses) > MOST_CLIENTS:
+        if len(self._uses) > MAX_CLIENTS:
             self._uses.popitem(last=False)
         rate = requests or 0
         left = max(0.0, use.requests - (now - use.minute) / MINUTE * rate)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nmt.errors import NmtError
-from nmt.search.windows import SHORTEST_COUNTED
+from nmt.search.windows import MIN_COUNTED_LENGTH
 from nmt.serving.answers import RequestError, busy
 from nmt.serving.compute import Compute
 from nmt.serving.engine import ModelVersion, SearchKind
@@ -24,7 +24,7 @@ from nmt.translation.line import Line, Translation
 
 FIRST_RATE = 2000.0
 """source tokens a second of one slot, before a batch has been measured"""
-FEWEST_TOKENS = 512
+MIN_BATCH_TOKENS = 512
 """a batch may have so many even if the rate is lower, which it is if the first batch was slow"""
 DECAY = 0.8
 """weight of an earlier batch in the rate, for each batch after it"""
@@ -107,8 +107,8 @@ class Batcher:
         loop = asyncio.get_running_loop()
         segments = []
         for line in lines:
-            # a shorter segment takes as long as one of SHORTEST_COUNTED tokens
-            tokens = max(len(line.ids or ()), SHORTEST_COUNTED)
+            # a shorter segment takes as long as one of MIN_COUNTED_LENGTH tokens
+            tokens = max(len(line.ids or ()), MIN_COUNTED_LENGTH)
             segments.append(QueuedSegment(line, loop.create_future(), tokens))
         queue = self._queues.setdefault(lane, _Queue())
         waiting_of_client = queue.clients.setdefault(client, deque())
@@ -164,7 +164,7 @@ class Batcher:
         slots = max(1, self._free // (1 + len(self._queues)))
         # no slot takes so many segments that another one has nothing to do
         most = slots * math.ceil((self._waiting + self._running) / self._compute.slots)
-        of_batch = max(FEWEST_TOKENS, self._rate(lane) * self._settings.batch_seconds)
+        of_batch = max(MIN_BATCH_TOKENS, self._rate(lane) * self._settings.batch_seconds)
         drawn: list[QueuedSegment] = []
         tokens = 0
         while len(drawn) < most and tokens < slots * of_batch and (segment := queue.next()):

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from nmt.data.languages import look_up_language
 from nmt.data.text.language_identification import rank_languages
 
-MOST_CHARACTERS = 2000
+MAX_CHARACTERS = 2000
 """as many are enough to tell a language"""
-LEAST_PROBABILITY = 0.01
+MIN_PROBABILITY = 0.01
 """languages that are less probable are left out"""
 
 
@@ -21,12 +21,12 @@ def detect(text: str, served: Sequence[str]) -> list[dict[str, object]]:
     served_codes: dict[str, str] = {}  # {code without script and country: served code}
     for code in served:
         served_codes.setdefault(look_up_language(code).base, code)
-    ranked = rank_languages(text[:MOST_CHARACTERS], served_codes)
+    ranked = rank_languages(text[:MAX_CHARACTERS], served_codes)
     if not ranked:
         ranked = [(next(iter(served_codes)), 0.0)]
     likeliest, _ = ranked[0]
     return [
         {"confidence": round(100 * probability, 1), "language": served_codes[code]}
         for code, probability in ranked
-        if probability >= LEAST_PROBABILITY or code == likeliest
+        if probability >= MIN_PROBABILITY or code == likeliest
     ]

@@ -24,7 +24,7 @@ from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked
 
 KEPT_SECONDS = 3600.0
-MOST_BYTES = 150
+MAX_BYTES = 150
 """bytes of a file's name that are kept; file systems allow 255, and other parts join it"""
 TYPES = {
     ".txt": "text/plain; charset=utf-8",
@@ -116,7 +116,7 @@ class FileStore:
         self._delete_old(self._folder)
         # both come from the client: only letters, digits, "_" and "-" stay
         stem = re.sub(r"[^\w-]+", "_", Path(name).stem)[:60] or "file"
-        stem = stem.encode()[:MOST_BYTES].decode(errors="ignore")  # may cut a character
+        stem = stem.encode()[:MAX_BYTES].decode(errors="ignore")  # may cut a character
         code = re.sub(r"[^\w-]+", "_", target)[:10]
         stored = f"{secrets.token_hex(16)}.{stem}_{code}{Path(name).suffix.lower()}"
         self._folder.mkdir(parents=True, exist_ok=True)

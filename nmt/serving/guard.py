@@ -23,7 +23,7 @@ HEADERS = {
 """added to each answer that has no such header"""
 FILE_PATH = "/translate_file"
 """the path of the requests whose body may be as large as a file"""
-MOST_DISCARDED = 32_000_000
+MAX_DISCARDED_BYTES = 32_000_000
 """bytes of a body beyond its limit that are read, so that the client gets to see the refusal"""
 CLIENT_LEFT = 499
 """the status that nginx writes into its log for a client that did not wait for its answer"""
@@ -80,7 +80,7 @@ class Guard:
         size = 0
         try:
             async with asyncio.timeout(settings.body_seconds):
-                while size <= MOST_DISCARDED:
+                while size <= MAX_DISCARDED_BYTES:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise RequestError(CLIENT_LEFT, "the client has left")

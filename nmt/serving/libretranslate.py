@@ -14,7 +14,7 @@ from nmt.serving.parsing import FORMS, read_body
 from nmt.serving.server import Server
 from nmt.serving.translate_request import Asked
 
-MOST_ALTERNATIVES = 20
+MAX_ALTERNATIVES = 20
 PAUSE = 200
 """milliseconds without a keystroke after which a page asks for a translation"""
 Texts = str | list[str]
@@ -30,7 +30,7 @@ class TranslateBody(BaseModel):
     target: str
     """the code of the language to translate into"""
     format: Literal["text", "html"] = "text"
-    alternatives: Annotated[int, Field(ge=0, le=MOST_ALTERNATIVES)] = 0
+    alternatives: Annotated[int, Field(ge=0, le=MAX_ALTERNATIVES)] = 0
     """how many other translations are wanted; there may be fewer"""
     api_key: str | None = None
 

@@ -26,7 +26,7 @@ from nmt.serving.server import Server
 from nmt.serving.settings import ServerSettings, load_settings
 
 BUILDER = "nmt.serving.ray_app:build_app"
-MOST_ONGOING = 1000
+MAX_ONGOING_REQUESTS = 1000
 """requests that a replica has at once: many, because their segments are translated together"""
 
 
@@ -107,7 +107,7 @@ def _deployment(settings: ServerSettings, options: ReplicaOptions) -> serve.Depl
         serve.ingress(build_replica)(),
         name="nmt",
         ray_actor_options={"num_cpus": cores, "num_gpus": 0 if is_cpu(settings.device) else 1},
-        max_ongoing_requests=MOST_ONGOING,
+        max_ongoing_requests=MAX_ONGOING_REQUESTS,
         graceful_shutdown_timeout_s=settings.drain_seconds,
         **number,
     )

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from nmt.serving.engine import SearchKind
 from nmt.translation.line import Line, Translation
 
-LONGEST_TEXT = 1000
+MAX_CACHED_CHARACTERS = 1000
 """characters; longer segments are rarely asked for twice, and would fill the memory"""
 
 
@@ -46,4 +46,4 @@ class SegmentCache:
 
 def _is_kept(line: Line) -> bool:
     """Return whether the translation of a line depends on its text alone, which is short."""
-    return not line.terminology and not line.hidden and len(line.text) <= LONGEST_TEXT
+    return not line.terminology and not line.hidden and len(line.text) <= MAX_CACHED_CHARACTERS

@@ -16,7 +16,7 @@ from nmt.translation.spans import Edit, Link, Span, edited, links_after, shifted
 
 QUICK_CHARACTERS = 20_000
 """texts of so many characters are cut into segments at once; longer ones in a thread"""
-LONGEST_CUT = 5.0
+MAX_CUT_SECONDS = 5.0
 """seconds that own patterns of protected text may take for all texts of a request"""
 
 
@@ -135,7 +135,7 @@ async def split_texts(
     """
 
     def split() -> list[SegmentedText]:
-        end = time.monotonic() + LONGEST_CUT
+        end = time.monotonic() + MAX_CUT_SECONDS
         texts = []
         for line in lines:
             texts.append(SegmentedText.split(line, loaded, tag, protected))

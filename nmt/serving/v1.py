@@ -21,8 +21,8 @@ from nmt.serving.translate_request import Asked
 from nmt.translation.line import Terminology, Translation
 from nmt.translation.spans import Span, linked_words
 
-MOST_TERMS = 1000
-MOST_PATTERNS = 20
+MAX_TERMS = 1000
+MAX_PATTERNS = 20
 Pattern = Annotated[str, Field(min_length=1, max_length=500)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -55,13 +55,13 @@ class TranslationBody(BaseModel):
     """whether each translation has its score: log P in nats over the length penalty"""
     alignments: bool = False
     """whether the words that belong together are wanted"""
-    terms: list[TermBody] = Field([], max_length=MOST_TERMS)
+    terms: list[TermBody] = Field([], max_length=MAX_TERMS)
     """what must be translated in a certain way"""
-    forbidden: list[Word] = Field([], max_length=MOST_TERMS)
+    forbidden: list[Word] = Field([], max_length=MAX_TERMS)
     """words and phrases that no translation may have"""
     prefix: str = Field("", max_length=1000)
     """how each translation begins"""
-    protect: bool | Annotated[list[Pattern], Field(max_length=MOST_PATTERNS)] = False
+    protect: bool | Annotated[list[Pattern], Field(max_length=MAX_PATTERNS)] = False
     """whether addresses and placeholders stay as they are; or what has one of these regular
     expressions"""
     stream: bool = False

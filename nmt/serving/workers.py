@@ -22,7 +22,7 @@ from nmt.translation.line import Line, Translation
 ATTEMPTS = 2
 """how often a batch is begun before its requests are refused"""
 START_HOST = "from nmt.serving.model_host import main; main()"
-LONGEST_START = 60.0
+MAX_START_SECONDS = 60.0
 """seconds until a process must be there"""
 PAUSE = 0.2
 """seconds before a host that has ended is started again"""
@@ -173,7 +173,7 @@ class ProcessCompute:
     async def _next_worker(self) -> _Process:
         """Wait for an idle worker that has the present models."""
         try:
-            async with asyncio.timeout(LONGEST_START):
+            async with asyncio.timeout(MAX_START_SECONDS):
                 while True:
                     worker = await self._idle.get()
                     if not worker.is_lost and worker.generation == self._generation:
@@ -226,7 +226,7 @@ class ProcessCompute:
 
     async def _present_host(self) -> _Process:
         try:
-            async with asyncio.timeout(LONGEST_START):
+            async with asyncio.timeout(MAX_START_SECONDS):
                 return await asyncio.shield(self._host)
         except TimeoutError as error:
             raise NmtError("the process that holds the models does not start") from error

@@ -235,7 +235,7 @@ def decode(
 
     A hypothesis of as many target tokens as the search allows is marked as truncated.
     """
-    limit = searcher.settings.longest(len(line.ids))
+    limit = searcher.settings.max_target_length(len(line.ids))
     if line.constraints:  # the search adds room for their tokens to the limit
         limit += line.constraints.most_tokens
     texts = searcher.run.tokenizer.target.decode([h.tokens for h in hypotheses])

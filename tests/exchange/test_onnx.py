@@ -159,7 +159,7 @@ def test_the_settings_start_with_bos_and_forbid_it_afterwards(folder: Path) -> N
 def test_a_model_beyond_the_limit_of_protobuf_is_refused_before_anything_is_written(
     run: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "LARGEST", 10)
+    monkeypatch.setattr(exporter, "MAX_WEIGHT_BYTES", 10)
     with pytest.raises(ExchangeError, match="GB of weights, but a file of ONNX holds at most"):
         export_onnx(run, tmp_path)
     assert not list(tmp_path.iterdir())

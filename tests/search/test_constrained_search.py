@@ -42,7 +42,7 @@ def search(run: LoadedModel, asked: Asked, model: Any, beam: int = 3, n_best: in
     own = [ConstrainedSentence(SpelledConstraints.spell(one, spelling), spelling) for one in asked]
     settings = DecodingConfig(beam_size=beam, max_length_offset=8)
     source = SOURCE[: len(own)]
-    limits = [settings.longest(length) for length in (source != PAD).sum(1).tolist()]
+    limits = [settings.max_target_length(length) for length in (source != PAD).sum(1).tolist()]
     pairs = zip(own, limits, strict=True)
     searches = [SentenceSearch(one, limit, settings, n_best) for one, limit in pairs]
     return constrained_search(TorchSteps(model, source), searches)

@@ -109,7 +109,7 @@ def test_a_constrained_search_finds_the_same_with_both(
         for one in asked
     ]
     settings = DecodingConfig(beam_size=beam_size, max_length_offset=8)
-    limits = [settings.longest(len(source)) for source in sources]
+    limits = [settings.max_target_length(len(source)) for source in sources]
 
     def searches() -> list[SentenceSearch]:
         pairs = zip(own, limits, strict=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.data.tokens.tokenizer import EOS
-from nmt.search.windows import SHORTEST_COUNTED, cut_into_batches, truncate, windows
+from nmt.search.windows import MIN_COUNTED_LENGTH, cut_into_batches, truncate, windows
 
 
 def test_windows_end_at_their_count_of_lines() -> None:
@@ -15,13 +15,13 @@ def test_batches_hold_every_index_once_longest_first() -> None:
     lengths = [3, 40, 7, 100, 40, 1]
     found = list(cut_into_batches([0, 1, 3, 4, 5], lengths, 80))
     assert found == [[3], [1], [4], [0, 5]]
-    assert all(len(batch) * SHORTEST_COUNTED <= 80 for batch in found)
+    assert all(len(batch) * MIN_COUNTED_LENGTH <= 80 for batch in found)
 
 
 def full_ones(lengths: list[int], batch_tokens: int) -> int:
     count = 0
     while lengths:
-        lengths = lengths[max(1, batch_tokens // max(lengths[0], SHORTEST_COUNTED)) :]
+        lengths = lengths[max(1, batch_tokens // max(lengths[0], MIN_COUNTED_LENGTH)) :]
         count += 1
     return count
 
@@ -38,7 +38,7 @@ def test_batches_are_even_and_at_most_one_more_than_full_ones_would_be() -> None
         full = full_ones(lengths, batch_tokens)
         assert len(found) == (full if full == 1 else full + full % 2)
         for batch in found:
-            padded = len(batch) * max(lengths[batch[0]], SHORTEST_COUNTED)
+            padded = len(batch) * max(lengths[batch[0]], MIN_COUNTED_LENGTH)
             assert len(batch) == 1 or padded <= batch_tokens
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-LONGEST_START = 60.0
+MAX_START_SECONDS = 60.0
 
 
 def ask(
@@ -65,7 +65,7 @@ class ServerProcess:
 
     def wait_for(self, event: str, count: int = 1) -> dict[str, Any]:
         """Wait until the log has so many lines of an event, and return the last one."""
-        end = time.monotonic() + LONGEST_START
+        end = time.monotonic() + MAX_START_SECONDS
         while len(found := self.events(event)) < count:
             assert time.monotonic() < end and self.process.poll() is None, self.log.read_text()
             time.sleep(0.02)

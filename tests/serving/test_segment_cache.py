@@ -1,7 +1,7 @@
 """Finished segments are kept, as many as allowed, and only if their text says all."""
 
 from nmt.serving.engine import SearchKind
-from nmt.serving.segment_cache import LONGEST_TEXT, SegmentCache
+from nmt.serving.segment_cache import MAX_CACHED_CHARACTERS, SegmentCache
 from nmt.translation.line import Line, Terminology, Translation
 
 KIND = SearchKind()
@@ -33,7 +33,7 @@ def test_what_depends_on_more_than_the_text_is_not_kept() -> None:
     cache = SegmentCache(9)
     constrained = Line(0, "a", Terminology.of(forbidden=["b"]))
     hidden = Line(0, "a", hidden=(("1", "x"),))
-    for line in (constrained, hidden, Line(0, "a" * (LONGEST_TEXT + 1))):
+    for line in (constrained, hidden, Line(0, "a" * (MAX_CACHED_CHARACTERS + 1))):
         cache.put("digest", KIND, line, found("a"))
     cache.put("digest", KIND, Line(0, "b"), found("b"))
     assert len(cache) == 1
