@@ -34,7 +34,7 @@ def stages_of(
                 f"no pair is left to learn after step {start:,}; check after_step and until_step "
                 "of the texts, and whether data.cleaning leaves out all of their pairs"
             )
-        stages.append(Stage(start, _balanced(config.data, weights)))
+        stages.append(Stage(start, _balance_weights(config.data, weights)))
     return stages
 
 
@@ -43,7 +43,7 @@ def _is_learnt(text: TextPair, step: int) -> bool:
     return text.after_step <= step and (text.until_step is None or step < text.until_step)
 
 
-def _balanced(data: DataConfig, weights: list[CorpusWeight]) -> list[CorpusWeight]:
+def _balance_weights(data: DataConfig, weights: list[CorpusWeight]) -> list[CorpusWeight]:
     """Return the weights of a stage, changed by data.temperature and the ratios of synthetic texts.
 
     The temperature applies to the parallel texts only. With a ratio, an epoch has ratio times as
@@ -51,7 +51,7 @@ def _balanced(data: DataConfig, weights: list[CorpusWeight]) -> list[CorpusWeigh
     its weight if it has no ratio, or if the stage has no parallel text.
     """
     parallel_count = len(weights) - len(data.synthetic)
-    balanced = _flattened(weights[:parallel_count], data.temperature)
+    balanced = _flatten_weights(weights[:parallel_count], data.temperature)
     parallel_pairs = sum(corpus.pairs_per_epoch for corpus in balanced)
     for corpus, synthetic in zip(weights[parallel_count:], data.synthetic, strict=True):
         if synthetic.ratio and parallel_pairs and corpus.pairs_per_epoch:
@@ -62,7 +62,7 @@ def _balanced(data: DataConfig, weights: list[CorpusWeight]) -> list[CorpusWeigh
     return balanced
 
 
-def _flattened(weights: list[CorpusWeight], temperature: float) -> list[CorpusWeight]:
+def _flatten_weights(weights: list[CorpusWeight], temperature: float) -> list[CorpusWeight]:
     """Return weights by which the share of a text in an epoch is proportional to n^(1/temperature).
 
     n is the number of pairs of the text in an epoch before. The sum over all texts stays the same.

@@ -213,7 +213,7 @@ def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Eva
             f"the run's configuration names no {name} set; give --source and --reference, "
             "or score --test-set validation"
         )
-    pairs = (pair for text in texts for pair in ParallelText(text, config.languages).tagged())
+    pairs = (pair for text in texts for pair in ParallelText(text, config.languages).tagged_pairs())
     return set_of_pairs(name, pairs, config.languages_of(texts), config.tokenized)
 
 

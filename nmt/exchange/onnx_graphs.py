@@ -70,17 +70,17 @@ class GrowingKeyValues:
         self.key_and_value, cross_key_and_value = past[:2], past[2:]
         if memory is not None:
             computed = layer.cross_attention.project_memory(memory, CHUNKED)
-            cross_key_and_value = _concatenated(cross_key_and_value, computed)
+            cross_key_and_value = _concatenate(cross_key_and_value, computed)
         self.cross_key, self.cross_value = cross_key_and_value
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Return the keys and values of all positions, those of the new ones (B, H, T, K) last."""
-        key, value = _concatenated(self.key_and_value, (key, value))
+        key, value = _concatenate(self.key_and_value, (key, value))
         self.key_and_value = key, value  # an output of the graph
         return key, value
 
 
-def _concatenated(past: Sequence[Tensor], new: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def _concatenate(past: Sequence[Tensor], new: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """Return key and value of the positions in `past`, which may be empty, and then in `new`."""
     if not past:
         return new

@@ -220,7 +220,7 @@ class CudaGraphDecoder(Decoder):
             self._programs[shape] = None
             return self._step(operands, cache)
         if (program := self._programs[shape]) is None:
-            program = self._programs[shape] = self._recorded(self._step(operands, cache))
+            program = self._programs[shape] = self._record(self._step(operands, cache))
         return program
 
     def _step(self, operands: _Operands, cache: DecoderCache) -> Program:
@@ -240,7 +240,7 @@ class CudaGraphDecoder(Decoder):
 
         return step
 
-    def _recorded(self, step: Program) -> Program:
+    def _record(self, step: Program) -> Program:
         """Return a step as a graph, or the step itself if it cannot be recorded."""
         assert self._recorder is not None
         try:

@@ -64,7 +64,7 @@ class Int8Linear(nn.Module):
     def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:
         super().__init__()
         self.relu = relu
-        quantized = _quantized(weight)
+        quantized = _quantize(weight)
         self.for_few = self.for_many = _for_library("x86", quantized, bias)
         self.seven_bits = eight_bits_overflow("x86")  # whether x is quantized to 7 bits
         if processor_features() & {"amx_int8", "avx512_vnni"}:
@@ -86,7 +86,7 @@ class Int8Linear(nn.Module):
         return result
 
 
-def _quantized(weight: Tensor) -> Tensor:
+def _quantize(weight: Tensor) -> Tensor:
     """Return W in 8-bit integers; the largest number of each row decides the scale of the row."""
     weight = weight.detach()
     scales = weight.abs().amax(1).clamp(min=1e-12).double() / 127
@@ -115,7 +115,7 @@ def eight_bits_overflow(engine: str) -> bool:
     may have only 7 bits. To find out, the largest 8-bit integers are multiplied.
     """
     ones = torch.ones(16, 16)  # a scale makes 127 or 255 of each 1
-    matrix = _for_library(engine, _quantized(ones), None)
+    matrix = _for_library(engine, _quantize(ones), None)
     sums: Tensor = torch.ops.quantized.linear_dynamic(ones, matrix, False)  # 8 bits
     return bool((sums - 16).abs().amax() > 1)  # each sum should be 16 * 1 * 1
 
@@ -205,7 +205,7 @@ class TracedDecoder(Decoder):
         inputs = (x, past_mask, cache.source_mask, *chain.from_iterable(stored))
         with single_threaded(self.is_small):
             if self._program is None:
-                self._program = _traced(_Step(self), inputs)
+                self._program = _trace(_Step(self), inputs)
             return self._program(*inputs)
 
     @functools.cached_property
@@ -229,7 +229,7 @@ class _Step(nn.Module):
         return self.decoder.through_layers(x, stored, *contexts)
 
 
-def _traced(step: nn.Module, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
+def _trace(step: nn.Module, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
     """Return the step as a TorchScript program, for any number of sentences and positions.
 
     The step is traced on copies of `inputs`, so they do not change. In later inputs the new

@@ -195,7 +195,7 @@ def line_chart(
 
     `from_zero`: the vertical axis begins at 0, or below if a value is negative.
     """
-    drawn = [replace(line, curve=thinned(line.curve)) for line in lines if line.curve]
+    drawn = [replace(line, curve=thin(line.curve)) for line in lines if line.curve]
     if not drawn:
         return None
     values = [value for line in drawn for value in line.curve.values()]
@@ -206,7 +206,7 @@ def line_chart(
     return LineChart(title, unit, drawn, number_format, low, high + margin)
 
 
-def thinned(curve: Curve) -> Curve:
+def thin(curve: Curve) -> Curve:
     """Keep at most `MAX_POINTS` evenly spaced points of a curve, with the first and the last."""
     points = list(curve.items())
     return dict(points[index] for index in evenly_spaced(len(points), MAX_POINTS))

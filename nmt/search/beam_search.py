@@ -180,7 +180,7 @@ class _Beam:
             self._store_ended(best, ended, settings)
         best.scores = best.scores.masked_fill(ended, IMPOSSIBLE)
         live = best.take(best.scores.topk(min(settings.beam_size, ended.shape[1])).indices)
-        self.tokens = _continued(self.tokens, live)
+        self.tokens = _extend_rows(self.tokens, live)
         self.scores, self.latest = live.scores, live.tokens
         return live.parents
 
@@ -190,7 +190,7 @@ class _Beam:
         in_beam = _Continuations(best.scores[:, beam], best.parents[:, beam], best.tokens[:, beam])
         ended = ended[:, beam] & (in_beam.scores > IMPOSSIBLE)
         self.ended_count = self.ended_count + ended.sum(1)
-        tokens = _continued(self.tokens, in_beam)  # (N, k, T)
+        tokens = _extend_rows(self.tokens, in_beam)  # (N, k, T)
         length, (n_best, longest) = tokens.shape[2], self.ended_tokens.shape[1:]
         scores = in_beam.scores / length_penalty(float(length), settings)
         merged = torch.cat((self.ended_scores, scores.masked_fill(~ended, IMPOSSIBLE)), dim=1)
@@ -230,7 +230,7 @@ class _Beam:
         return type(self)(*(getattr(self, field.name)[sentences] for field in fields(self)))
 
 
-def _continued(tokens: Tensor, best: _Continuations) -> Tensor:
+def _extend_rows(tokens: Tensor, best: _Continuations) -> Tensor:
     """Append the new tokens to the continued ones of the hypotheses (N, k', T): (N, k, T + 1)."""
     parents = best.parents[:, :, None].expand(-1, -1, tokens.shape[2])
     return torch.cat((tokens.gather(1, parents), best.tokens[:, :, None]), dim=2)

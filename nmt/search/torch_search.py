@@ -49,14 +49,14 @@ class TorchSearch:
         model = self.model
         if target_ids is not None:
             model = restrict_models(model, torch.from_numpy(target_ids))
-        source = self._collated(sources)
+        source = self._collate(sources)
         if self._settings.beam_size == 1:
             return [[best] for best in greedy_search(model, source, self._settings)]
         return beam_search(model, source, self._settings, n_best)
 
     def start(self, sources: list[list[int]]) -> TorchSteps:
         """Return a decoder of these sources, whose steps another search chooses."""
-        return TorchSteps(self.model, self._collated(sources))
+        return TorchSteps(self.model, self._collate(sources))
 
     def draw(
         self, sources: list[list[int]], sampling: Sampling, numbers: Sequence[int], count: int
@@ -66,7 +66,7 @@ class TorchSearch:
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
-        source = self._collated(sources)
+        source = self._collate(sources)
         return draw(self.model, source, self._settings, sampling, numbers, count)
 
     def rank_by_coverage(
@@ -75,5 +75,5 @@ class TorchSearch:
         """Return the hypotheses of each source, the one of the best penalised score first."""
         return rank_by_coverage(self._run.model, sources, hypotheses, self._settings)
 
-    def _collated(self, sources: list[list[int]]) -> Tensor:
+    def _collate(self, sources: list[list[int]]) -> Tensor:
         return collate_source(sources).to(self.device)

@@ -10,9 +10,9 @@ from nmt.serving.answers import RequestError
 from nmt.serving.models import LoadedVersion
 from nmt.translation.document import ENDS_WITHOUT_SPACE, split_lines
 from nmt.translation.hidden_parts import has_other_words, hidden_parts
-from nmt.translation.line import Line, Translation, tagged
+from nmt.translation.line import Line, Translation, add_tag
 from nmt.translation.protected import hide_protected
-from nmt.translation.spans import Edit, Link, Span, edited, links_after, shifted
+from nmt.translation.spans import Edit, Link, Span, apply_edits, links_after, shift_span
 
 QUICK_CHARACTERS = 20_000
 """texts of so many characters are cut into segments at once; longer ones in a thread"""
@@ -115,7 +115,7 @@ class SegmentedText:
             if whole not in joined:
                 score = sum(translation.score for translation in chosen)
                 links = tuple(
-                    Link(shifted(source, segment.span[0]), shifted(target, span[0]))
+                    Link(shift_span(source, segment.span[0]), shift_span(target, span[0]))
                     for segment, span, translation in zip(self.segments, spans, chosen, strict=True)
                     for source, target in segment.links(translation)
                 )
@@ -150,7 +150,7 @@ async def split_texts(
 
 def _inside(spans: Sequence[Span], start: int, length: int) -> tuple[Span, ...]:
     """Return the spans inside a part of a text, counted from its start."""
-    moved = (shifted(span, -start) for span in spans)
+    moved = (shift_span(span, -start) for span in spans)
     return tuple(span for span in moved if span[0] >= 0 and span[1] <= length)
 
 
@@ -159,9 +159,9 @@ def _segments(
 ) -> Iterator[Segment]:
     """Yield the sentences of a row of a text, which begins at `start`; none if all is protected."""
     source = loaded.tokenizer.source
-    with_tag = tagged(row, tag)
+    with_tag = add_tag(row, tag)
     added = len(with_tag) - len(row)
-    moved = tuple(shifted(span, added) for span in _inside(line.protected, start, len(row)))
+    moved = tuple(shift_span(span, added) for span in _inside(line.protected, start, len(row)))
     hidden = hide_protected(replace(line, text=with_tag, protected=moved), protected, source)
     if not has_other_words(hidden):
         return
@@ -169,7 +169,7 @@ def _segments(
     for part in sentences:
         _, untagged = source.divide_tags(part.text)
         tag_length = len(part.text) - len(untagged)
-        edits = [Edit(shifted(e.span, -tag_length), e.text) for _, e in hidden_parts(part)]
-        sentence = edited(untagged, edits)
+        edits = [Edit(shift_span(e.span, -tag_length), e.text) for _, e in hidden_parts(part)]
+        sentence = apply_edits(untagged, edits)
         first = start + part.start + tag_length - added
         yield Segment(part, (first, first + len(sentence)), tag_length)

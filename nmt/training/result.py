@@ -99,7 +99,7 @@ def read_test_set(config: Config) -> list[SentencePair]:
     pairs: list[SentencePair] = []
     try:
         for text in texts:
-            pairs += ParallelText(text, config.data.languages).tagged()
+            pairs += ParallelText(text, config.data.languages).tagged_pairs()
         return pairs
     except DataError as error:
         raise DataError(

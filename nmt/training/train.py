@@ -135,7 +135,7 @@ def _read_validation_texts(config: Config, log: Log) -> list[ValidationText]:
     return [
         ValidationText(
             text.label,
-            list(ParallelText(text, languages).tagged()),
+            list(ParallelText(text, languages).tagged_pairs()),
             target_language=text.languages_or(languages)[1],
         )
         for text in obtain_splits(config.data, log).validation

@@ -21,7 +21,7 @@ from nmt.translation.line import (
     Warn,
     has_words,
 )
-from nmt.translation.spans import Link, linked_words, moved, shifted
+from nmt.translation.spans import Link, linked_words, shift_span, span_after
 
 # most lines of a window: each has many sentences, and all are translated before it is written
 WINDOW_PARAGRAPHS = 200
@@ -91,7 +91,7 @@ def _sentences(run: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
             start = line.text.index(part, end)
             end = start + len(part)
             # the start of `text`, added tags included, in the line with its protected parts
-            start_in_line = moved((start, start), edits)[0] - (len(text) - len(part))
+            start_in_line = span_after((start, start), edits)[0] - (len(text) - len(part))
             yield replace(line, number=next(numbers), text=text, ids=part_ids, start=start_in_line)
             if line.terminology:  # terms and the prefix hold for the first sentence only
                 rest = replace(line.terminology, terms=(), prefix="")
@@ -144,7 +144,7 @@ def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translatio
         start = len(joined)
         if sentence.alignment:  # its links count from the starts of the sentence
             for source, target in sentence.alignment.links:
-                links.append(Link(shifted(source, line.start), shifted(target, start)))
+                links.append(Link(shift_span(source, line.start), shift_span(target, start)))
         joined += sentence.text
     alignment = None
     if sentences and all(sentence.alignment for _, sentence in sentences):

@@ -11,7 +11,7 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from nmt.translation.line import Line, has_words
-from nmt.translation.spans import Edit, Span, edited
+from nmt.translation.spans import Edit, Span, apply_edits
 
 _NUMBER = re.compile(r"(?<!\w)\d+(?!\w)")
 _WORD_CHARACTER = re.compile(r"\w")  # a letter, a digit or an underscore
@@ -46,7 +46,7 @@ def hide(line: Line, spans: Sequence[Span], reserved: Set[str] = frozenset()) ->
         word = before + number + after
         edits.append(Edit((start, end), word))
         hidden.append((word, text[start:end]))
-    return replace(line, text=edited(text, edits), hidden=tuple(hidden))
+    return replace(line, text=apply_edits(text, edits), hidden=tuple(hidden))
 
 
 def hidden_parts(line: Line) -> list[HiddenPart]:

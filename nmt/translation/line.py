@@ -178,12 +178,12 @@ class Translation:
         return replace(self, alignment=replace(self.alignment, words=words, links=links))
 
 
-def numbered(texts: Iterable[str], first: int = 1) -> Iterator[Line]:
+def numbered_lines(texts: Iterable[str], first: int = 1) -> Iterator[Line]:
     """Yield a `Line` for each text; their numbers count from `first`."""
     return (Line(number, text) for number, text in enumerate(texts, first))
 
 
-def tagged(text: str, tag: str) -> str:
+def add_tag(text: str, tag: str) -> str:
     """Return a text after a tag such as `>>fr<<`; one without any letter or digit stays as it is.
 
     Such a text is not translated but copied, and a tag would be copied with it.

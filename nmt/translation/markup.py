@@ -14,7 +14,7 @@ from nmt.translation.html.inline_tags import place_tags
 from nmt.translation.html.source import Token, read_tokens, source_of
 from nmt.translation.html.text import BlockText, read_block
 from nmt.translation.line import Line, Translation, Warn, has_words
-from nmt.translation.spans import Edit, edited, shifted
+from nmt.translation.spans import Edit, apply_edits, shift_span
 from nmt.translation.translator import TranslationRequest, Translator
 
 TranslateTexts = Callable[[Sequence[Line], bool], Sequence[Translation]]
@@ -38,7 +38,7 @@ def translate_html(html: str, translate: TranslateTexts) -> str:
     blocks: dict[range, BlockText] = {}  # by the range of their tokens
     for block in find_blocks(tokens, elements):
         text = read_block(tokens, elements.partners, block)
-        without_kept = edited(text.text, [Edit(span, "") for span in text.kept])
+        without_kept = apply_edits(text.text, [Edit(span, "") for span in text.kept])
         if has_words(without_kept):
             blocks[range(block[0].first, block[-1].end)] = text
     attributes = _attributes(tokens, elements)
@@ -111,7 +111,7 @@ def texts_translator(
 
     def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
         asked = replace(request or TranslationRequest(), document=True, alignments=with_links)
-        tagged_lines = [_tagged(line, tag) for line in lines]
+        tagged_lines = [_add_tag_to_line(line, tag) for line in lines]
         with translator.pipeline(asked, processes) as pipeline:
             rows = pipeline.translate(tagged_lines, WINDOW_PARAGRAPHS, warn)
             return [
@@ -122,6 +122,6 @@ def texts_translator(
     return translate
 
 
-def _tagged(line: Line, tag: str) -> Line:
-    protected = tuple(shifted(span, len(tag)) for span in line.protected)
+def _add_tag_to_line(line: Line, tag: str) -> Line:
+    protected = tuple(shift_span(span, len(tag)) for span in line.protected)
     return replace(line, text=tag + line.text, protected=protected)

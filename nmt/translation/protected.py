@@ -22,7 +22,7 @@ from nmt.translation.hidden_parts import (
     hide,
 )
 from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation
-from nmt.translation.spans import Edit, Link, Span, edited, linked_words, moved, overlap
+from nmt.translation.spans import Edit, Link, Span, apply_edits, linked_words, overlap, span_after
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ProtectionStage:
             if not encoded.line.hidden:
                 continue
             if all(t.alignment or _is_clear(encoded.line, t.text) for t in translations[i]):
-                restored[i] = [_restored(encoded, t, t.alignment) for t in translations[i]]
+                restored[i] = [_restore_parts(encoded, t, t.alignment) for t in translations[i]]
             else:
                 unclear.append(i)
         if unclear:
@@ -67,7 +67,7 @@ class ProtectionStage:
             aligned = align([lines[i] for i in unclear], rows, self.searcher)
             for i, row in zip(unclear, aligned, strict=True):
                 restored[i] = [
-                    _restored(lines[i], translation, with_links.alignment)
+                    _restore_parts(lines[i], translation, with_links.alignment)
                     for translation, with_links in zip(translations[i], row, strict=True)
                 ]
         return restored
@@ -111,7 +111,7 @@ def _is_clear(line: Line, text: str) -> bool:
     return all(len(found.get(part.number, ())) == 1 for part in hidden_parts(line))
 
 
-def _restored(
+def _restore_parts(
     encoded: EncodedLine, translation: Translation, alignment: Alignment | None
 ) -> Translation:
     """Return a translation with the protected parts of its line in place of their numbers."""
@@ -126,12 +126,12 @@ def _restored(
         fixed = _first_places((asked.prefix, *asked.terms), translation.text)
         placed = _PlaceFinder(translation.text, links, parts, fixed).edits()
     edits = [edit for edit, _ in placed]
-    text = edited(translation.text, edits)
+    text = apply_edits(translation.text, edits)
     if translation.alignment is None:
         return replace(translation, text=text)
     source_edits = [part.edit for part in parts]
     new_links = [
-        Link(moved(link.source, source_edits), moved(link.target, edits))
+        Link(span_after(link.source, source_edits), span_after(link.target, edits))
         for link in links
         if not any(overlap(link.source, edit.span) for edit in source_edits)
         and not any(overlap(link.target, edit.span) for edit in edits)
@@ -140,14 +140,14 @@ def _restored(
     for edit, i in placed:
         if i is not None:
             part = parts[i].edit
-            start, _ = moved(part.span, source_edits[:i])
+            start, _ = span_after(part.span, source_edits[:i])
             target_start = edit.span[0] + growth + edit.text.index(part.text)
             size = len(part.text)
             source_span, target_span = (start, start + size), (target_start, target_start + size)
             new_links.append(Link(source_span, target_span))
         growth += edit.growth
     new_links.sort(key=lambda link: link.target)
-    words = linked_words(new_links, edited(line.text, source_edits), text)
+    words = linked_words(new_links, apply_edits(line.text, source_edits), text)
     moved_alignment = replace(translation.alignment, words=words, links=tuple(new_links))
     return replace(translation, text=text, alignment=moved_alignment)
 

@@ -222,11 +222,11 @@ def _compute_task(version: str, compute: list[Any], task: Any) -> Any:
             f"{platform.node()} has nmt {__version__}, expected {version} as on the machine of the "
             "command; install the same version on all machines"
         )
-    return _received(compute[0])(task)
+    return _get_function(compute[0])(task)
 
 
 @functools.lru_cache(maxsize=1)
-def _received(reference: Any) -> Callable[[Any], Any]:
+def _get_function(reference: Any) -> Callable[[Any], Any]:
     """Return the function behind a reference; a process gets it once."""
     import ray
 

@@ -30,7 +30,7 @@ class Edit(NamedTuple):
         return len(self.text) - (self.span[1] - self.span[0])
 
 
-def edited(text: str, edits: Sequence[Edit]) -> str:
+def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     """Return a text after some edits, which are in order and do not overlap."""
     parts, at = [], 0
     for (start, end), new in edits:
@@ -39,7 +39,7 @@ def edited(text: str, edits: Sequence[Edit]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def moved(span: Span, edits: Sequence[Edit]) -> Span:
+def span_after(span: Span, edits: Sequence[Edit]) -> Span:
     """Return where a span is after some edits, which may be inside it or outside it."""
     start, end = span
     before_start = sum(edit.growth for edit in edits if edit.span[1] <= start)
@@ -48,7 +48,7 @@ def moved(span: Span, edits: Sequence[Edit]) -> Span:
     return start + before_start, end + max(before_start, before_end)
 
 
-def shifted(span: Span, distance: int) -> Span:
+def shift_span(span: Span, distance: int) -> Span:
     """Return a span that begins and ends `distance` characters later."""
     return span[0] + distance, span[1] + distance
 
@@ -61,7 +61,7 @@ def overlap(one: Span, other: Span) -> bool:
 def links_after(links: Sequence[Link], length: int) -> tuple[Link, ...]:
     """Return the links to the source without its first `length` characters, such as a tag."""
     return tuple(
-        Link(shifted(source, -length), target) for source, target in links if source[0] >= length
+        Link(shift_span(source, -length), target) for source, target in links if source[0] >= length
     )
 
 

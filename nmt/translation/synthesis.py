@@ -15,7 +15,7 @@ from nmt.data.text.monolingual import MonolingualLine
 from nmt.data.text.pair_folder import MadePair, PairFolder
 from nmt.search.windows import WINDOW_LINES, windows
 from nmt.stored_model import arrays_of_run
-from nmt.translation.line import EncodedLine, Line, Progress, Translation, tagged
+from nmt.translation.line import EncodedLine, Line, Progress, Translation, add_tag
 from nmt.translation.noise import add_noise
 from nmt.translation.pipeline import NBestLists, Pipeline
 
@@ -99,7 +99,7 @@ def synthesize(
     def windows_of_lines() -> Iterator[list[Line]]:
         number = done + 1  # seeds sampling, so it must not depend on interruptions
         for window in for_pipeline:
-            yield [Line(i, tagged(line.text, tag)) for i, line in enumerate(window, number)]
+            yield [Line(i, add_tag(line.text, tag)) for i, line in enumerate(window, number)]
             number += len(window)
 
     translated = pipeline.translate_windows(windows_of_lines(), progress=progress)

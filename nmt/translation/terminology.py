@@ -10,7 +10,7 @@ from nmt.search.lexical_constraints import SpelledConstraints
 from nmt.search.searcher import Searcher
 from nmt.translation.hidden_parts import has_other_words, hidden_parts
 from nmt.translation.line import EncodedLine, Terminology, Translation, one_line
-from nmt.translation.spans import edited
+from nmt.translation.spans import apply_edits
 
 SHOWN_CHARACTERS = 80
 NEED_A_SEARCH = (
@@ -39,7 +39,7 @@ class TerminologyStage:
             ConfigError: a line has constraints, and translations are drawn at random.
             DataError: the constraints on a line contradict each other; the message shows the line.
         """
-        constrained = [self._constrained(encoded) for encoded in lines]
+        constrained = [self._add_constraints(encoded) for encoded in lines]
         if self.searcher.sampling and any(encoded.constraints for encoded in constrained):
             raise ConfigError(NEED_A_SEARCH)
         return [
@@ -64,7 +64,7 @@ class TerminologyStage:
                 ]
         return restored
 
-    def _constrained(self, encoded: EncodedLine) -> EncodedLine:
+    def _add_constraints(self, encoded: EncodedLine) -> EncodedLine:
         """Return a line with the constraints on all lines and its own, spelled in ids."""
         line = encoded.line
         terminology = self.terminology or line.terminology  # either may be empty
@@ -80,7 +80,7 @@ class TerminologyStage:
             spelled = SpelledConstraints.spell(constraints, self.searcher.spelling, pieces)
         except DataError as error:
             # as the user knows it, not with numbers in place of protected parts
-            original = edited(line.text, [part.edit for part in hidden_parts(line)])
+            original = apply_edits(line.text, [part.edit for part in hidden_parts(line)])
             long = len(original) >= SHOWN_CHARACTERS
             shown = f"{original[:SHOWN_CHARACTERS]}…" if long else original
             raise DataError(f"the line {shown!r}: {error}") from error

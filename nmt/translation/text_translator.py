@@ -241,21 +241,21 @@ def _read_texts(texts: object, name: str) -> Iterator[str]:
         raise DataError(f"{name} is {type(texts).__name__}, expected text: decode it, as UTF-8")
     if not isinstance(texts, Iterable):
         raise DataError(
-            f"{name} is {_described(texts)}; expected a string, a list of strings or another "
+            f"{name} is {_describe_type(texts)}; expected a string, a list of strings or another "
             "iterable of strings"
         )
-    return (_checked(text, f"{name}[{i}]") for i, text in enumerate(texts))
+    return (_validate_line(text, f"{name}[{i}]") for i, text in enumerate(texts))
 
 
-def _checked(text: object, where: str) -> str:
+def _validate_line(text: object, where: str) -> str:
     if not isinstance(text, str):
         raise DataError(
-            f"{where} is {_described(text)}, expected a string: leave it out, or give '' "
+            f"{where} is {_describe_type(text)}, expected a string: leave it out, or give '' "
             "for an empty line"
         )
     check_text(text, where)
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _described(value: object) -> str:
+def _describe_type(value: object) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"

@@ -19,7 +19,7 @@ from nmt.translation.line import (
     Terminology,
     Translation,
     Warn,
-    numbered,
+    numbered_lines,
 )
 from nmt.translation.minimum_bayes_risk import Utilities, most_useful
 from nmt.translation.pipeline import FinishingStage, NBestLists, Pipeline
@@ -142,7 +142,7 @@ class Translator:
         first is 1). Up to `window_lines` texts are read before their translations are yielded.
         `progress` gets the number of texts done since its last call.
         """
-        rows = self.pipeline().translate(numbered(texts), window_lines, warn, progress)
+        rows = self.pipeline().translate(numbered_lines(texts), window_lines, warn, progress)
         return (best for best, *_ in rows)
 
 

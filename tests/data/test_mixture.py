@@ -65,7 +65,7 @@ def test_a_temperature_evens_out_how_often_texts_occur(
     temperature: float, expected: list[float]
 ) -> None:
     weights = [CorpusWeight(30), CorpusWeight(20, 0.5), CorpusWeight(20, 3), CorpusWeight(0)]
-    flattened = mixture._flattened(weights, temperature)
+    flattened = mixture._flatten_weights(weights, temperature)
     found = [each.pair_count * each.weight for each in flattened]
     assert found == pytest.approx([*expected, 0], rel=0.02)
     assert sum(found) == pytest.approx(100)

@@ -89,13 +89,13 @@ def model(request: pytest.FixtureRequest) -> Transformer:
 def tracings(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What has been traced; the first step of few hypotheses is."""
     made: list[object] = []
-    trace = int8._traced
+    trace = int8._trace
 
     def noting(step: torch.nn.Module, inputs: tuple[Tensor, ...]) -> object:
         made.append(trace(step, inputs))
         return made[-1]
 
-    monkeypatch.setattr(int8, "_traced", noting)
+    monkeypatch.setattr(int8, "_trace", noting)
     monkeypatch.setattr(int8, "TRACE_AFTER", 1)
     return made
 

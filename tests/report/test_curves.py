@@ -19,7 +19,7 @@ from nmt.report.curves import (
     read_metrics,
     round_ticks,
     running_mean,
-    thinned,
+    thin,
 )
 from tests.report.conftest import training, validation, write_metrics
 
@@ -60,7 +60,7 @@ def test_each_mean_covers_a_20th_of_the_curve_and_is_symmetric_at_its_start(coun
 
 @pytest.mark.parametrize("count", [0, 1, MAX_POINTS, MAX_POINTS + 1, 10_000])
 def test_a_long_curve_keeps_evenly_spaced_points_and_its_ends(count: int) -> None:
-    found = thinned({step: float(step) for step in range(count)})
+    found = thin({step: float(step) for step in range(count)})
     assert len(found) == min(count, MAX_POINTS) and list(found) == sorted(found)
     assert not found or (min(found), max(found)) == (0, count - 1)
     assert all(step == value for step, value in found.items())

@@ -21,7 +21,7 @@ from nmt.run_directory import LoadedModel
 from nmt.search.ensemble import Ensemble, restrict_models
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.shortlist import Shortlist, in_whole_vocabulary
-from nmt.translation.line import Terminology, numbered
+from nmt.translation.line import Terminology, numbered_lines
 from nmt.translation.translator import TranslationRequest, Translator
 from tests.search.plain_search import random_transformer
 
@@ -157,7 +157,7 @@ def test_terms_and_forbidden_words_have_the_whole_vocabulary(random_run: LoadedM
     asked = Terminology.of({"dog": "Hund"})
     translator = Translator(random_run, shortlist=shortlist)
     pipeline = translator.pipeline(TranslationRequest(terminology=asked))
-    [one], [other] = pipeline.translate(numbered(["A dog sleeps.", "Two men"]))
+    [one], [other] = pipeline.translate(numbered_lines(["A dog sleeps.", "Two men"]))
     assert "Hund" in one.text
     assert set(other.tokens) <= set(shortlist.target_ids([[EOS]]).tolist())
 

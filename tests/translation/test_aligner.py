@@ -27,7 +27,7 @@ from nmt.search.ensemble import Ensemble
 from nmt.search.hypothesis import length_penalty
 from nmt.search.source_attention import alignment_layer
 from nmt.translation.aligner import force_decode, link
-from nmt.translation.line import Alignment, Terminology, Translation, numbered
+from nmt.translation.line import Alignment, Terminology, Translation, numbered_lines
 from nmt.translation.scoring import token_log_probabilities
 from nmt.translation.spans import linked_words
 from nmt.translation.translator import TranslationRequest, Translator
@@ -57,7 +57,7 @@ def aligned(
     translator: Translator, texts: Sequence[str], window_lines: int = 2000, **asked: Any
 ) -> list[tuple[Translation, Alignment]]:
     request = TranslationRequest(alignments=True, **asked)
-    rows = translator.pipeline(request).translate(numbered(texts), window_lines)
+    rows = translator.pipeline(request).translate(numbered_lines(texts), window_lines)
     found = [(translation, translation.alignment) for row in rows for translation in row]
     return cast(list[tuple[Translation, Alignment]], found)
 
@@ -128,7 +128,7 @@ def test_a_document_is_aligned_as_a_whole(copier: Translator) -> None:
 def test_only_what_was_chosen_is_aligned(copier: Translator) -> None:
     asked: dict[str, Any] = {"utilities": partial(sentence_utilities, "chrf"), "candidates": 2}
     pipeline = copier.pipeline(TranslationRequest(**asked))
-    expected = [best for best, *_ in pipeline.translate(numbered(LINES))]
+    expected = [best for best, *_ in pipeline.translate(numbered_lines(LINES))]
     found = aligned(copier, LINES, **asked)
     assert [replace(translation, alignment=None) for translation, _ in found] == expected
 

@@ -5,7 +5,7 @@ from nmt.errors import ConfigError
 from nmt.run_directory import LoadedModel
 from nmt.translation import document as document_module
 from nmt.translation.document import halves, join
-from nmt.translation.line import Line, Progress, Translation, Warn, numbered
+from nmt.translation.line import Line, Progress, Translation, Warn, numbered_lines
 from nmt.translation.translator import TranslationRequest, Translator
 
 PARAGRAPHS = [
@@ -31,7 +31,7 @@ def documents(
     progress: Progress = id,
 ) -> list[Translation]:
     pipeline = translator.pipeline(TranslationRequest(document=True))
-    found = pipeline.translate(numbered(texts), window_lines, warn, progress)
+    found = pipeline.translate(numbered_lines(texts), window_lines, warn, progress)
     return [best for best, *_ in found]
 
 

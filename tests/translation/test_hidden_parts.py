@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from nmt.translation.hidden_parts import find_numbers, has_other_words, hidden_parts, hide
 from nmt.translation.line import Line
-from nmt.translation.spans import Span, edited
+from nmt.translation.spans import Span, apply_edits
 
 TEXTS = st.text(st.sampled_from("ab 12.äx"), min_size=1, max_size=20)
 
@@ -21,7 +21,7 @@ def test_hidden_parts_can_be_put_back(text: str, bounds: list[int], step: int) -
     line = hide(Line(1, text), spans)
     parts = hidden_parts(line)
     assert [part.edit.text for part in parts] == [text[start:end] for start, end in spans]
-    assert edited(line.text, [part.edit for part in parts]) == text
+    assert apply_edits(line.text, [part.edit for part in parts]) == text
     assert not any(part.number in text for part in parts)
 
 

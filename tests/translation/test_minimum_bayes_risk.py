@@ -10,7 +10,7 @@ from nmt.config import Sampling
 from nmt.errors import ConfigError
 from nmt.evaluation.metrics import sentence_utilities
 from nmt.run_directory import LoadedModel
-from nmt.translation.line import Translation, numbered
+from nmt.translation.line import Translation, numbered_lines
 from nmt.translation.minimum_bayes_risk import most_useful
 from nmt.translation.translator import TranslationRequest, Translator
 
@@ -61,8 +61,8 @@ def test_the_candidates_are_those_of_the_search_or_the_draws(
     translator = Translator(random_run, sampling=sampling)
     texts = ["a small dog", "", "ein Hund", "dog 123"]
     request = TranslationRequest(n_best=2, utilities=CHRF, candidates=3)
-    found = list(translator.pipeline(request).translate(numbered(texts)))
-    candidates = translator.pipeline(TranslationRequest(n_best=3)).translate(numbered(texts))
+    found = list(translator.pipeline(request).translate(numbered_lines(texts)))
+    candidates = translator.pipeline(TranslationRequest(n_best=3)).translate(numbered_lines(texts))
     assert found == [most_useful(row, CHRF, 2) for row in candidates]
     assert [len(row) for row in found] == [2, 1, 2, 2]
 

@@ -16,7 +16,7 @@ from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 from nmt.search import torch_search
 from nmt.translation import pipeline as pipeline_module
-from nmt.translation.line import Line, Terminology, numbered
+from nmt.translation.line import Line, Terminology, numbered_lines
 from nmt.translation.translator import TranslationRequest, Translator
 
 LINES = [
@@ -45,11 +45,11 @@ def test_any_number_of_processes_gives_the_same(random_run: LoadedModel, kind: s
     """And a stream can be resumed at any window."""
     options, request = KINDS[kind]
     translator = Translator(random_run, **({"settings": SETTINGS} | options))
-    expected = list(translator.pipeline(request).translate(numbered(LINES), 10))
+    expected = list(translator.pipeline(request).translate(numbered_lines(LINES), 10))
     assert len(expected) == len(LINES)
     with translator.pipeline(request, 3) as pipeline:
-        assert list(pipeline.translate(numbered(LINES), 10)) == expected
-        assert list(pipeline.translate(numbered(LINES[10:], 11), 10)) == expected[10:]
+        assert list(pipeline.translate(numbered_lines(LINES), 10)) == expected
+        assert list(pipeline.translate(numbered_lines(LINES[10:], 11), 10)) == expected[10:]
     assert multiprocessing.active_children() == []
 
 
@@ -82,7 +82,7 @@ def test_windows_of_blank_lines_come_back_in_their_place(
     texts = ["", " ", "a", "", "", "b", " ", ""]
     done: list[int] = []
     with Translator(random_run, SETTINGS).pipeline(processes=processes) as pipeline:
-        found = list(pipeline.translate(numbered(texts), 2, progress=done.append))
+        found = list(pipeline.translate(numbered_lines(texts), 2, progress=done.append))
     assert [bool(best.text) for best, *_ in found] == [bool(text.strip()) for text in texts]
     assert sum(done) == len(texts)
 
@@ -96,7 +96,7 @@ def test_warnings_name_their_lines_and_progress_counts_every_line(
     warnings: list[str] = []
     counted: list[int] = []
     with translator.pipeline(processes=processes) as pipeline:
-        list(pipeline.translate(numbered(LINES, 101), 8, warnings.append, counted.append))
+        list(pipeline.translate(numbered_lines(LINES, 101), 8, warnings.append, counted.append))
     long = [101 + i for i, line in enumerate(LINES) if len(line) > 32]
     named = sorted(int(warning.split()[1]) for warning in warnings)
     assert set(long) <= set(named) and len(set(named)) == len(named)
@@ -117,9 +117,9 @@ def test_lines_before_one_that_cannot_be_read_are_translated(
         pytest.raises(DataError, match="line 11"),
         translator.pipeline(processes=processes) as pipeline,
     ):
-        for translation in pipeline.translate(numbered(texts()), 5):
+        for translation in pipeline.translate(numbered_lines(texts()), 5):
             found.append(translation)
-    assert found == list(translator.pipeline().translate(numbered(LINES[:10]), 5))
+    assert found == list(translator.pipeline().translate(numbered_lines(LINES[:10]), 5))
 
 
 def damage(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +156,7 @@ def test_a_failure_is_one_sentence(
         pytest.raises(kind, match=message),
         Translator(random_run, SETTINGS).pipeline(processes=processes) as pipeline,
     ):
-        list(pipeline.translate(numbered(LINES)))
+        list(pipeline.translate(numbered_lines(LINES)))
 
 
 def test_weights_are_prepared_once_and_shared(
@@ -171,6 +171,6 @@ def test_weights_are_prepared_once_and_shared(
     monkeypatch.setattr(torch_search, "prepare_for_inference", recorded)
     translator = Translator(random_run, SETTINGS)
     with translator.pipeline(processes=2) as pipeline:
-        next(pipeline.translate(numbered(LINES)))
+        next(pipeline.translate(numbered_lines(LINES)))
         assert made == ["fp32"]  # and none of the processes that have begun adds its own
     assert translator.searcher.torch.model is translator.searcher.torch.model

@@ -12,7 +12,14 @@ from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.errors import DataError
 from nmt.run_directory import LoadedModel
 from nmt.translation.hidden_parts import has_other_words, hidden_parts
-from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation, numbered
+from nmt.translation.line import (
+    Alignment,
+    EncodedLine,
+    Line,
+    Terminology,
+    Translation,
+    numbered_lines,
+)
 from nmt.translation.protected import ProtectionStage
 from nmt.translation.spans import Link
 from nmt.translation.translator import TranslationRequest, Translator
@@ -54,7 +61,7 @@ def test_an_error_shows_the_line_with_its_parts(copier: Translator) -> None:
     contradiction = Terminology.of(terms=["Hund"], forbidden=["hund"])
     pipeline = copier.pipeline(TranslationRequest(protected=USUAL, terminology=contradiction))
     with pytest.raises(DataError, match="the line 'See {a} and {b}': 'Hund' is asked for"):
-        list(pipeline.translate(numbered(["See {a} and {b}"])))
+        list(pipeline.translate(numbered_lines(["See {a} and {b}"])))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +109,7 @@ def test_a_line_names_parts_of_its_own(stage: ProtectionStage) -> None:
 @pytest.mark.parametrize("document", [False, True])
 def test_a_model_that_copies_copies_the_parts(copier: Translator, document: bool) -> None:
     asked = TranslationRequest(protected=USUAL, document=document)
-    found = [best.text for best, *_ in copier.pipeline(asked).translate(numbered(LINES))]
+    found = [best.text for best, *_ in copier.pipeline(asked).translate(numbered_lines(LINES))]
     assert found == LINES
 
 

@@ -17,7 +17,7 @@ from nmt.errors import CheckpointError
 from nmt.load_run import build_model
 from nmt.run_directory import LoadedModel
 from nmt.translation import scoring as scoring_module
-from nmt.translation.line import numbered
+from nmt.translation.line import numbered_lines
 from nmt.translation.scoring import Scorer, TargetScore, perplexity, token_log_probabilities
 from nmt.translation.translator import TranslationRequest, Translator
 
@@ -106,7 +106,7 @@ def test_a_search_gives_its_translations_the_same_score(
     pipeline = Translator(run, settings).pipeline(TranslationRequest(n_best))
     found = [
         (text, translation)
-        for text, row in zip(texts, pipeline.translate(numbered(texts)), strict=True)
+        for text, row in zip(texts, pipeline.translate(numbered_lines(texts)), strict=True)
         for translation in row
         if not translation.is_truncated
     ]

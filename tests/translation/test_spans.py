@@ -1,7 +1,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.translation.spans import Edit, Link, edited, linked_words, moved, overlap, shifted
+from nmt.translation.spans import (
+    Edit,
+    Link,
+    apply_edits,
+    linked_words,
+    overlap,
+    shift_span,
+    span_after,
+)
 
 TEXT = "abcdefghij"
 EDITS = st.lists(
@@ -21,21 +29,21 @@ def in_order(drawn: list[tuple[int, int, str]]) -> list[Edit]:
 @given(EDITS)
 def test_what_is_not_edited_moves_with_its_text(drawn: list[tuple[int, int, str]]) -> None:
     edits = in_order(drawn)
-    text = edited(TEXT, edits)
+    text = apply_edits(TEXT, edits)
     for start in range(len(TEXT)):
         span = start, start + 1
         if not any(overlap(span, edit.span) for edit in edits):
-            assert text[slice(*moved(span, edits))] == TEXT[start]
-    assert text[slice(*moved((0, len(TEXT)), edits))].strip("XY") in text
+            assert text[slice(*span_after(span, edits))] == TEXT[start]
+    assert text[slice(*span_after((0, len(TEXT)), edits))].strip("XY") in text
 
 
 def test_a_replaced_span_moves_to_what_has_replaced_it() -> None:
     edits = [Edit((1, 2), "BBB"), Edit((4, 6), "")]
-    assert edited(TEXT, edits) == "aBBBcdghij"
-    assert moved((1, 2), edits) == (1, 4)
-    assert moved((2, 3), edits) == (4, 5)
-    assert moved((0, 7), edits) == (0, 7)
-    assert shifted((1, 3), 2) == (3, 5)
+    assert apply_edits(TEXT, edits) == "aBBBcdghij"
+    assert span_after((1, 2), edits) == (1, 4)
+    assert span_after((2, 3), edits) == (4, 5)
+    assert span_after((0, 7), edits) == (0, 7)
+    assert shift_span((1, 3), 2) == (3, 5)
 
 
 def test_words_are_linked_if_some_of_their_characters_are() -> None:

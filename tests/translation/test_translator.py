@@ -12,7 +12,7 @@ from nmt.model.encoder import Encoder
 from nmt.run_directory import LoadedModel
 from nmt.search import windows as windows_module
 from nmt.translation import pipeline as pipeline_module
-from nmt.translation.line import MAX_SOURCE_TOKENS, Terminology, Translation, numbered
+from nmt.translation.line import MAX_SOURCE_TOKENS, Terminology, Translation, numbered_lines
 from nmt.translation.pipeline import encode
 from nmt.translation.translator import BatchTranslation, TranslationRequest, Translator
 
@@ -41,7 +41,7 @@ def test_lines_come_back_one_for_one_and_in_order(
 
 def test_a_batch_is_translated_elsewhere_as_here(random_run: LoadedModel) -> None:
     translator, request = Translator(random_run), TranslationRequest(n_best=2)
-    lines = encode(random_run.tokenizer, list(numbered(["a small dog", "x"])), warn=print)
+    lines = encode(random_run.tokenizer, list(numbered_lines(["a small dog", "x"])), warn=print)
     is_native = translator.searcher.native is not None
     sent = pickle.dumps(BatchTranslation(translator, request, is_native))
     assert pickle.loads(sent)(lines) == translator.pipeline(request).translate_batch(lines)
@@ -126,7 +126,7 @@ def test_lines_without_letters_and_digits_are_copied(
 def test_lines_without_letters_are_copied_in_every_form(
     random_run: LoadedModel, asked: TranslationRequest
 ) -> None:
-    found = Translator(random_run).pipeline(asked).translate(numbered(SYMBOLS))
+    found = Translator(random_run).pipeline(asked).translate(numbered_lines(SYMBOLS))
     assert [[(t.text, t.score) for t in row] for row in found] == [[(s, 0.0)] for s in SYMBOLS]
 
 
@@ -135,7 +135,7 @@ def test_a_line_without_letters_is_translated_if_its_copy_breaks_constraints(
 ) -> None:
     def translate(**asked: Any) -> str:
         request = TranslationRequest(terminology=Terminology.of(**asked))
-        [[found]] = Translator(random_run).pipeline(request).translate(numbered(["— …"]))
+        [[found]] = Translator(random_run).pipeline(request).translate(numbered_lines(["— …"]))
         return found.text
 
     assert translate(forbidden=["…"]) != "— …"

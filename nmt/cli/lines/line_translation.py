@@ -153,7 +153,7 @@ def _read_windows(
     from nmt.config import spell_tag
     from nmt.search.windows import WINDOW_LINES, windows
     from nmt.translation.document import WINDOW_PARAGRAPHS
-    from nmt.translation.line import Line, tagged
+    from nmt.translation.line import Line, add_tag
 
     tag = spell_tag(options.to) if options.to else ""
     size = WINDOW_PARAGRAPHS if options.document else WINDOW_LINES
@@ -166,7 +166,7 @@ def _read_windows(
                 where = f"{input_name(file)}:{number}"
                 record = read_record(text, where)
                 terminology = line_terminology(record, where)
-            line = Line(number, tagged(record["source"], tag), terminology)
+            line = Line(number, add_tag(record["source"], tag), terminology)
             window.append(_InputLine(text, record, line))
         yield window
         first += len(texts)

@@ -160,7 +160,7 @@ def into_language(
     Raises:
         ConfigError: The model has no tag of this language.
     """
-    from nmt.translation.line import tagged
+    from nmt.translation.line import add_tag
 
     tag = target_tag(language, tokenizer)
     sources = test_set.sources
@@ -175,7 +175,7 @@ def into_language(
         chosen_sources = [sources[number] for number in numbers]
     else:
         numbers = list(range(len(sources)))
-        chosen_sources = [tagged(source, tag) for source in sources]
+        chosen_sources = [add_tag(source, tag) for source in sources]
     languages = test_set.languages
     if languages is not None:
         languages = languages[0], language

@@ -156,7 +156,7 @@ def _install(archive: Path, text: RemoteText, path: Path, origin: Origin) -> Ent
     recorded = {} if text.sha256 else origin.recall(text.address)
     digest, size = hashlib.sha256(), 0
     with disk_errors(path), open(path, "wb") as file:
-        for chunk in _unpacked(archive, text.member):
+        for chunk in _unpack(archive, text.member):
             digest.update(chunk)
             size += len(chunk)
             if text.size is not None and size > text.size:
@@ -177,7 +177,7 @@ def _install(archive: Path, text: RemoteText, path: Path, origin: Origin) -> Ent
     return {"sha256": sha256, "bytes": size}
 
 
-def _unpacked(archive: Path, member: str | None) -> Iterator[bytes]:
+def _unpack(archive: Path, member: str | None) -> Iterator[bytes]:
     """Yield the decompressed bytes of the text in `archive`, in chunks.
 
     Nothing is written to the paths that the archive names: of a zip or tar archive, the first

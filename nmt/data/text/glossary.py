@@ -43,7 +43,7 @@ class Glossary:
             for name, text in (("source term", source), ("translation", target)):
                 check_term(text, f"the {name} of {source!r} -> {target!r}")
             is_cased, term = has_capital(source), _words(source)
-            spelling = term if is_cased else _folded(term)
+            spelling = term if is_cased else _fold_case(term)
             # of terms that differ only in spaces, the first counts
             self._translations.setdefault((is_cased, spelling), target.strip())
             first_word = term[0].casefold()
@@ -83,7 +83,7 @@ class Glossary:
         """
         for length in range(self._longest.get(text_words[start].casefold(), 0), 0, -1):
             term = text_words[start : start + length]
-            for key in ((True, term), (False, _folded(term))):
+            for key in ((True, term), (False, _fold_case(term))):
                 if key in self._translations:
                     return len(term), self._translations[key]
         return 1, None
@@ -161,5 +161,5 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(words(unicodedata.normalize("NFC", text)))
 
 
-def _folded(term: tuple[str, ...]) -> tuple[str, ...]:
+def _fold_case(term: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(word.casefold() for word in term)

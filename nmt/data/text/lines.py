@@ -85,13 +85,13 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
             `check_beginning` raises it.
     """
     try:
-        with read_errors(path), open_file(path) as raw, _decompressed(raw, path) as file:
+        with read_errors(path), open_file(path) as raw, _decompress(raw, path) as file:
             yield file
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DataError(f"{path}: damaged or cut short ({error}); fetch the file again") from error
 
 
-def _decompressed(file: io.BufferedReader, path: Path) -> io.BufferedIOBase:
+def _decompress(file: io.BufferedReader, path: Path) -> io.BufferedIOBase:
     """Return the open file at `path`, or what decompresses it.
 
     Raises:

@@ -89,7 +89,7 @@ class ParallelText:
         for block in self.blocks():
             yield from block.pairs()
 
-    def tagged(self) -> Iterator[SentencePair]:
+    def tagged_pairs(self) -> Iterator[SentencePair]:
         """Return an iterator over the pairs; each source begins with the tags of `files`."""
         tags = "".join(map(spell_tag, self.files.tags))
         return (SentencePair(tags + source, target) for source, target in self)

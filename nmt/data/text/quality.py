@@ -146,12 +146,12 @@ def find_leaks(
     # the training pairs that may have leaked
     matches = {pair for pair in training if normalize(pair.source) in held_out_sources}
     sources = {pair.source for pair in matches}
-    normalized = {_normalized(pair) for pair in matches}
+    normalized = {_normalize(pair) for pair in matches}
     normalized_sources = {pair.source for pair in normalized}
     leaks = []
     for split, pairs in held_out.items():
         leaked_sources = [pair.source for pair in pairs if pair.source in sources]
-        normalized_pairs = [_normalized(pair) for pair in pairs]
+        normalized_pairs = [_normalize(pair) for pair in pairs]
         leaks.append(
             Leak(
                 split=split,
@@ -166,6 +166,6 @@ def find_leaks(
     return leaks
 
 
-def _normalized(pair: SentencePair) -> SentencePair:
+def _normalize(pair: SentencePair) -> SentencePair:
     """Return a pair without differences of case, Unicode form, punctuation and spaces."""
     return SentencePair(normalize(pair.source), normalize(pair.target))

@@ -39,7 +39,7 @@ def open_file(path: Path) -> io.BufferedReader:
     """
     if not isinstance(path, RemotePath):
         return open(path, "rb")
-    with _explained(path, "read"):
+    with _file_errors(path, "read"):
         system, inner = _file_system(path)
         return io.BufferedReader(_RemoteFile(path, system.open(inner, "rb", block_size=BLOCK)))
 
@@ -52,7 +52,7 @@ def is_file(path: Path) -> bool:
     """
     if not isinstance(path, RemotePath):
         return path.is_file()
-    with _explained(path, "read"):
+    with _file_errors(path, "read"):
         system, inner = _file_system(path)
         return bool(system.isfile(inner))
 
@@ -68,7 +68,7 @@ def before_upload(path: Path) -> Path:
 def check_service(path: Path) -> None:
     """Raise a ConfigError if the service of a URL is not known, or its package is missing."""
     if isinstance(path, RemotePath):
-        with _explained(path, "written"):
+        with _file_errors(path, "written"):
             _file_system(path)  # only for the error that it may raise
 
 
@@ -78,7 +78,7 @@ def upload(local: Path, path: RemotePath) -> None:
     Raises:
         DataError: it cannot be written.
     """
-    with _explained(path, "written"):
+    with _file_errors(path, "written"):
         system, inner = _file_system(path)
         system.put_file(str(local), inner)
 
@@ -93,7 +93,7 @@ class _RemoteFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with _explained(self._path, "read"):
+        with _file_errors(self._path, "read"):
             return int(self._file.readinto(buffer))
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ def _file_system(path: Path) -> tuple[Any, str]:
 
 
 @contextlib.contextmanager
-def _explained(path: Path, action: str) -> Iterator[None]:
+def _file_errors(path: Path, action: str) -> Iterator[None]:
     """Turn an error of a service inside the block into one about the URL."""
     try:
         yield

@@ -43,8 +43,8 @@ def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch
     S and T, the lengths of its rows, are rounded up to multiples of `pad_multiple`.
     """
     source, target = store.source.gather(indices), store.target.gather(indices)
-    source_ids, _is_token = _padded(source, pad_multiple)
-    target_output, is_token = _padded(target, pad_multiple)
+    source_ids, _is_token = _pad(source, pad_multiple)
+    target_output, is_token = _pad(target, pad_multiple)
     target_input = np.roll(target_output, 1, axis=1)  # the token before each position
     target_input[:, 0] = BOS
     target_input = np.where(is_token, target_input, PAD)  # without the EOS that was moved right
@@ -58,11 +58,11 @@ def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch
 
 def collate_source(rows: Sequence[Sequence[int]]) -> torch.Tensor:
     """Return the ids of source sentences as one tensor (B, S) int64, padded with PAD."""
-    ids, _is_token = _padded(Sentences.of(rows), multiple=1)
+    ids, _is_token = _pad(Sentences.of(rows), multiple=1)
     return torch.from_numpy(ids)
 
 
-def _padded(
+def _pad(
     sentences: Sentences, multiple: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return one row of ids for each sentence, padded with PAD, and a mask of the real tokens.

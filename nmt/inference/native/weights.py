@@ -182,7 +182,7 @@ class NativeWeights:
         self._kept.append(contiguous)
         return int(contiguous.ctypes.data)
 
-    def _aligned(self, array: Array) -> int:
+    def _copy_aligned(self, array: Array) -> int:
         """Return the address of a contiguous copy, a multiple of `ALIGNMENT`."""
         memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
         start = -memory.ctypes.data % ALIGNMENT
@@ -226,14 +226,14 @@ class NativeWeights:
         """Return linear maps of one input as one: their outputs stand side by side."""
         weights = [self._array(f"{name}.weight", outputs, inputs) for name in names]
         biases = [self._array(f"{name}.bias", outputs) for name in names]
-        return self._packed(np.concatenate(weights), np.concatenate(biases), fill=0.0)
+        return self._pack(np.concatenate(weights), np.concatenate(biases), fill=0.0)
 
     def _projection(self, weight: Array, bias: Array | None) -> CLinear:
         """Return the map to the logits of the vocabulary entries with these rows of weights."""
         bias = np.zeros(len(weight), np.float32) if bias is None else bias
-        return self._packed(weight, bias, fill=IMPOSSIBLE)
+        return self._pack(weight, bias, fill=IMPOSSIBLE)
 
-    def _packed(self, weight: Array, bias: Array, fill: float) -> CLinear:
+    def _pack(self, weight: Array, bias: Array, fill: float) -> CLinear:
         """Store x W^T + b in panels; the last one is filled up with outputs that are `fill`."""
         outputs, inputs = weight.shape
         missing = -outputs % self._panel
@@ -255,5 +255,5 @@ class NativeWeights:
             result.sums = self._pointer(quantized.sum(1, dtype=np.int32))
             # four inputs of an output stand side by side, as one number of 32 bits
             blocks = quantized.view(np.int32).reshape(-1, self._panel, inputs // 4)
-        result.panels = self._aligned(blocks.transpose(0, 2, 1))
+        result.panels = self._copy_aligned(blocks.transpose(0, 2, 1))
         return result

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from nmt.data.text.words import word_spans
-from nmt.translation.spans import Link, Span, overlap, shifted
+from nmt.translation.spans import Link, Span, overlap, shift_span
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class AlignedWords:
         self._starts = [start for start, _ in self._source]
         self.target = _words(text.target, self.kept)
         """the characters of each word of the translation"""
-        self.sources = self._linked(text)
+        self.sources = self._source_words_of_targets(text)
         """the source words of each word of the translation; one may be there several times"""
         if len(self._source) > len(whole):
             self._cut_copies(text, whole)
@@ -61,7 +61,7 @@ class AlignedWords:
         end = bisect_left(self._starts, span[1])  # the first word that begins after the span
         return range(first, max(first, end))
 
-    def _linked(self, text: AlignedText) -> list[list[int]]:
+    def _source_words_of_targets(self, text: AlignedText) -> list[list[int]]:
         sources: list[list[int]] = [[] for _ in self.target]
         if not text.links and text.source == text.target:  # a copy
             return [list(self.source_words(span)) for span in self.target]
@@ -104,7 +104,7 @@ def _words(text: str, wholes: Iterable[Span]) -> list[Span]:
     words: list[Span] = []
     at = 0
     for whole in [*sorted(wholes), (len(text), len(text))]:
-        words += [shifted(span, at) for span in word_spans(text[at : whole[0]])]
+        words += [shift_span(span, at) for span in word_spans(text[at : whole[0]])]
         words.append(whole)
         at = whole[1]
     return words[:-1]
