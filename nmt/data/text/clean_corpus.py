@@ -79,7 +79,7 @@ class BlockCleaner:
         pairs = block.pairs(self._cleaner.decoding_errors)
         counts = Counts(len(pairs))
         reasons = map(self._cleaner.reason, pairs)
-        indices = counts.count_and_drop(block, range(len(pairs)), reasons)
+        indices = counts.select_kept(block, range(len(pairs)), reasons)
         hashes = hash_pairs([pairs[index] for index in indices], self._cleaning)
         return CleanedBlock(indices, hashes, counts)
 
@@ -159,7 +159,7 @@ class CleanedCorpus:
             with contextlib.closing(map_blocks(text.blocks(), build, processes)) as blocks:
                 for block, cleaned in blocks:
                     reasons = finder.reasons(cleaned.hashes)
-                    kept = cleaned.counts.count_and_drop(block, cleaned.indices, reasons)
+                    kept = cleaned.counts.select_kept(block, cleaned.indices, reasons)
                     counts.add(cleaned.counts)
                     # pairs that are left out may hold bytes that are not UTF-8
                     pairs = block.pairs("surrogateescape")

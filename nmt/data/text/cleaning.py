@@ -60,10 +60,10 @@ class Counts:
         """The number of pairs that were not left out."""
         return self.read - sum(self.dropped.values())
 
-    def count_and_drop(
+    def select_kept(
         self, block: Block, indices: Iterable[int], reasons: Iterable[str | None]
     ) -> list[int]:
-        """Count the pairs that are left out, and return the indices of those that stay.
+        """Return the indices of the pairs that stay, and count the others by reason.
 
         `indices` are those of pairs in `block`, from 0. `reasons` says for each why it is left out,
         a key of `REASONS`, or None if it stays. The first left-out pairs become examples.

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ import numpy as np
 
 from nmt.data.text.cleaning import Cleaner, Counts, TextRules
 from nmt.data.text.duplicates import DuplicateFinder, Hashes, hash_pairs
-from nmt.data.text.parallel_text import Block
+from nmt.data.text.parallel_text import Block, SentencePair
 from nmt.data.tokens.token_store import Indices, Sentences
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.word_encoder import bulk_encoder
@@ -61,7 +61,7 @@ class EncodedBlock:
         `block` is the block that was encoded; the examples of left-out pairs come from it.
         """
         reasons = finder.reasons(self.hashes)
-        kept = self.counts.count_and_drop(block, self.indices.tolist(), reasons)
+        kept = self.counts.select_kept(block, self.indices.tolist(), reasons)
         return self.select(kept)
 
 
@@ -85,15 +85,21 @@ class BlockEncoder:
         """
         pairs = block.pairs(self._cleaner.decoding_errors)
         counts = Counts(len(pairs))
-        reasons = map(self._cleaner.reason, pairs)
-        indices = counts.count_and_drop(block, range(len(pairs)), reasons)
+        indices = counts.select_kept(block, range(len(pairs)), map(self._cleaner.reason, pairs))
+        encoded = self._encode(block, pairs, indices, counts)
+        return encoded.select(counts.select_kept(block, indices, self._reasons_by_length(encoded)))
+
+    def _encode(
+        self, block: Block, pairs: Sequence[SentencePair], indices: list[int], counts: Counts
+    ) -> EncodedBlock:
+        """Augment and encode the pairs with these indices in a block; `pairs` are all its pairs."""
         kept = [pairs[index] for index in indices]
         # each kept pair as it is to be learnt, and the kind of its change or None
         augmented = [
             self._augmenter(pair, block.numbers[index])
             for pair, index in zip(kept, indices, strict=True)
         ]
-        encoded = EncodedBlock(
+        return EncodedBlock(
             source=self._encode_source([self._tags + pair.source for pair, _ in augmented]),
             target=self._encode_target([pair.target for pair, _ in augmented]),
             indices=np.array(indices, np.int64),
@@ -101,11 +107,13 @@ class BlockEncoder:
             changes=[kind for _, kind in augmented],
             counts=counts,
         )
+
+    def _reasons_by_length(self, encoded: EncodedBlock) -> Iterator[str | None]:
+        """Return for each encoded pair why its lengths leave it out, or None if it stays."""
         # without EOS, and without the tags, which are no part of the text
         source_lengths = (encoded.source.lengths - 1 - self._tag_count).tolist()
         target_lengths = (encoded.target.lengths - 1).tolist()
-        reasons = map(self._cleaner.reason_by_length, source_lengths, target_lengths)
-        return encoded.select(counts.count_and_drop(block, indices, reasons))
+        return map(self._cleaner.reason_by_length, source_lengths, target_lengths)
 
 
 def encode_blocks(

@@ -94,7 +94,7 @@ def test_counts_add_up_and_keep_the_first_examples() -> None:
     total = Counts()
     for _ in range(4):
         counts = Counts(read=10)
-        assert counts.count_and_drop(block, [3, 5, 7], ["empty", None, "empty"]) == [5]
+        assert counts.select_kept(block, [3, 5, 7], ["empty", None, "empty"]) == [5]
         total.add(counts)
     assert (total.read, total.kept, total.dropped["empty"]) == (40, 32, 8)
     assert [example["line"] for example in total.examples["empty"]] == [4, 8, 4]
