@@ -19,7 +19,7 @@ from nmt.data.corpora.registry import Splits, find_splits, obtain_splits
 from nmt.data.fingerprint import fingerprint
 from nmt.data.mixture import stages_of
 from nmt.data.text.augmentation import KINDS, Augmenter
-from nmt.data.text.cleaning import Cleaner, Counts, TextRules
+from nmt.data.text.cleaning import Cleaner, Counts, PairSettings
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText, SentencePair
@@ -72,8 +72,9 @@ def prepare(config: Config, log: Log) -> Prepared:
     for key, texts in (("train", splits.train), ("validation", splits.validation)):
         check_files(texts, f"data.{key}", Path(config.data.directory))
     job = CleaningJob.of(config, splits)
-    for rules in job.rules:  # an error of the settings is raised here, not in a worker process
-        Cleaner(rules)
+    for settings in job.settings:
+        # an error of the settings is raised here, not in a worker process
+        Cleaner(settings)
     root = Path(config.data.directory) / "prepared"
     name = fingerprint(config, job.texts, root, job.held_out)
     directory = root / name
@@ -104,8 +105,8 @@ class CleaningJob:
     """The training texts of a configuration, and how each of them is cleaned."""
 
     texts: list[TextPair]
-    rules: list[TextRules]
-    """the rules of each of `texts`"""
+    settings: list[PairSettings]
+    """the settings of each of `texts`"""
     held_out: HeldOutPairs | None
     """the validation and test pairs that are removed from the texts; None: none are"""
 
@@ -126,7 +127,7 @@ class CleaningJob:
             for text in splits.held_out:
                 pairs += ParallelText(text, data.languages)
             held_out = HeldOutPairs(pairs, run_length)
-        rules = []
+        settings = []
         first_synthetic = len(splits.train) - len(data.synthetic)
         for number, text in enumerate(splits.train):
             must_compare = run_length or number >= first_synthetic
@@ -134,13 +135,13 @@ class CleaningJob:
             tags = tuple(spell_tag(tag) for tag in text.tags)
             augmenter = Augmenter(data.augmentation, f"{config.seed} {number}")
             languages = text.languages_or(data.languages)
-            rules.append(TextRules(data.cleaning, languages, removed, tags, augmenter))
-        return cls(splits.train, rules, held_out)
+            settings.append(PairSettings(data.cleaning, languages, removed, tags, augmenter))
+        return cls(splits.train, settings, held_out)
 
     @property
     def tags(self) -> list[str]:
         """All tags of the texts, each once, spelled like `>>fr<<`."""
-        return list(dict.fromkeys(tag for text_rules in self.rules for tag in text_rules.tags))
+        return list(dict.fromkeys(tag for settings in self.settings for tag in settings.tags))
 
 
 def read_counts(folder: Path) -> dict[str, Any]:
@@ -212,11 +213,11 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
         else:
             log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
             stride = -(-total // _VOCABULARY_PAIRS)  # rounded up
-            sample = VocabularySample(texts, stride, job.rules)
+            sample = VocabularySample(texts, stride, job.settings)
             tokenizer = learn_vocabulary(sample, config.tokenizer, job.tags)
         tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
-        counts = _write_ids(texts, tokenizer, job.rules, folder, processes_for(total))
+        counts = _write_ids(texts, tokenizer, job.settings, folder, processes_for(total))
         if counts["kept"] == 0:
             raise no_pair_left_error(texts, total, counts)
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
@@ -232,7 +233,7 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
 def _write_ids(
     texts: Sequence[ParallelText],
     tokenizer: Tokenizer,
-    rules: Sequence[TextRules],
+    settings: Sequence[PairSettings],
     directory: Path,
     processes: int,
 ) -> dict[str, Any]:
@@ -241,14 +242,14 @@ def _write_ids(
     Returns `Prepared.counts`. Each of `processes` loads the tokenizer that is in `directory`.
     """
     counts, kept_of_each_text, augmented = Counts(), list[int](), Counter[str]()
-    finder = DuplicateFinder(rules[0].cleaning)
+    finder = DuplicateFinder(settings[0].cleaning)
     with (
         side_writer(directory, "source", tokenizer.source.size) as source,
         side_writer(directory, "target", tokenizer.target.size) as target,
     ):
-        for text, rules_of_text in zip(texts, rules, strict=True):
+        for text, text_settings in zip(texts, settings, strict=True):
             kept_before = counts.kept
-            blocks = encode_blocks(text.blocks(), directory / "tokenizer", rules_of_text, processes)
+            blocks = encode_blocks(text.blocks(), directory / "tokenizer", text_settings, processes)
             with contextlib.closing(blocks):  # ends the processes before the folder is removed
                 for block, encoded in blocks:
                     unique = encoded.without_duplicates(block, finder)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nmt.data.text.cleaning import Cleaner, TextRules, describe_dropped
+from nmt.data.text.cleaning import Cleaner, PairSettings, describe_dropped
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
 
@@ -20,7 +20,7 @@ class VocabularySample:
 
     texts: list[ParallelText]
     stride: int
-    rules: list[TextRules]
+    settings: list[PairSettings]
 
     def __iter__(self) -> Iterator[SentencePair]:
         """Yield the pairs.
@@ -30,8 +30,8 @@ class VocabularySample:
         """
         first = 0  # the index, in the next block, of the first pair that belongs to the sample
         read, dropped = 0, Counter[str]()
-        for text, rules in zip(self.texts, self.rules, strict=True):
-            cleaner = Cleaner(rules)
+        for text, settings in zip(self.texts, self.settings, strict=True):
+            cleaner = Cleaner(settings)
             for block in text.blocks():
                 sampled = block[first :: self.stride]
                 # the stride goes on across the border between two blocks
@@ -41,7 +41,7 @@ class VocabularySample:
                 for pair, line in zip(pairs, sampled.numbers, strict=True):
                     reason = cleaner.reason(pair)
                     if reason is None:
-                        augmented, _ = rules.augmenter(pair, line)
+                        augmented, _ = settings.augmenter(pair, line)
                         yield augmented
                     else:
                         dropped[reason] += 1

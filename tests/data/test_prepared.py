@@ -129,7 +129,7 @@ def test_each_text_is_cleaned_in_its_own_languages() -> None:
     text = TextPair(source="a", target="b")
     french = TextPair(source="a", target="b", languages=["de", "fr"])
     job = CleaningJob.of(Config(), Splits([text, french], [], []))
-    assert [rules.languages for rules in job.rules] == [("en", "de"), ("de", "fr")]
+    assert [settings.languages for settings in job.settings] == [("en", "de"), ("de", "fr")]
 
 
 def test_pairs_left_out_are_counted_by_reason(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from nmt.data.text.cleaning import (
     EXAMPLES,
     Cleaner,
     Counts,
-    TextRules,
+    PairSettings,
     describe_dropped,
     dropped_pair,
 )
@@ -57,14 +57,14 @@ class CleanedBlock(NamedTuple):
 class BlockCleaner:
     """Cleans blocks, and counts their tokens if there is a tokenizer."""
 
-    def __init__(self, rules: TextRules, models: Sequence[bytes], threads: int) -> None:
+    def __init__(self, settings: PairSettings, models: Sequence[bytes], threads: int) -> None:
         """Take the SentencePiece models of the tokenizer; empty: tokens are not counted."""
-        self._cleaning, self._cleaner = rules.cleaning, Cleaner(rules)
+        self._cleaning, self._cleaner = settings.cleaning, Cleaner(settings)
         self._encoder = None
         if models:
             tokenizer = Tokenizer(*(SubwordModel(model) for model in models))
             # pairs are cleaned as they are: neither tagged nor augmented
-            without_changes = replace(rules, tags=(), augmenter=Augmenter())
+            without_changes = replace(settings, tags=(), augmenter=Augmenter())
             self._encoder = BlockEncoder(tokenizer, without_changes, threads)
 
     def __call__(self, block: Block) -> CleanedBlock:
@@ -89,8 +89,8 @@ class CleanedCorpus:
     """The pairs of a recipe's data.train that the rules keep; `pairs` reads the files each time."""
 
     texts: list[TextPair]
-    rules: list[TextRules]
-    """the rules of each of `texts`"""
+    settings: list[PairSettings]
+    """the settings of each of `texts`"""
     languages: tuple[str, str]
     models: list[bytes]
     """the SentencePiece models by which tokens are counted; none: no rule counts tokens"""
@@ -107,16 +107,16 @@ class CleanedCorpus:
         """
         job = CleaningJob.of(config, splits)
         parallel_count = len(splits.train) - len(config.data.synthetic)
-        texts, rules = job.texts[:parallel_count], job.rules[:parallel_count]
+        texts, settings = job.texts[:parallel_count], job.settings[:parallel_count]
         if any(_mixing(text) != _mixing(texts[0]) for text in texts):
             raise ConfigError(
                 "the texts of data.train differ in weight, languages, tags or steps, and the "
                 "cleaned text is one text; clean each of them alone (--set data.train=...)"
             )
-        Cleaner(rules[0])  # an error of the settings is raised here, not in a worker process
+        Cleaner(settings[0])  # an error of the settings is raised here, not in a worker process
         sides = (tokenizer.source, tokenizer.target) if tokenizer else ()
         models = [subwords.model for subwords in dict.fromkeys(sides)]  # one if it is shared
-        return cls(texts, rules, texts[0].languages_or(config.data.languages), models)
+        return cls(texts, settings, texts[0].languages_or(config.data.languages), models)
 
     def mixing(self) -> dict[str, Any]:
         """Return the weight, languages, tags and steps that the cleaned text needs in a recipe."""
@@ -128,11 +128,11 @@ class CleanedCorpus:
         Raises:
             DataError: a file cannot be read.
         """
-        rules = self.rules[0]
+        settings = self.settings[0]
         return {
             "languages": list(self.languages),
-            "cleaning": rules.cleaning.model_dump(),
-            "held_out": rules.held_out.digest if rules.held_out else None,
+            "cleaning": settings.cleaning.model_dump(),
+            "held_out": settings.held_out.digest if settings.held_out else None,
             "tokenizer": [hashlib.sha256(model).hexdigest()[:16] for model in self.models],
             "inputs": [
                 {
@@ -153,9 +153,9 @@ class CleanedCorpus:
         texts = [ParallelText(text, self.languages) for text in self.texts]
         total = sum(len(block) for text in texts for block in text.blocks())
         processes = processes_for(total)
-        finder = DuplicateFinder(self.rules[0].cleaning)
-        for file, (text, rules) in enumerate(zip(texts, self.rules, strict=True)):
-            build = functools.partial(BlockCleaner, rules, self.models)  # called in each process
+        finder = DuplicateFinder(self.settings[0].cleaning)
+        for file, (text, settings) in enumerate(zip(texts, self.settings, strict=True)):
+            build = functools.partial(BlockCleaner, settings, self.models)  # called in each process
             with contextlib.closing(map_blocks(text.blocks(), build, processes)) as blocks:
                 for block, cleaned in blocks:
                     reasons = finder.reasons(cleaned.hashes)

@@ -98,8 +98,8 @@ def describe_dropped(counts: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class TextRules:
-    """How the pairs of a training text are cleaned, marked and changed."""
+class PairSettings:
+    """How the pairs of a training text are cleaned, tagged and augmented."""
 
     cleaning: CleaningConfig
     languages: tuple[str, str] | None = None
@@ -112,7 +112,7 @@ class TextRules:
     """changes some of the pairs that are kept; by default none"""
 
 
-_SIMPLE_RULES: dict[str, rules.Rule] = {
+_RULES_BY_KEY: dict[str, rules.Rule] = {
     "invalid_utf8": rules.is_undecoded,
     "control_characters": rules.has_control_character,
     "identical": lambda pair: pair.source == pair.target,
@@ -126,7 +126,7 @@ _SIMPLE_RULES: dict[str, rules.Rule] = {
 class Cleaner:
     """The rules that need only the pair itself; `DuplicateFinder` finds repeated pairs."""
 
-    def __init__(self, settings: TextRules) -> None:
+    def __init__(self, settings: PairSettings) -> None:
         """Build the rules that the configuration turns on; empty pairs are always left out.
 
         Raises:
@@ -135,7 +135,7 @@ class Cleaner:
         """
         self._config = config = settings.cleaning
         enabled: dict[str, rules.Rule] = {"empty": rules.is_empty}
-        enabled.update({key: rule for key, rule in _SIMPLE_RULES.items() if getattr(config, key)})
+        enabled.update({key: rule for key, rule in _RULES_BY_KEY.items() if getattr(config, key)})
         if config.source_script:
             enabled["source_script"] = rules.other_script(config.source_script, side=0)
         if config.target_script:

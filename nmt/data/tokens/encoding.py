@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from nmt.data.text.cleaning import Cleaner, Counts, TextRules
+from nmt.data.text.cleaning import Cleaner, Counts, PairSettings
 from nmt.data.text.duplicates import DuplicateFinder, Hashes, hash_pairs
 from nmt.data.text.parallel_text import Block, SentencePair
 from nmt.data.tokens.token_store import Indices, Sentences
@@ -66,16 +66,16 @@ class EncodedBlock:
 
 
 class BlockEncoder:
-    """Cleans and encodes blocks, with one tokenizer and one set of rules."""
+    """Cleans and encodes blocks, with one tokenizer and the settings of one text."""
 
-    def __init__(self, tokenizer: Tokenizer, rules: TextRules, threads: int) -> None:
-        """Take the tokenizer, the rules, and the number of threads for SentencePiece."""
+    def __init__(self, tokenizer: Tokenizer, settings: PairSettings, threads: int) -> None:
+        """Take the tokenizer, the settings, and the number of threads for SentencePiece."""
         self._encode_source = self._encode_target = bulk_encoder(tokenizer.source, threads)
         if not tokenizer.shared:
             self._encode_target = bulk_encoder(tokenizer.target, threads)
-        self._cleaning = rules.cleaning
-        self._cleaner, self._augmenter = Cleaner(rules), rules.augmenter
-        self._tags, self._tag_count = "".join(rules.tags), len(rules.tags)
+        self._cleaning = settings.cleaning
+        self._cleaner, self._augmenter = Cleaner(settings), settings.augmenter
+        self._tags, self._tag_count = "".join(settings.tags), len(settings.tags)
 
     def __call__(self, block: Block) -> EncodedBlock:
         """Decode the pairs, clean by text, augment, encode, clean by length; duplicates stay.
@@ -117,7 +117,7 @@ class BlockEncoder:
 
 
 def encode_blocks(
-    blocks: Iterable[Block], tokenizer_folder: Path, rules: TextRules, processes: int
+    blocks: Iterable[Block], tokenizer_folder: Path, settings: PairSettings, processes: int
 ) -> Generator[tuple[Block, EncodedBlock]]:
     """Yield each block with its pairs as a `BlockEncoder` encodes them, in the order of `blocks`.
 
@@ -127,13 +127,13 @@ def encode_blocks(
     Raises:
         DataError: a line is not UTF-8 and `cleaning.invalid_utf8` is false; or a process died.
     """
-    build_encoder = functools.partial(_load_encoder, tokenizer_folder, rules)
+    build_encoder = functools.partial(_load_encoder, tokenizer_folder, settings)
     return map_blocks(blocks, build_encoder, processes)
 
 
-def _load_encoder(tokenizer_folder: Path, rules: TextRules, threads: int) -> BlockEncoder:
+def _load_encoder(tokenizer_folder: Path, settings: PairSettings, threads: int) -> BlockEncoder:
     """Return an encoder with the tokenizer in a folder."""
-    return BlockEncoder(Tokenizer.load(tokenizer_folder), rules, threads)
+    return BlockEncoder(Tokenizer.load(tokenizer_folder), settings, threads)
 
 
 def processes_for(pairs: int) -> int:

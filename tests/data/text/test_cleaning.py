@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config import CleaningConfig
-from nmt.data.text.cleaning import Cleaner, Counts, TextRules
+from nmt.data.text.cleaning import Cleaner, Counts, PairSettings
 from nmt.data.text.parallel_text import Block, SentencePair
 from nmt.data.text.rules import links_differ
 from nmt.errors import ConfigError
@@ -45,7 +45,7 @@ NONE = CleaningConfig()
     ],
 )
 def test_rules(config: CleaningConfig, source: str, target: str, reason: str | None) -> None:
-    assert Cleaner(TextRules(config)).reason(SentencePair(source, target)) == reason
+    assert Cleaner(PairSettings(config)).reason(SentencePair(source, target)) == reason
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_rules(config: CleaningConfig, source: str, target: str, reason: str | N
 def test_numbers_and_links_of_both_sides_agree(
     source: str, target: str, reason: str | None
 ) -> None:
-    rules = TextRules(CleaningConfig(numbers=True, links=True))
-    assert Cleaner(rules).reason(SentencePair(source, target)) == reason
+    settings = PairSettings(CleaningConfig(numbers=True, links=True))
+    assert Cleaner(settings).reason(SentencePair(source, target)) == reason
 
 
 def test_links_are_found_beside_a_long_line_without_spaces() -> None:
@@ -78,7 +78,7 @@ def test_links_are_found_beside_a_long_line_without_spaces() -> None:
     + [(4, 8, None), (3, 7, "length_ratio"), (7, 3, "length_ratio"), (1, 2, None)],
 )
 def test_rules_of_length(source: int, target: int, reason: str | None) -> None:
-    cleaner = Cleaner(TextRules(CleaningConfig(max_length=10, max_length_ratio=2.0)))
+    cleaner = Cleaner(PairSettings(CleaningConfig(max_length=10, max_length_ratio=2.0)))
     assert cleaner.reason_by_length(source, target) == reason
 
 
@@ -86,7 +86,7 @@ def test_rules_of_length(source: int, target: int, reason: str | None) -> None:
 def test_an_unknown_script_is_refused(key: str) -> None:
     message = rf"cleaning\.{key}: 'Klingon' is not a script of Unicode"
     with pytest.raises(ConfigError, match=message):
-        Cleaner(TextRules(CleaningConfig.model_validate({key: "Klingon"})))
+        Cleaner(PairSettings(CleaningConfig.model_validate({key: "Klingon"})))
 
 
 def test_counts_add_up_and_keep_the_first_examples() -> None:

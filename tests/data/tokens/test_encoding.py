@@ -8,7 +8,7 @@ import pytest
 from nmt.config import AugmentationConfig, CleaningConfig, TextPair, TokenizerConfig
 from nmt.data.text import parallel_text
 from nmt.data.text.augmentation import Augmenter
-from nmt.data.text.cleaning import TextRules
+from nmt.data.text.cleaning import PairSettings
 from nmt.data.text.parallel_text import ParallelText
 from nmt.data.tokens import encoding
 from nmt.data.tokens.encoding import EncodedBlock, encode_blocks
@@ -18,7 +18,7 @@ from nmt.errors import DataError
 
 LINES = [f"{'the small dog ' * (n % 5)}number {n} ." for n in range(50)]
 LINES[7] = LINES[20] = ""
-CLEANING = TextRules(CleaningConfig(max_length=12, duplicates=True))
+CLEANING = PairSettings(CleaningConfig(max_length=12, duplicates=True))
 
 
 @pytest.fixture
@@ -37,9 +37,9 @@ def written(folder: Path, lines: list[str], vocabulary_size: int) -> ParallelTex
 
 
 def encoded(
-    text: ParallelText, folder: Path, processes: int, rules: TextRules = CLEANING
+    text: ParallelText, folder: Path, processes: int, settings: PairSettings = CLEANING
 ) -> list[EncodedBlock]:
-    blocks = encode_blocks(text.blocks(), folder / "tokenizer", rules, processes)
+    blocks = encode_blocks(text.blocks(), folder / "tokenizer", settings, processes)
     return [block for _, block in blocks]
 
 
@@ -50,8 +50,8 @@ def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_p
     for processes in (1, 2):
         with pytest.raises(DataError, match=r"text\.en:34: not valid UTF-8 \(byte 0xe4\)"):
             encoded(text, tmp_path, processes)
-    rule = TextRules(CleaningConfig(max_length=12, duplicates=True, invalid_utf8=True))
-    alone, together = (encoded(text, tmp_path, processes, rule) for processes in (1, 2))
+    settings = PairSettings(CleaningConfig(max_length=12, duplicates=True, invalid_utf8=True))
+    alone, together = (encoded(text, tmp_path, processes, settings) for processes in (1, 2))
     assert len(alone) == len(together) == 7
     for one, other in zip(alone, together, strict=True):
         for a, b in ((one.source, other.source), (one.target, other.target)):
@@ -81,11 +81,11 @@ def test_blocks_and_processes_change_no_augmented_pair(
     text: ParallelText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     augmenter = Augmenter(AugmentationConfig(no_final_punctuation=0.3, typos=0.3))
-    rules = TextRules(CLEANING.cleaning, augmenter=augmenter)
+    settings = PairSettings(CLEANING.cleaning, augmenter=augmenter)
     found = []
     for size, processes in ((8, 1), (8, 2), (50, 1)):
         monkeypatch.setattr(parallel_text, "BLOCK", size)
-        blocks = encoded(text, tmp_path, processes, rules)
+        blocks = encoded(text, tmp_path, processes, settings)
         ids = [
             block.source.sentence(i).tolist() for block in blocks for i in range(len(block.indices))
         ]
@@ -109,7 +109,7 @@ def test_a_process_that_dies_is_reported(
 def test_lines_of_a_megabyte_are_kept_or_counted(tmp_path: Path) -> None:
     """SentencePiece learns nothing from such lines, but nothing may break or be lost."""
     lines = ["a b c " * 10, "long " * 200_000, "d e f " * 10, "x" * 1_000_000]
-    (block,) = encoded(written(tmp_path, lines, 40), tmp_path, 1, TextRules(CleaningConfig()))
+    (block,) = encoded(written(tmp_path, lines, 40), tmp_path, 1, PairSettings(CleaningConfig()))
     assert block.counts.read - block.counts.kept == block.counts.dropped["too_long"] == 2
     assert block.indices.tolist() == [0, 2]
     assert [len(e["source"]) for e in block.counts.examples["too_long"]] == [200, 200]
