@@ -71,7 +71,7 @@ def prepare(config: Config, log: Log) -> Prepared:
     # checked first: reading the training text takes long
     for key, texts in (("train", splits.train), ("validation", splits.validation)):
         check_files(texts, f"data.{key}", Path(config.data.directory))
-    job = CleaningJob.of(config, splits)
+    job = CleaningJob.load(config, splits)
     for settings in job.settings:
         # an error of the settings is raised here, not in a worker process
         Cleaner(settings)
@@ -95,7 +95,7 @@ def find_prepared(config: Config) -> Prepared | None:
     splits, root = find_splits(config.data), Path(config.data.directory) / "prepared"
     if splits is None or not root.is_dir():
         return None
-    job = CleaningJob.of(config, splits)
+    job = CleaningJob.load(config, splits)
     directory = root / fingerprint(config, job.texts, root, job.held_out, remember=False)
     return _open(directory, config, job.texts) if _read_manifest(directory) else None
 
@@ -111,8 +111,8 @@ class CleaningJob:
     """the validation and test pairs that are removed from the texts; None: none are"""
 
     @classmethod
-    def of(cls, config: Config, splits: Splits) -> "CleaningJob":
-        """Return the job for a configuration; read its validation and test set if necessary.
+    def load(cls, config: Config, splits: Splits) -> "CleaningJob":
+        """Read the validation and test set if necessary, and return the job for a configuration.
 
         Synthetic text is always compared with these sets, because a model may have made it from
         their sentences; other text only if data.cleaning.held_out_words is set.

@@ -128,7 +128,7 @@ def test_only_a_folder_of_a_newer_format_is_refused(tmp_path: Path, version: int
 def test_each_text_is_cleaned_in_its_own_languages() -> None:
     text = TextPair(source="a", target="b")
     french = TextPair(source="a", target="b", languages=["de", "fr"])
-    job = CleaningJob.of(Config(), Splits([text, french], [], []))
+    job = CleaningJob.load(Config(), Splits([text, french], [], []))
     assert [settings.languages for settings in job.settings] == [("en", "de"), ("de", "fr")]
 
 

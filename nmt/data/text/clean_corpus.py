@@ -105,7 +105,7 @@ class CleanedCorpus:
             ConfigError: the texts differ in weight, languages, tags or steps, which one cleaned
                 text cannot.
         """
-        job = CleaningJob.of(config, splits)
+        job = CleaningJob.load(config, splits)
         parallel_count = len(splits.train) - len(config.data.synthetic)
         texts, settings = job.texts[:parallel_count], job.settings[:parallel_count]
         if any(_mixing(text) != _mixing(texts[0]) for text in texts):
