@@ -28,8 +28,18 @@ if TYPE_CHECKING:
 
 # options that --resume need not compare: they change no translation, or a digest stands for them
 NOT_COMPARED = {
-    *("model", "checkpoint", "adapter", "file", "output", "resume", "device", "workers", "ray"),
-    *("glossary", "forbid", "forbid_file"),
+    "model",
+    "checkpoint",
+    "adapter",
+    "file",
+    "output",
+    "resume",
+    "device",
+    "workers",
+    "ray",
+    "glossary",
+    "forbid",
+    "forbid_file",
 }
 
 

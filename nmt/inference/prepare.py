@@ -33,9 +33,21 @@ from nmt.model.sublayer import Sublayer
 from nmt.model.transformer import Transformer
 
 KNOWN_MODULES = {
-    *(Transformer, TokenEmbedding, PositionalEncoding, Dropout, Sublayer, FeedForward),
-    *(Encoder, EncoderLayer, Decoder, DecoderLayer, MultiHeadAttention),
-    *(nn.Linear, nn.LayerNorm, nn.Identity, nn.ModuleList),
+    Transformer,
+    TokenEmbedding,
+    PositionalEncoding,
+    Dropout,
+    Sublayer,
+    FeedForward,
+    Encoder,
+    EncoderLayer,
+    Decoder,
+    DecoderLayer,
+    MultiHeadAttention,
+    nn.Linear,
+    nn.LayerNorm,
+    nn.Identity,
+    nn.ModuleList,
 }
 """the modules of a Transformer; a subclass of one of them counts as unknown"""
 

@@ -31,8 +31,13 @@ class CSearch(ctypes.Structure):
     """`Search` of search.h."""
 
     _fields_ = (
-        *((name, ctypes.c_int32) for name in ("beam_size", "n_best", "early_stopping")),
-        *((name, ctypes.c_int32) for name in ("min_length", "no_repeat_ngram", "bos", "eos")),
+        ("beam_size", ctypes.c_int32),
+        ("n_best", ctypes.c_int32),
+        ("early_stopping", ctypes.c_int32),
+        ("min_length", ctypes.c_int32),
+        ("no_repeat_ngram", ctypes.c_int32),
+        ("bos", ctypes.c_int32),
+        ("eos", ctypes.c_int32),
         ("excluded", ctypes.c_int32 * MAX_EXCLUDED),
         ("penalties", ctypes.c_void_p),
     )

@@ -31,8 +31,13 @@ class CLinear(ctypes.Structure):
     """`Linear` of products.h."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("panels", "bias", "scales", "sums")),
-        *((name, ctypes.c_int32) for name in ("inputs", "outputs", "padded")),
+        ("panels", ctypes.c_void_p),
+        ("bias", ctypes.c_void_p),
+        ("scales", ctypes.c_void_p),
+        ("sums", ctypes.c_void_p),
+        ("inputs", ctypes.c_int32),
+        ("outputs", ctypes.c_int32),
+        ("padded", ctypes.c_int32),
     )
 
 
@@ -46,10 +51,16 @@ class CLayer(ctypes.Structure):
     """`Layer` of layers.h."""
 
     _fields_ = (
-        *((name, CLinear) for name in ("query_key_value", "output")),
-        *((name, CLinear) for name in ("cross_query", "cross_key_value", "cross_output")),
-        *((name, CLinear) for name in ("inner", "outer")),
-        *((name, CNorm) for name in ("self_norm", "cross_norm", "feed_forward_norm")),
+        ("query_key_value", CLinear),
+        ("output", CLinear),
+        ("cross_query", CLinear),
+        ("cross_key_value", CLinear),
+        ("cross_output", CLinear),
+        ("inner", CLinear),
+        ("outer", CLinear),
+        ("self_norm", CNorm),
+        ("cross_norm", CNorm),
+        ("feed_forward_norm", CNorm),
     )
 
 
@@ -57,14 +68,23 @@ class CModel(ctypes.Structure):
     """`Model` of layers.h."""
 
     _fields_ = (
-        *((name, ctypes.POINTER(CLayer)) for name in ("encoder", "decoder")),
-        *((name, ctypes.c_int32) for name in ("encoder_layers", "decoder_layers")),
-        *((name, ctypes.c_int32) for name in ("d_model", "heads", "d_ff")),
-        *((name, ctypes.c_int32) for name in ("is_pre_norm", "activation", "zero")),
-        *((name, ctypes.c_float) for name in ("epsilon", "embedding_scale")),
-        *((name, ctypes.c_void_p) for name in ("source_embedding", "target_embedding")),
+        ("encoder", ctypes.POINTER(CLayer)),
+        ("decoder", ctypes.POINTER(CLayer)),
+        ("encoder_layers", ctypes.c_int32),
+        ("decoder_layers", ctypes.c_int32),
+        ("d_model", ctypes.c_int32),
+        ("heads", ctypes.c_int32),
+        ("d_ff", ctypes.c_int32),
+        ("is_pre_norm", ctypes.c_int32),
+        ("activation", ctypes.c_int32),
+        ("zero", ctypes.c_int32),
+        ("epsilon", ctypes.c_float),
+        ("embedding_scale", ctypes.c_float),
+        ("source_embedding", ctypes.c_void_p),
+        ("target_embedding", ctypes.c_void_p),
         ("positions", ctypes.c_void_p),
-        *((name, CNorm) for name in ("encoder_norm", "decoder_norm")),
+        ("encoder_norm", CNorm),
+        ("decoder_norm", CNorm),
         ("projection", CLinear),
     )
 
