@@ -105,7 +105,7 @@ def init(options: InitOptions) -> None:
     output = options.output
     if output.exists():
         raise ConfigError(f"{output} exists; remove it, or choose another name with --output")
-    from nmt.data.corpora.folders import new_folder
+    from nmt.data.corpora.folders import replace_folder_atomically
     from nmt.data.corpora.splits import divide_text
     from nmt.data.text.lines import check_name, check_no_pipe
     from nmt.data.text.parallel_text import ParallelText
@@ -137,7 +137,7 @@ def init(options: InitOptions) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     if not isinstance(text, str) and missing:
         pairs = ParallelText(text, data.languages)
-        with new_folder(folder) as unfinished:
+        with replace_folder_atomically(folder) as unfinished:
             counts = divide_text(pairs, profile.pairs, missing, unfinished)
         sizes = ", ".join(f"{name} {count:,}" for name, count in counts.items())
         log(f"split into {folder}: {sizes} pairs")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import Config, TextPair, spell_tag
-from nmt.data.corpora.folders import Log, locked, new_folder
+from nmt.data.corpora.folders import Log, locked, replace_folder_atomically
 from nmt.data.corpora.missing_files import check_files
 from nmt.data.corpora.registry import Splits, find_splits, obtain_splits
 from nmt.data.fingerprint import fingerprint
@@ -195,7 +195,7 @@ def _open(directory: Path, config: Config, texts: Sequence[TextPair]) -> Prepare
 
 
 def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log) -> None:
-    """Write the folder of prepared data, which then appears at once (see `new_folder`).
+    """Write the folder of prepared data, which appears at once (`replace_folder_atomically`).
 
     Reads the texts up to three times: to count the pairs, to learn the vocabulary, and to encode
     (`_write_ids`).
@@ -205,7 +205,7 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
         DataError: a text cannot be read or changes meanwhile, or no pair is left.
     """
     texts = [ParallelText(text, config.data.languages) for text in job.texts]
-    with new_folder(directory) as folder:
+    with replace_folder_atomically(directory) as folder:
         total = sum(len(block) for text in texts for block in text.blocks())
         if config.tokenizer.models:
             tokenizer = adopt_vocabulary(config.tokenizer)

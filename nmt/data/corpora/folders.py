@@ -29,10 +29,11 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
+def replace_folder_atomically(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill; after the block it replaces `folder`, flushed to disk.
 
     After an error in the block, `folder` is as before. Remains of a killed process are removed.
+    `files.create_folder_atomically` does not replace a folder.
 
     Raises:
         DiskError: a file cannot be written, or the block raised an `OSError`.

@@ -20,7 +20,7 @@ from typing import Any
 from nmt import strict_yaml
 from nmt.config import DataConfig, TextPair
 from nmt.data.corpora import by_language, demo_corpus, iwslt2017
-from nmt.data.corpora.folders import Log, locked, new_folder
+from nmt.data.corpora.folders import Log, locked, replace_folder_atomically
 from nmt.data.corpora.hub import HubData, write_hub_text
 from nmt.data.corpora.opus import write_moses
 from nmt.data.corpora.origin import Origin, RemoteText, obtain, test_data
@@ -287,7 +287,7 @@ def obtain_corpus(
                 downloads = home / f"{folder.name}.downloads"
                 record = home / f"{folder.name}.source.json"
                 upstream_files = copies or test_data(corpus.test_data or corpus.folder)
-                with new_folder(folder) as new:
+                with replace_folder_atomically(folder) as new:
                     corpus.write(new, languages, Origin(upstream_files, downloads, record, log))
                 shutil.rmtree(downloads, ignore_errors=True)
     texts = split_files(folder, SPLITS, languages)

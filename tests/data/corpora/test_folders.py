@@ -6,7 +6,7 @@ from queue import Queue
 
 import pytest
 
-from nmt.data.corpora.folders import locked, new_folder
+from nmt.data.corpora.folders import locked, replace_folder_atomically
 from nmt.errors import DataError
 from tests.data.corpora.site import names, silent
 
@@ -14,7 +14,7 @@ from tests.data.corpora.site import names, silent
 def test_a_folder_appears_when_it_is_full_and_replaces_a_damaged_one(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "folder"
     for name in ("old", "new"):
-        with new_folder(folder) as new:
+        with replace_folder_atomically(folder) as new:
             (new / "inside").mkdir()
             (new / "inside" / name).write_text("text")
             assert folder.exists() is (name == "new")
@@ -24,7 +24,7 @@ def test_a_folder_appears_when_it_is_full_and_replaces_a_damaged_one(tmp_path: P
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_nothing_stays_after_an_error(tmp_path: Path, error: type[BaseException]) -> None:
-    with pytest.raises(error), new_folder(tmp_path / "folder") as new:
+    with pytest.raises(error), replace_folder_atomically(tmp_path / "folder") as new:
         (new / "file").write_text("text")
         raise error
     assert names(tmp_path) == []
@@ -33,7 +33,7 @@ def test_nothing_stays_after_an_error(tmp_path: Path, error: type[BaseException]
 def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     (tmp_path / "folder.partial").mkdir()
     (tmp_path / "folder.partial" / "half").touch()
-    with new_folder(tmp_path / "folder") as new:
+    with replace_folder_atomically(tmp_path / "folder") as new:
         (new / "file").write_text("text")
     assert (names(tmp_path), names(tmp_path / "folder")) == (["folder"], ["file"])
 
@@ -41,7 +41,10 @@ def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     message = "file.*: cannot be written: Not a directory; free some space, or set data.directory"
-    with pytest.raises(DataError, match=message), new_folder(tmp_path / "file" / "folder"):
+    with (
+        pytest.raises(DataError, match=message),
+        replace_folder_atomically(tmp_path / "file" / "folder"),
+    ):
         pass
     lock = locked(tmp_path / "file", "folder", silent)
     with pytest.raises(DataError, match=r"file: cannot be written: File exists"), lock:
