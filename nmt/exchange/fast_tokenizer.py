@@ -42,14 +42,16 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
             "ctranslate2, marian or huggingface, or train with tokenizer.shared: true"
         )
     pieces = tokenizer.source.pieces
-    # As "added tokens" of tokenizer.json they would be read from text: </s> in a sentence would end
-    # it. As `additional_special_tokens` of the settings they are only left out of decoded text.
+    # PAD, BOS and EOS are left out of decoded text. They are not read from text: a sentence with
+    # </s> in it would end there. So they are no "added tokens" of tokenizer.json, and transformers,
+    # which makes added tokens of them, gets `split_special_tokens`.
     settings = {
         "pad_token": pieces[PAD],
         "unk_token": pieces[UNK],
         "bos_token": pieces[BOS],
         "eos_token": pieces[EOS],
         "additional_special_tokens": [pieces[i] for i in (PAD, BOS, EOS)],
+        "split_special_tokens": True,
         "tokenizer_class": "PreTrainedTokenizerFast",  # MarianTokenizer would need source.spm
         "model_max_length": MAX_SOURCE,
         "clean_up_tokenization_spaces": False,
@@ -137,7 +139,7 @@ def _replace(old: str, new: str) -> dict[str, Any]:
 
 
 def _with_eos(eos: str) -> dict[str, Any]:
-    """Return the post-processor that puts EOS behind a text."""
+    """Return the post-processor that puts EOS after a text."""
     text = {"Sequence": {"id": "A", "type_id": 0}}
     end = {"SpecialToken": {"id": eos, "type_id": 0}}
     return {

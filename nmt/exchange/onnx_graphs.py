@@ -63,7 +63,7 @@ class GrowingKeyValues:
 
     `past` is empty, or has key and value of earlier target positions, then key and value of the
     source: (B, H, L, K) each. If there is a `memory`, those of the source are computed from it and
-    put behind the ones in `past`.
+    put after the ones in `past`.
     """
 
     def __init__(self, layer: DecoderLayer, memory: Tensor | None, past: Sequence[Tensor]) -> None:

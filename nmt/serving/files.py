@@ -195,7 +195,7 @@ class _Cue:
 
 
 def _cues(rows: Sequence[str]) -> list[_Cue]:
-    """Cut the lines of an SRT file behind each text, which a blank line or the next times end."""
+    """Cut the lines of an SRT file after each text, which a blank line or the next times end."""
     cues: list[_Cue] = []
     head: list[str] = []
     lines: list[str] = []

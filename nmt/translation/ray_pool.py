@@ -227,7 +227,7 @@ def _compute_task(version: str, compute: list[Any], task: Any) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _get_function(reference: Any) -> Callable[[Any], Any]:
-    """Return the function behind a reference; a process gets it once."""
+    """Return the function that a reference stands for; a process gets it once."""
     import ray
 
     tune_memory()

@@ -1,6 +1,8 @@
 """tokenizer.json gives every text the ids that SentencePiece gives it, and every id its text."""
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import EOS, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ExchangeError
-from nmt.exchange.fast_tokenizer import tokenizer_json
+from nmt.exchange.fast_tokenizer import tokenizer_json, write_tokenizer
 
 tokenizers: Any = pytest.importorskip("tokenizers")
 
@@ -30,11 +32,10 @@ TEXTS = [
 ]
 
 
-def learn(**settings: Any) -> Tokenizer:
+def learn(tags: Sequence[str] = (), **settings: Any) -> Tokenizer:
     defaults: dict[str, Any] = {"kind": "bpe", "vocabulary_size": 90}
-    return learn_vocabulary(
-        [SentencePair(text, text) for text in CORPUS], TokenizerConfig(**defaults | settings)
-    )
+    pairs = [SentencePair(text, text) for text in CORPUS]
+    return learn_vocabulary(pairs, TokenizerConfig(**defaults | settings), tags)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,18 @@ def test_ids_and_texts_are_those_of_sentencepiece(settings: dict[str, Any]) -> N
     assert [encoding.ids for encoding in theirs.encode_batch(TEXTS)] == ids
     texts = [theirs.decode([i for i in row if i != EOS]) for row in ids]
     assert texts == model.decode(ids)
+
+
+def test_transformers_reads_tags_but_no_special_pieces_from_text(tmp_path: Path) -> None:
+    """A literal </s> in a text does not end it."""
+    transformers: Any = pytest.importorskip("transformers")
+    tokenizer = learn(tags=[">>fr<<"])
+    write_tokenizer(tokenizer, tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert theirs(TEXTS)["input_ids"] == tokenizer.source.encode(TEXTS)
+    tag, *dog = theirs(">>fr<<dog")["input_ids"]
+    assert tokenizer.source.pieces[tag] == ">>fr<<" and theirs.decode(dog) == "dog</s>"
+    assert theirs.decode(dog, skip_special_tokens=True) == "dog"
 
 
 def test_a_word_level_vocabulary_is_refused_with_formats_that_have_it() -> None:

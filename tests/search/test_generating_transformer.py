@@ -132,7 +132,7 @@ def test_a_translation_ends_at_eos_or_max_length_and_padding_follows(source: Ten
     assert ends.shape[0] == B and ends.shape[1] <= 40
     assert not ((ends == EOS) | (ends == BOS)).any()
     after = (ends == PAD).long()
-    assert (after.diff(dim=1) >= 0).all()  # nothing is written behind the end
+    assert (after.diff(dim=1) >= 0).all()  # nothing is written after the end
     assert (after.sum(1) > 0).any()  # and at least one of them has ended
     for length in (1, 3):
         assert make().generate(source, length, temperature=0.5).shape[1] <= length

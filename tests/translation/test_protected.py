@@ -124,7 +124,7 @@ A, B = "see 1 and 2 now", "sieh 1 und 2 jetzt"
         ("sieh 1 und 1, 2", [((4, 5), (11, 12))], "sieh und {a}, {b}"),  # the aligned one stays
         ("sieh eins und 2", [((4, 5), (5, 9))], "sieh {a} und {b}"),  # what it was made
         ("sieh eins und 2", [((4, 5), (7, 9))], "sieh {a} und {b}"),  # the whole word
-        ("sieh und 2", [((0, 3), (0, 4))], "sieh {a} und {b}"),  # behind the word before it
+        ("sieh und 2", [((0, 3), (0, 4))], "sieh {a} und {b}"),  # after the word before it
         ("und 2", [], "{a} und {b}"),
         ("2", [((0, 3), (0, 0))], "{a} {b}"),
         ("", [], "{a} {b}"),
