@@ -26,7 +26,7 @@ class ModelVersion:
     """the folder of the weights"""
     digest: str
     """a hash of the weights, the configuration, the tokenizer and the time of the shortlist"""
-    bytes: int
+    weight_bytes: int
     """size of the file of weights"""
 
     @classmethod

@@ -22,7 +22,7 @@ from nmt.translation.line import Line
 
 
 @dataclass(frozen=True)
-class HostOrder:
+class HostCommand:
     """What the host shall do: load and drop models, then fork workers.
 
     Before it forks, it answers with an error, or with None if there was none.
@@ -37,7 +37,7 @@ class HostOrder:
 
 
 @dataclass(frozen=True)
-class BatchOrder:
+class BatchCommand:
     """A batch for a worker, which answers with translations or an error."""
 
     version: ModelVersion
@@ -56,25 +56,25 @@ def main() -> None:
     engine = Engine(settings)
     try:
         while True:
-            order: HostOrder = frames.receive(connection)
-            error = _carry_out(order, engine)
+            command: HostCommand = frames.receive(connection)
+            error = _carry_out(command, engine)
             frames.send(connection, error)
             if error:
                 continue
-            for _ in range(order.workers):
+            for _ in range(command.workers):
                 if os.fork() == 0:  # in the new process, which `_work` ends
                     connection.close()
-                    _work(path, engine, order.generation)
+                    _work(path, engine, command.generation)
     except (EOFError, ConnectionError):
         return
 
 
-def _carry_out(order: HostOrder, engine: Engine) -> Exception | None:
+def _carry_out(command: HostCommand, engine: Engine) -> Exception | None:
     try:
-        for version in order.load:
+        for version in command.load:
             engine.load(version)
             engine.load_pytorch(version)
-        for version in order.unload:
+        for version in command.unload:
             engine.unload(version)
     except (NmtError, OSError) as error:
         return _portable(error)
@@ -94,9 +94,9 @@ def _work(path: str, engine: Engine, generation: int) -> NoReturn:
     try:
         connection = _connect(path, generation)
         while True:
-            order: BatchOrder = frames.receive(connection)
+            command: BatchCommand = frames.receive(connection)
             try:
-                answer: object = engine.translate(order.version, order.kind, order.lines)
+                answer: object = engine.translate(command.version, command.kind, command.lines)
             except Exception as error:
                 answer = _portable(error)
             frames.send(connection, answer)

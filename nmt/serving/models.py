@@ -168,7 +168,7 @@ class Models:
         try:
             if not model.is_loaded:
                 # A client that leaves must not cut off the loading: what has been loaded by then
-                # would be counted by nobody, and a process would answer the next order with this
+                # would be counted by nobody, and a process would answer the next command with this
                 # one's.
                 await asyncio.shield(asyncio.create_task(self._load_for_request(model)))
         finally:
@@ -208,20 +208,20 @@ class Models:
         """
         used = 0.0
         for model in self.models:
-            used += _bytes(model)
+            used += _memory_bytes(model)
             if model is self.models[0] or used <= self._memory:
                 await self._load(model)
 
     async def _make_room(self, wanted: ServedModel) -> None:
         """Drop models that nobody uses, the one unused for longest first."""
         loaded = [m for m in self.models if m.is_loaded]
-        used = sum(map(_bytes, loaded)) + _bytes(wanted)
+        used = sum(map(_memory_bytes, loaded)) + _memory_bytes(wanted)
         for model in sorted(loaded, key=lambda m: m.last_used):
             if used <= self._memory:
                 return
             if not (model.current.users or model.waiting):
                 model.is_loaded = False
-                used -= _bytes(model)
+                used -= _memory_bytes(model)
                 await self._compute.unload(model.current.version)
 
     async def reload(self) -> None:
@@ -288,5 +288,5 @@ def directions_of(model: ServedModel) -> Sequence[Direction]:
     return [Direction(model, source, target)]
 
 
-def _bytes(model: ServedModel) -> float:
-    return model.current.version.bytes * LOADED_BYTES
+def _memory_bytes(model: ServedModel) -> float:
+    return model.current.version.weight_bytes * LOADED_BYTES

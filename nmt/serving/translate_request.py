@@ -205,48 +205,48 @@ class TranslationService:
             n_best = min(asked.n_best, loaded.beam_size)
             texts = await split_texts(lines, loaded, direction.tag, asked.protected)
             kind = SearchKind(n_best, asked.alignments, bool(asked.terminology))
-            search = _Search(Lane(model.name, loaded.version, kind), texts, client, finished)
-            cached = await self._run(search)
+            pending = _PendingTexts(Lane(model.name, loaded.version, kind), texts, client, finished)
+            cached = await self._translate_segments(pending)
         seconds = loop.time() - started
-        self._operations.count_translation(model.name, len(search.places), cached, seconds)
-        return [text.translated(search.of_text(i)) for i, text in enumerate(texts)]
+        self._operations.count_translation(model.name, len(pending.places), cached, seconds)
+        return [text.translated(pending.of_text(i)) for i, text in enumerate(texts)]
 
-    async def _run(self, search: "_Search") -> int:
+    async def _translate_segments(self, pending: "_PendingTexts") -> int:
         """Find the translations of all segments, and return how many were in the cache."""
-        digest, kind = search.lane.version.digest, search.lane.kind
-        for place in search.places:
-            known = self._cache.get(digest, kind, search.line(place))
+        digest, kind = pending.lane.version.digest, pending.lane.kind
+        for place in pending.places:
+            known = self._cache.get(digest, kind, pending.line(place))
             if known is not None:
-                await search.finish(place, known)
-        missing = [place for place in search.places if place not in search.found]
+                await pending.finish(place, known)
+        missing = [place for place in pending.places if place not in pending.found]
         if not missing:
-            return len(search.places)
-        lines = [search.line(place) for place in missing]
-        segments = self._batcher.submit(search.lane, search.client, lines)
+            return len(pending.places)
+        lines = [pending.line(place) for place in missing]
+        segments = self._batcher.submit(pending.lane, pending.client, lines)
 
         async def wait_for(place: Place, segment: QueuedSegment) -> None:
-            await search.finish(place, await segment.future)
+            await pending.finish(place, await segment.future)
 
         try:
-            if search.finished:
+            if pending.finished:
                 waiting = zip(missing, segments, strict=True)
                 await asyncio.gather(*(wait_for(*each) for each in waiting))
             else:
                 rows = await asyncio.gather(*(segment.future for segment in segments))
-                search.found.update(zip(missing, rows, strict=True))
+                pending.found.update(zip(missing, rows, strict=True))
         finally:  # a client that left, or a segment that failed: nobody needs the others
             self._batcher.cancel(segments)
         for place in missing:
-            self._cache.put(digest, kind, search.line(place), search.found[place])
-        return len(search.places) - len(missing)
+            self._cache.put(digest, kind, pending.line(place), pending.found[place])
+        return len(pending.places) - len(missing)
 
 
 Place = tuple[int, int]
 """number of a text, and of a segment in it"""
 
 
-class _Search:
-    """The segments of some texts, and the translations found so far."""
+class _PendingTexts:
+    """Texts that are being translated: their segments, and the translations found so far."""
 
     def __init__(
         self, lane: Lane, texts: Sequence[SegmentedText], client: str, finished: Finished | None

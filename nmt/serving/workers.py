@@ -15,7 +15,7 @@ from nmt.processor import is_cpu
 from nmt.serving import frames
 from nmt.serving.answers import busy
 from nmt.serving.engine import ModelVersion, SearchKind
-from nmt.serving.model_host import BatchOrder, HostOrder
+from nmt.serving.model_host import BatchCommand, HostCommand
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Line, Translation
 
@@ -33,7 +33,7 @@ class ProcessLost(Exception):  # noqa: N818 - what happened to a process, not to
 
 
 class _Process:
-    """The socket of a process that answers each order with one object."""
+    """The socket of a process that answers each command with one object."""
 
     def __init__(self, writer: asyncio.StreamWriter, generation: int | None) -> None:
         self.generation = generation
@@ -41,8 +41,8 @@ class _Process:
         self._answer: asyncio.Future[object] | None = None
         self.is_lost = False
 
-    async def order(self, order: object) -> object:
-        """Send an order and return the answer.
+    async def execute(self, command: object) -> object:
+        """Send a command and return the answer.
 
         Raises:
             ProcessLost: the process ended.
@@ -51,7 +51,7 @@ class _Process:
             raise ProcessLost
         self._answer = asyncio.get_running_loop().create_future()
         with contextlib.suppress(ConnectionError):  # then `read` has noticed it too
-            await frames.send_async(self._writer, order)
+            await frames.send_async(self._writer, command)
         return await self._answer
 
     async def read(self, reader: asyncio.StreamReader) -> None:
@@ -91,7 +91,7 @@ class ProcessCompute:
         self._generation = 0
         self._processes: set[_Process] = set()
         self._idle: asyncio.Queue[_Process] = asyncio.Queue()
-        self._ordering = asyncio.Lock()
+        self._host_lock = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._folder: Path | None = None
         self._sockets: asyncio.Server | None = None
@@ -109,7 +109,7 @@ class ProcessCompute:
         self._sockets = await asyncio.start_unix_server(self._connected, self._path)
         self._host: asyncio.Future[_Process] = asyncio.get_running_loop().create_future()
         self._tasks.add(asyncio.create_task(self._keep_host()))
-        await self._present_host()
+        await self._wait_for_host()
 
     async def close(self) -> None:
         """End all processes, also after a start that failed.
@@ -135,14 +135,14 @@ class ProcessCompute:
         Raises:
             NmtError: the weights are damaged or gone.
         """
-        await self._order(load=(version,))
+        await self._command_host(load=(version,))
         self._loaded.append(version)
 
     async def unload(self, version: ModelVersion) -> None:
         """Drop a model, and replace the workers; nothing happens if it was never loaded."""
         if version in self._loaded:
             self._loaded.remove(version)
-            await self._order(unload=(version,))
+            await self._command_host(unload=(version,))
 
     async def translate(
         self, version: ModelVersion, kind: SearchKind, lines: Sequence[Line]
@@ -153,11 +153,11 @@ class ProcessCompute:
             NmtError: the memory does not suffice, or no translation meets the constraints.
             RequestError: the processes that began this batch ended.
         """
-        order = BatchOrder(version, kind, tuple(lines))
+        command = BatchCommand(version, kind, tuple(lines))
         for _ in range(ATTEMPTS):
             worker = await self._next_worker()
             try:
-                answer: Any = await worker.order(order)
+                answer: Any = await worker.execute(command)
             except ProcessLost:
                 continue
             except asyncio.CancelledError:  # the next batch would get the answer to this one
@@ -202,7 +202,7 @@ class ProcessCompute:
             await frames.send_async(writer, self._settings)
             self._host.set_result(process)
             for version in self._loaded:  # it takes the place of one that has ended
-                self._begin(self._order(load=(version,)))
+                self._begin(self._command_host(load=(version,)))
         else:
             self._idle.put_nowait(process)
         await process.read(reader)
@@ -211,7 +211,7 @@ class ProcessCompute:
         if is_host:
             self._host = asyncio.get_running_loop().create_future()
         elif generation == self._generation and self._sockets and self._sockets.is_serving():
-            self._begin(self._order(replace=False))
+            self._begin(self._command_host(replace=False))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Let a coroutine run by itself; an error in it has been seen elsewhere too."""
@@ -224,27 +224,27 @@ class ProcessCompute:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _present_host(self) -> _Process:
+    async def _wait_for_host(self) -> _Process:
         try:
             async with asyncio.timeout(MAX_START_SECONDS):
                 return await asyncio.shield(self._host)
         except TimeoutError as error:
             raise NmtError("the process that holds the models does not start") from error
 
-    async def _order(
+    async def _command_host(
         self,
         load: tuple[ModelVersion, ...] = (),
         unload: tuple[ModelVersion, ...] = (),
         replace: bool = True,
     ) -> None:
         """Let the host change its models and replace all workers, or (not `replace`) add one."""
-        async with self._ordering:
+        async with self._host_lock:
             generation = self._generation + replace
-            order = HostOrder(load, unload, self.slots if replace else 1, generation)
+            command = HostCommand(load, unload, self.slots if replace else 1, generation)
             for _ in range(ATTEMPTS):
-                host = await self._present_host()
+                host = await self._wait_for_host()
                 try:
-                    answer = await host.order(order)
+                    answer = await host.execute(command)
                 except ProcessLost:
                     continue
                 if isinstance(answer, Exception):

@@ -24,7 +24,7 @@ class CountedCompute(ThreadCompute):
 
     def __init__(self, settings: ServerSettings) -> None:
         super().__init__(settings)
-        self.begun = 0  # orders to load
+        self.begun = 0  # commands to load
         self.loaded: list[str] = []
         self.error: Exception | None = None
 
@@ -91,7 +91,7 @@ def use(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
 def test_the_model_unused_for_longest_gives_way(runs: dict[str, Path]) -> None:
     models, compute = served(*runs.values(), memory_gigabytes=1e-9)
     first, second, third, _ = models.models
-    size = first.current.version.bytes * 2.5
+    size = first.current.version.weight_bytes * 2.5
     models, compute = served(*runs.values(), memory_gigabytes=2.1 * size / 1e9)
     first, second, third, _ = models.models
 
@@ -115,7 +115,7 @@ def test_models_that_are_asked_for_at_the_same_time_make_room_for_each_other(
 ) -> None:
     """Two that are in use at once are loaded even if the memory suffices for one."""
     models, _ = served(*runs.values())
-    size = models.models[0].current.version.bytes * 2.5
+    size = models.models[0].current.version.weight_bytes * 2.5
     models, compute = served(*runs.values(), memory_gigabytes=room * size / 1e9)
     *_, third, fourth = models.models
 

@@ -49,14 +49,14 @@ def test_a_language_that_fails_ends_the_work_on_the_others(
     """Through en -> de -> fr there are no alignments; the German text has been begun by then."""
     ended: list[bool] = []
 
-    async def wait_forever(self: TranslationService, search: object) -> int:
+    async def wait_forever(self: TranslationService, pending: object) -> int:
         try:
             await asyncio.sleep(3600)
         finally:
             ended.append(True)
         return 0
 
-    monkeypatch.setattr(TranslationService, "_run", wait_forever)
+    monkeypatch.setattr(TranslationService, "_translate_segments", wait_forever)
     texts = ["Das ist ein deutscher Satz über Hunde.", "This is a sentence about dogs."]
     body = {"text": texts, "source": "auto", "target": "fr", "alignments": True}
     assert pivoting.post("/v1/translate", json=body).status_code == 400
