@@ -38,7 +38,7 @@ class StoredModel:
         return cls(config, tokenizer, arrays, folder)
 
     @cached_property
-    def loaded(self) -> LoadedModel:
+    def loaded_in_torch(self) -> LoadedModel:
         """The same with PyTorch's model, which is built on the CPU when it is first asked for.
 
         Raises:
@@ -59,10 +59,10 @@ class StoredModel:
         return StoredModel, (self.config, self.tokenizer, self.arrays, self.path)
 
 
-def arrays_of_run(run: LoadedModel | StoredModel) -> Mapping[str, Array]:
+def arrays_of_run(loaded: LoadedModel | StoredModel) -> Mapping[str, Array]:
     """Return all weights of a run, {name in the model: array}, in whichever form it is loaded."""
-    if isinstance(run, StoredModel):
-        return run.arrays
+    if isinstance(loaded, StoredModel):
+        return loaded.arrays
     from nmt.checkpoint import arrays_of
 
-    return arrays_of(run.model)
+    return arrays_of(loaded.model)

@@ -40,8 +40,8 @@ def run(random_run: LoadedModel, tmp_path: Path) -> Path:
     return folder.path
 
 
-def replace_model(run: LoadedModel, sizes: ModelConfig) -> LoadedModel:
-    return replace(run, config=run.config.model_copy(update={"model": sizes}))
+def replace_model(loaded: LoadedModel, sizes: ModelConfig) -> LoadedModel:
+    return replace(loaded, config=loaded.config.model_copy(update={"model": sizes}))
 
 
 def translate(run: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -120,8 +120,8 @@ def test_arrays_are_the_weights_of_the_model(run: Path) -> None:
     assert set(stored.arrays) == set(arrays)
     assert all((stored.arrays[name] == arrays[name]).all() for name in arrays)
     assert arrays_digest(stored.arrays) == arrays_digest(arrays)
-    assert stored.loaded is stored.loaded
-    assert weights_digest(stored.loaded.model) == weights_digest(model)
+    assert stored.loaded_in_torch is stored.loaded_in_torch
+    assert weights_digest(stored.loaded_in_torch.model) == weights_digest(model)
 
 
 def test_weights_that_are_not_finite_are_left_to_pytorch_which_says_so(run: Path) -> None:

@@ -24,22 +24,22 @@ def average(
     from nmt.checkpoint_files import MANIFEST, STATE
     from nmt.run_directory import find_run
 
-    run = find_run(model)
-    with run.lock():
-        checkpoints = run.saved_checkpoints()[-last:]
+    directory = find_run(model)
+    with directory.lock():
+        checkpoints = directory.saved_checkpoints()[-last:]
         if len(checkpoints) < last:
             raise CheckpointError(
                 f"{model}: {last} checkpoints asked for, it has {len(checkpoints)} under "
                 "checkpoints/"
             )
-        folder = output or run.path / f"averaged-last-{last}"
+        folder = output or directory.path / f"averaged-last-{last}"
         # Only an older average may be replaced. Unlike a checkpoint, it has no training state.
         is_average = (folder / MANIFEST).is_file() and not (folder / STATE).exists()
         if folder.exists() and not is_average:
             raise ConfigError(
                 f"{folder}: exists and holds no average; choose a new folder as --output"
             )
-        is_in_checkpoints = folder.parent.resolve().name == run.checkpoints.name
+        is_in_checkpoints = folder.parent.resolve().name == directory.checkpoints.name
         if is_in_checkpoints and folder.name.startswith("step-"):
             raise ConfigError(
                 f"{folder}: has the name of a checkpoint that training writes and resumes from; "
@@ -49,10 +49,12 @@ def average(
         save_checkpoint(folder, average_weights(checkpoints), metadata=metadata)
         # --model finds the configuration and tokenizer of a run up to two folders above the
         # weights. Elsewhere they must stand beside the weights.
-        is_in_run = run.path.resolve() in folder.resolve().parents[:2]
+        is_in_run = directory.path.resolve() in folder.resolve().parents[:2]
         if not is_in_run:
-            shutil.copy(run.config, folder)
-            shutil.copytree(run.tokenizer, folder / run.tokenizer.name, dirs_exist_ok=True)
+            shutil.copy(directory.config, folder)
+            shutil.copytree(
+                directory.tokenizer, folder / directory.tokenizer.name, dirs_exist_ok=True
+            )
     names = ", ".join(checkpoint.name for checkpoint in checkpoints)
     typer.echo(f"averaged {names}", err=True)
     typer.echo(str(folder))

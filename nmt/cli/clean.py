@@ -118,7 +118,8 @@ def _load_model(
         return None
     exact = ComputeOptions(weights.checkpoint, weights.device, precision="fp32")
     translator = make_translator([options.model], exact, SearchOptions())
-    model_languages, recipe_languages = translator.run.config.data.languages, config.data.languages
+    model_languages = translator.loaded.config.data.languages
+    recipe_languages = config.data.languages
     if model_languages != recipe_languages:
         raise ConfigError(
             f"--model {options.model} translates {'-'.join(model_languages)}, expected "
@@ -141,6 +142,6 @@ def _choose_tokenizer(config: "Config", model: "Translator | None") -> "Tokenize
     if config.tokenizer.models:
         return adopt_vocabulary(config.tokenizer)
     if model:
-        return model.run.tokenizer
+        return model.loaded.tokenizer
     log("max_length and max_length_ratio are applied when the data are prepared")
     return None

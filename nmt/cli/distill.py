@@ -88,15 +88,16 @@ def _with_text_of(teacher: "Translator", student: "Config") -> "Config":
     """
     from nmt.config_file import replace_settings
 
-    teacher_data, data = teacher.run.config.data, student.data
+    teacher_data, data = teacher.loaded.config.data, student.data
     if not (data.train or data.corpus):
         # the keys that the student's recipe gives stay as they are
         merged = teacher_data.model_dump() | data.model_dump(exclude_unset=True)
         data = replace_settings(data, merged, "distill")
     if data.languages != teacher_data.languages:
         raise ConfigError(
-            f"--teacher {teacher.run.path} translates {'-'.join(teacher_data.languages)}, and the "
-            f"recipe is for {'-'.join(data.languages)}; give a teacher of the recipe's direction"
+            f"--teacher {teacher.loaded.path} translates {'-'.join(teacher_data.languages)}, and "
+            f"the recipe is for {'-'.join(data.languages)}; give a teacher of the recipe's "
+            "direction"
         )
     tags = {f">>{tag}<<": None for text in data.train for tag in text.tags}
     if tags:
@@ -201,6 +202,6 @@ def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions
         if teacher_seconds is None:  # the teacher is the first
             teacher_seconds = seconds
         score = bleu(translations, test_set.references, test_set.tokenizer, confidence=False).value
-        parameters = sum(array.size for array in arrays_of_run(translator.run).values())
+        parameters = sum(array.size for array in arrays_of_run(translator.loaded).values())
         relative_speed = teacher_seconds / seconds
         typer.echo(f"{role:8} {parameters:12,} {score:6.2f} {relative_speed:16.2f}")

@@ -139,16 +139,16 @@ def _translate(
     with open_output(output) if output else nullcontext() as sink:
         translator = make_translator(models, compute, search)
         produced_by = provenance(translator, models, compute)
-        data = translator.run.config.data
+        data = translator.loaded.config.data
         if output:
             check_output_is_no_input(output, [text.source, text.reference, *text_files(data)])
         test_set = load_test_set(text, data)
-        test_set = into_language(test_set, text.to, translator.run.tokenizer)
+        test_set = into_language(test_set, text.to, translator.loaded.tokenizer)
         translations = translate_with_progress(translator, test_set)
         if sink:
             sink.writelines(line.encode("utf-8") + b"\n" for line in translations)
     # COMET compares with the sources, whose tags are for the model alone
-    divide_tags = translator.run.tokenizer.source.divide_tags
+    divide_tags = translator.loaded.tokenizer.source.divide_tags
     sources = [divide_tags(source)[1] for source in test_set.sources or []]
     test_set = replace(test_set, sources=sources)
     return _Translated(test_set, translations, produced_by, _search_settings(translator))

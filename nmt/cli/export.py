@@ -58,7 +58,7 @@ class VerificationOptions:
         if self.verify and self.no_verify:
             raise ConfigError("--verify and --no-verify exclude each other; leave one of them out")
 
-    def sentences(self, run: "LoadedModel") -> list[str]:
+    def sentences(self, loaded: "LoadedModel") -> list[str]:
         """Return the sentences to verify with: those of --verify, else of the validation set.
 
         They are the first 200 that are not too long (`choose_sentences`).
@@ -69,9 +69,9 @@ class VerificationOptions:
         """
         from nmt.exchange.verify import choose_sentences
 
-        return choose_sentences(run, self._lines(run))
+        return choose_sentences(loaded, self._lines(loaded))
 
-    def _lines(self, run: "LoadedModel") -> Iterable[str]:
+    def _lines(self, loaded: "LoadedModel") -> Iterable[str]:
         """Return the lines of the file, or the sources of the run's validation set."""
         from nmt.data.corpora.registry import find_splits
         from nmt.data.text.lines import read_lines
@@ -80,7 +80,7 @@ class VerificationOptions:
         if self.verify:
             return read_lines(self.verify)
         try:
-            splits = find_splits(run.config.data)
+            splits = find_splits(loaded.config.data)
         except ConfigError:  # no text is named
             splits = None
         texts = splits.validation if splits else []
@@ -90,7 +90,7 @@ class VerificationOptions:
                 "the text of the run's validation set is not here to verify the export with; give "
                 "sentences in the source language as --verify FILE, or --no-verify"
             )
-        languages = run.config.data.languages
+        languages = loaded.config.data.languages
         return (pair.source for text in texts for pair in ParallelText(text, languages))
 
 
@@ -150,14 +150,14 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
 
 
 def _choose_exporter(
-    run: "LoadedModel", options: FormatOptions, verification: VerificationOptions
+    loaded: "LoadedModel", options: FormatOptions, verification: VerificationOptions
 ) -> Exporter:
     """Return the exporter of the format --to; only the libraries of this format are imported."""
     export: Callable[[LoadedModel, Path], None]
     if options.to == "safetensors":  # verified by nmt itself, which loads it again
         from nmt.exchange import safetensors_folder as own
 
-        return Exporter(own.export_safetensors, own.verify_safetensors, own.usage(run))
+        return Exporter(own.export_safetensors, own.verify_safetensors, own.usage(loaded))
     if options.to == "ctranslate2":
         from nmt.exchange import ctranslate2
 
@@ -177,11 +177,11 @@ def _choose_exporter(
         from nmt.exchange import onnx
 
         export, translate, usage = onnx.export_onnx, onnx.translate_with_onnxruntime, onnx.USAGE
-    return Exporter(export, _build_verifier(run, options, verification, translate), usage)
+    return Exporter(export, _build_verifier(loaded, options, verification, translate), usage)
 
 
 def _build_verifier(
-    run: "LoadedModel",
+    loaded: "LoadedModel",
     options: FormatOptions,
     verification: VerificationOptions,
     translate: Callable[[Path, Sequence[str]], list[EngineTranslation]],
@@ -193,11 +193,11 @@ def _build_verifier(
     from nmt.exchange.verify import EXACT, ROUNDED, verify_translations
 
     # Chosen before the export, so that a missing text is an error at once.
-    texts = [] if verification.no_verify else verification.sentences(run)
+    texts = [] if verification.no_verify else verification.sentences(loaded)
     tolerance = ROUNDED if options.quantization else EXACT
 
-    def verify(run: "LoadedModel", folder: Path) -> str:
-        return verify_translations(run, texts, translate(folder, texts), tolerance)
+    def verify(loaded: "LoadedModel", folder: Path) -> str:
+        return verify_translations(loaded, texts, translate(folder, texts), tolerance)
 
     return verify
 

@@ -88,8 +88,8 @@ def attention(options: AttentionOptions) -> None:
     from nmt.report.plots import draw_attention
     from nmt.run_directory import find_run
 
-    run = load_run(options.model, torch.device("cpu"))
-    record = record_attention(run, options.sentence)
+    loaded = load_run(options.model, torch.device("cpu"))
+    record = record_attention(loaded, options.sentence)
     weights = attention_map(record, options.kind, options.layer, options.head)
     if options.words:
         weights = merge_words(weights)

@@ -138,7 +138,7 @@ def _make_scorer(models: list[str], options: PairOptions, compute: ComputeOption
     precision = pick_precision(compute.precision, pick_device(compute.device))
     search = BeamOptions(batch_tokens=options.batch_tokens)
     translator = make_translator(models, replace(compute, precision=precision), search)
-    return Scorer(translator.searcher.loaded, translator.settings.batch_tokens, precision)
+    return Scorer(translator.searcher.loaded_in_torch, translator.settings.batch_tokens, precision)
 
 
 def _score_rest(
@@ -159,7 +159,7 @@ def _score_rest(
 
     size = 1 if is_typed(options.source or options.file) else WINDOW_LINES
     settings = DecodingConfig(length_penalty=options.length_penalty)
-    tokenizer = scorer.run.tokenizer if options.per_token else None
+    tokenizer = scorer.loaded.tokenizer if options.per_token else None
     # windows whose scores have not arrived: the scorer reads ahead and returns only scores
     windows_in_scorer: deque[list[tuple[str, str]]] = deque()
 
@@ -193,7 +193,7 @@ def _settings(scorer: "Scorer", options: PairOptions) -> dict[str, object]:
     from nmt.stored_model import arrays_of_run
 
     return {
-        "weights": arrays_digest(arrays_of_run(scorer.run))[:16],
+        "weights": arrays_digest(arrays_of_run(scorer.loaded))[:16],
         "precision": scorer.precision,
         "batch_tokens": scorer.batch_tokens,
         "length_penalty": options.length_penalty,

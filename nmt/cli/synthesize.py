@@ -113,8 +113,8 @@ def synthesize(
     inputs = lines.facts()  # first, so that text that cannot be read is an error before any work
     translator = make_translator(model, compute, search, sampling.sampling())
     lines.held_out = HeldOutText(_held_out_sentences(translator, options.held_out or []))
-    tag = target_tag(options.to, translator.run.tokenizer)
-    languages = options.languages(*translator.run.config.data.languages)
+    tag = target_tag(options.to, translator.loaded.tokenizer)
+    languages = options.languages(*translator.loaded.config.data.languages)
     facts = {
         "languages": list(languages),
         **options.facts(),
@@ -160,8 +160,8 @@ def translator_facts(translator: "Translator", sampling: SamplingOptions) -> dic
     from nmt.stored_model import arrays_of_run
 
     return {
-        "model": str(translator.run.path),
-        "weights": arrays_digest(arrays_of_run(translator.run))[:16],
+        "model": str(translator.loaded.path),
+        "weights": arrays_digest(arrays_of_run(translator.loaded))[:16],
         "precision": translator.precision,
         "search": translator.settings.model_dump(),
         "shortlist": translator.shortlist.digest if translator.shortlist else None,
@@ -177,7 +177,7 @@ def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator
 
     for path in files:
         yield from read_lines(path)
-    data = translator.run.config.data
+    data = translator.loaded.config.data
     try:
         splits = find_splits(data)
     except NmtError:  # an imported model has no text, and that of a run may be elsewhere
@@ -201,13 +201,14 @@ def dual_scores(translator: "Translator", reverse: str, weights: WeightsOptions)
 
     compute = ComputeOptions(weights.checkpoint, weights.device, precision="fp32")
     reverse_translator = make_translator([reverse], compute, SearchOptions())
-    source, target = translator.run.config.data.languages
-    languages = reverse_translator.run.config.data.languages
+    source, target = translator.loaded.config.data.languages
+    languages = reverse_translator.loaded.config.data.languages
     if languages != (target, source):
         raise ConfigError(
             f"--reverse {reverse} translates {'-'.join(languages)}, expected {target}-{source}, "
             "the opposite of --model"
         )
     return DualScores(
-        Scorer(translator.searcher.loaded), Scorer(reverse_translator.searcher.loaded)
+        Scorer(translator.searcher.loaded_in_torch),
+        Scorer(reverse_translator.searcher.loaded_in_torch),
     )

@@ -175,6 +175,6 @@ def _settings(
         del search["batch_tokens"]
     if translator.shortlist:
         others["shortlist"] = translator.shortlist.digest
-    weights = arrays_digest(arrays_of_run(translator.run))[:16]
+    weights = arrays_digest(arrays_of_run(translator.loaded))[:16]
     model = {"weights": weights, "precision": precision, "terminology": terminology.digest}
     return {**model, **search, **others}

@@ -50,7 +50,7 @@ print(target.decode(result.hypotheses[0]))
 
 
 def export_ctranslate2(
-    run: LoadedModel, folder: Path, quantization: Quantization | None = None
+    loaded: LoadedModel, folder: Path, quantization: Quantization | None = None
 ) -> None:
     """Write the model, and the tokenizer as source.spm and target.spm, into an empty folder.
 
@@ -61,11 +61,11 @@ def export_ctranslate2(
         MissingExtraError: the package ctranslate2 is not installed.
         OSError: a file cannot be written.
     """
-    pieces = run.tokenizer.source.pieces, run.tokenizer.target.pieces
-    excluded = excluded_ids(run.config.decoding)
-    write_model(run.model, run.config.model, pieces, folder, quantization, excluded)
-    (folder / SOURCE).write_bytes(run.tokenizer.source.model)
-    (folder / TARGET).write_bytes(run.tokenizer.target.model)
+    pieces = loaded.tokenizer.source.pieces, loaded.tokenizer.target.pieces
+    excluded = excluded_ids(loaded.config.decoding)
+    write_model(loaded.model, loaded.config.model, pieces, folder, quantization, excluded)
+    (folder / SOURCE).write_bytes(loaded.tokenizer.source.model)
+    (folder / TARGET).write_bytes(loaded.tokenizer.target.model)
 
 
 def write_model(

@@ -73,7 +73,7 @@ SPECIAL_IDS = {
 """our special ids in the words of config.json and generation_config.json"""
 
 
-def export_huggingface(run: LoadedModel, folder: Path) -> None:
+def export_huggingface(loaded: LoadedModel, folder: Path) -> None:
     """Write config.json, the weights and the tokenizer's files into an empty folder.
 
     A model that was imported from Hugging Face gets its original files and order of rows, unless
@@ -83,30 +83,30 @@ def export_huggingface(run: LoadedModel, folder: Path) -> None:
         ExchangeError: a pre-norm model whose languages do not share their embeddings.
         OSError: a file cannot be written.
     """
-    if run.config.model.norm == "pre" and run.config.model.embeddings != "shared":
+    if loaded.config.model.norm == "pre" and loaded.config.model.embeddings != "shared":
         raise ExchangeError(
             f"transformers has no class for a pre-norm model with model.embeddings: "
-            f"{run.config.model.embeddings}; export it to ctranslate2, onnx or safetensors"
+            f"{loaded.config.model.embeddings}; export it to ctranslate2, onnx or safetensors"
         )
-    originals, order = _original_files(run)
-    for name, content in (originals or _own_files(run)).items():
+    originals, order = _original_files(loaded)
+    for name, content in (originals or _own_files(loaded)).items():
         (folder / name).write_bytes(content)
-    weights = _weights(run, order)
+    weights = _weights(loaded, order)
     safetensors.torch.save_file(weights, folder / "model.safetensors", {"format": "pt"})
 
 
-def _original_files(run: LoadedModel) -> tuple[dict[str, bytes], RowOrder | None]:
+def _original_files(loaded: LoadedModel) -> tuple[dict[str, bytes], RowOrder | None]:
     """Return the files {name: content} that a model was imported with, and its order of rows.
 
     No files and None if it is not from Hugging Face, or has changed since. The files say that the
     weights are in float32 now, and have the run's settings of the search.
     """
-    originals, folder = original_files(run), find_run(run.path).imported
+    originals, folder = original_files(loaded), find_run(loaded.path).imported
     if CONFIG not in originals:
         return {}, None
     settings = parse_json(originals[CONFIG], folder / CONFIG)
     architecture = read_config(settings, str(folder / CONFIG))
-    order = original_order(run, architecture, read_vocabularies(originals, settings, folder))
+    order = original_order(loaded, architecture, read_vocabularies(originals, settings, folder))
     if order is None:
         return {}, None
     files = {name: originals[name] for name in KEPT if name in originals}
@@ -116,7 +116,7 @@ def _original_files(run: LoadedModel) -> tuple[dict[str, bytes], RowOrder | None
     generation = settings  # older models have the settings of the search in config.json
     if GENERATION in files:
         generation = parse_json(files[GENERATION], folder / GENERATION)
-    decoding = run.config.decoding
+    decoding = loaded.config.decoding
     if read_decoding(generation, order.target.index(UNK), str(folder)) != decoding:
         excluded = [
             row for row, token in enumerate(order.target) if token in excluded_ids(decoding)
@@ -126,10 +126,10 @@ def _original_files(run: LoadedModel) -> tuple[dict[str, bytes], RowOrder | None
     return files, order
 
 
-def _weights(run: LoadedModel, order: RowOrder | None) -> dict[str, Tensor]:
+def _weights(loaded: LoadedModel, order: RowOrder | None) -> dict[str, Tensor]:
     """Return {their name: weight} in their dimensions, with rows in `order` (None: in ours)."""
-    config = run.config.model
-    ours, bias = weights_to_export(run), bias_name(config)
+    config = loaded.config.model
+    ours, bias = weights_to_export(loaded), bias_name(config)
     if config.start_embedding == "zero" and ours["target_embedding.weight"][BOS].any():
         # Our decoder begins with zeros, whatever the row of BOS holds. Theirs reads the row, so it
         # becomes zeros. That changes the logit of BOS, and the bias keeps it out of translations.
@@ -170,11 +170,11 @@ def _reorder_dimensions(name: str, weight: Tensor, order: Tensor) -> Tensor:
     return weight
 
 
-def _own_files(run: LoadedModel) -> dict[str, bytes]:
+def _own_files(loaded: LoadedModel) -> dict[str, bytes]:
     """Return {name: content} of the settings and vocabularies of our own model."""
-    source, target = run.tokenizer.source, run.tokenizer.target
+    source, target = loaded.tokenizer.source, loaded.tokenizer.target
     is_separate = source.pieces != target.pieces
-    languages = run.config.data.languages
+    languages = loaded.config.data.languages
     tokenizer_settings = {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": languages[0],
@@ -186,12 +186,12 @@ def _own_files(run: LoadedModel) -> dict[str, bytes]:
         "separate_vocabs": is_separate,
     }
     files: dict[str, Any] = {
-        CONFIG: _settings(run.config.model, source.size, target.size),
+        CONFIG: _settings(loaded.config.model, source.size, target.size),
         GENERATION: {
             **SPECIAL_IDS,
             "forced_eos_token_id": None,
             "max_length": 512,
-            **_search(run.config.decoding, excluded_ids(run.config.decoding)),
+            **_search(loaded.config.decoding, excluded_ids(loaded.config.decoding)),
         },
         TOKENIZER: tokenizer_settings,
         VOCABULARY: {piece: i for i, piece in enumerate(source.pieces)},

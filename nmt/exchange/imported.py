@@ -89,15 +89,15 @@ def write_run(imported: ImportedModel, output: Path) -> None:
     load_into(model, weights, output)
     try:
         with create_folder_atomically(output) as folder:
-            run = RunDirectory(folder)
-            run.write_config(config)
-            tokenizer.save(run.tokenizer)
-            run.imported.mkdir()
+            directory = RunDirectory(folder)
+            directory.write_config(config)
+            tokenizer.save(directory.tokenizer)
+            directory.imported.mkdir()
             for name, content in imported.originals.items():
-                (run.imported / name).write_bytes(content)
-            write_json(run.imported / PROVENANCE, imported.provenance)
-            run.checkpoints.mkdir()
-            save_checkpoint(run.checkpoint(0), weights_of(model))
+                (directory.imported / name).write_bytes(content)
+            write_json(directory.imported / PROVENANCE, imported.provenance)
+            directory.checkpoints.mkdir()
+            save_checkpoint(directory.checkpoint(0), weights_of(model))
     except FileExistsError as error:
         raise ConfigError(
             f"{output}: exists already; choose another folder as --output, or remove it"
@@ -161,7 +161,7 @@ def file_digests(paths: Sequence[Path]) -> dict[str, str]:
     return digests
 
 
-def read_provenance(run: RunDirectory) -> dict[str, Any]:
+def read_provenance(directory: RunDirectory) -> dict[str, Any]:
     """Return where a run's first weights come from, as `ImportedModel.provenance` says it.
 
     It is empty for a model that was trained from the start.
@@ -169,20 +169,20 @@ def read_provenance(run: RunDirectory) -> dict[str, Any]:
     Raises:
         ExchangeError: the file is damaged.
     """
-    path = run.imported / PROVENANCE
+    path = directory.imported / PROVENANCE
     try:
         return read_json(path) if path.is_file() else {}
     except (OSError, ValueError) as error:
         raise ExchangeError(f"{path}: cannot be read ({error}); import the model again") from error
 
 
-def origin_of(run: RunDirectory) -> str:
+def origin_of(directory: RunDirectory) -> str:
     """Return in a few words where a run's first weights come from; empty if they were random.
 
     Raises:
         ExchangeError: the record is damaged.
     """
-    provenance = read_provenance(run)
+    provenance = read_provenance(directory)
     if not provenance:
         return ""
     source, details = provenance["source"], provenance["format"]
@@ -193,14 +193,14 @@ def origin_of(run: RunDirectory) -> str:
     return f"{source} ({details}), licence: {provenance['license']}"
 
 
-def original_files(run: LoadedModel) -> dict[str, bytes]:
+def original_files(loaded: LoadedModel) -> dict[str, bytes]:
     """Return {name: content} of the files in `imported/` of a run; empty if it was not imported."""
-    folder = find_run(run.path).imported
+    folder = find_run(loaded.path).imported
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*")) if path.is_file()}
 
 
 def original_order(
-    run: LoadedModel,
+    loaded: LoadedModel,
     architecture: ModelConfig,
     vocabularies: tuple[ForeignVocabulary, ForeignVocabulary],
 ) -> RowOrder | None:
@@ -211,18 +211,18 @@ def original_order(
     """
     source, target = adopt_foreign(*vocabularies)
     is_changed = any(
-        getattr(run.config.model, name) != getattr(architecture, name) for name in ARCHITECTURE
+        getattr(loaded.config.model, name) != getattr(architecture, name) for name in ARCHITECTURE
     )
-    if is_changed or tokenizer_of(source, target).differs_from(run.tokenizer):
+    if is_changed or tokenizer_of(source, target).differs_from(loaded.tokenizer):
         return None
     # for each row of theirs, our id of its piece, which is the row in our matrix
     return RowOrder(source.ids(vocabularies[0].size), target.ids(vocabularies[1].size))
 
 
-def weights_to_export(run: LoadedModel) -> dict[str, Tensor]:
+def weights_to_export(loaded: LoadedModel) -> dict[str, Tensor]:
     """Return {our name: weight} in float32, with an output bias: zeros if the model has none."""
-    weights = {name: weight.detach().float() for name, weight in run.model.named_parameters()}
-    weights.setdefault(bias_name(run.config.model), torch.zeros(run.tokenizer.target.size))
+    weights = {name: weight.detach().float() for name, weight in loaded.model.named_parameters()}
+    weights.setdefault(bias_name(loaded.config.model), torch.zeros(loaded.tokenizer.target.size))
     return weights
 
 

@@ -133,7 +133,7 @@ class MarianLayout:
     order: RowOrder
 
 
-def export_marian(run: LoadedModel, folder: Path) -> None:
+def export_marian(loaded: LoadedModel, folder: Path) -> None:
     """Write model.npz, the vocabularies and decoder.yml into an empty folder.
 
     A model that was imported from Marian gets its original vocabularies and order of rows, so that
@@ -143,21 +143,21 @@ def export_marian(run: LoadedModel, folder: Path) -> None:
         ExchangeError: Marian's format cannot hold the model; the message says what can.
         OSError: a file cannot be written.
     """
-    check_marian_computes(run.config.model)
-    layout = _original_layout(run)
+    check_marian_computes(loaded.config.model)
+    layout = _original_layout(loaded)
     if layout is None:  # not from Marian, or changed since
-        layout = _own_layout(run)
-    weights = reorder_rows(weights_to_export(run), layout.order)
+        layout = _own_layout(loaded)
+    weights = reorder_rows(weights_to_export(loaded), layout.order)
     options_text = layout.options
     options = _parse_options(options_text, DESCRIPTION)
-    if options.get("output-omit-bias") and weights[bias_name(run.config.model)].any():
+    if options.get("output-omit-bias") and weights[bias_name(loaded.config.model)].any():
         options["output-omit-bias"] = False  # the model has learnt one since its import
         options_text = _dump_options(options)
-    weights = to_marian(weights, options, run.config.model)
+    weights = to_marian(weights, options, loaded.config.model)
     (folder / MODEL).write_bytes(write_npz(options_text, weights))
     for name, content in layout.files.items():
         (folder / name).write_bytes(content)
-    (folder / DECODER).write_text(_decoder(layout.vocabularies, run.config), encoding="utf-8")
+    (folder / DECODER).write_text(_decoder(layout.vocabularies, loaded.config), encoding="utf-8")
 
 
 def check_marian_computes(config: ModelConfig) -> None:
@@ -182,11 +182,11 @@ def check_marian_computes(config: ModelConfig) -> None:
             )
 
 
-def _own_layout(run: LoadedModel) -> MarianLayout:
+def _own_layout(loaded: LoadedModel) -> MarianLayout:
     """Return the layout of our own model: its SentencePiece models, whose ids are the rows."""
-    source, target = run.tokenizer.source, run.tokenizer.target
-    names = vocabulary_names(".spm", run.tokenizer.shared)
-    options = options_of(run.config.model, (source.size, target.size))
+    source, target = loaded.tokenizer.source, loaded.tokenizer.target
+    names = vocabulary_names(".spm", loaded.tokenizer.shared)
+    options = options_of(loaded.config.model, (source.size, target.size))
     order = RowOrder(list(range(source.size)), list(range(target.size)))
     for rows in order:
         rows[PAD] = rows[BOS] = -1  # Marian has no such tokens
@@ -194,12 +194,12 @@ def _own_layout(run: LoadedModel) -> MarianLayout:
     return MarianLayout(_dump_options(options), files, names, order)
 
 
-def _original_layout(run: LoadedModel) -> MarianLayout | None:
+def _original_layout(loaded: LoadedModel) -> MarianLayout | None:
     """Return the layout that a model imported from Marian had.
 
     None if the model or its vocabulary has another origin, or has changed since.
     """
-    files, folder = original_files(run), find_run(run.path).imported
+    files, folder = original_files(loaded), find_run(loaded.path).imported
     candidates = (
         vocabulary_names(suffix, shared) for suffix in (".yml", ".spm") for shared in (True, False)
     )
@@ -213,7 +213,7 @@ def _original_layout(run: LoadedModel) -> MarianLayout | None:
     foreign = _read_vocabularies(
         [folder / name for name in segmentations], [folder / name for name in vocabularies], sizes
     )
-    order = original_order(run, read_config(options, DESCRIPTION), foreign)
+    order = original_order(loaded, read_config(options, DESCRIPTION), foreign)
     if order is None:
         return None
     kept = {name: files[name] for name in (*vocabularies, *segmentations)}

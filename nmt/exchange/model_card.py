@@ -14,34 +14,35 @@ from nmt.run_directory import LoadedModel, RunDirectory, find_run
 
 
 def model_card(
-    run: LoadedModel, written: str, verification: str, usage: str, *, is_changed: bool = False
+    loaded: LoadedModel, written: str, verification: str, usage: str, *, is_changed: bool = False
 ) -> str:
     """Return the text of README.md.
 
     Args:
-        run: The model.
+        loaded: The model.
         written: The format, and how the weights are stored, such as "ctranslate2 (int8)".
         verification: What the verification has found, or that there was none, in words that
             complete the sentence "The export is …".
         usage: Lines of Python that use the folder.
         is_changed: Whether an adapter or a quantization has changed the weights of the run.
     """
-    directory, config = find_run(run.path), run.config
+    directory, config = find_run(loaded.path), loaded.config
     provenance = read_provenance(directory)
-    parameters = sum(weight.numel() for weight in run.model.parameters())
+    parameters = sum(weight.numel() for weight in loaded.model.parameters())
     sections = [
         f"---\n{strict_yaml.dump(_header(config, provenance))}---\n",
         f"# Translation from {config.data.source_language} to {config.data.target_language}\n",
         f"A Transformer for machine translation, written as {written} by nmt. "
         f"The export is {verification}.\n",
         f"{_architecture(config)}, {parameters:,} parameters, vocabulary "
-        f"{run.tokenizer.source.size:,} (source) and {run.tokenizer.target.size:,} (target).\n",
+        f"{loaded.tokenizer.source.size:,} (source) and "
+        f"{loaded.tokenizer.target.size:,} (target).\n",
         "## Use\n",
         f"```python\n{usage}```\n",
         "## Origin and training data\n",
         *_origin(config, origin_of(directory), provenance.get("sha256", {})),
         "## Scores\n",
-        *_scores(run, directory, is_changed),
+        *_scores(loaded, directory, is_changed),
     ]
     return "\n".join(sections)
 
@@ -84,14 +85,14 @@ def _origin(config: Config, origin: str, digests: dict[str, str]) -> list[str]:
     return [*(lines or ["- Training text: unknown."]), ""]
 
 
-def _scores(run: LoadedModel, directory: RunDirectory, is_changed: bool) -> list[str]:
+def _scores(loaded: LoadedModel, directory: RunDirectory, is_changed: bool) -> list[str]:
     """Return lines with the scores of the test set and their signatures, if these weights have any.
 
     The scores of `result.json` are of float32.
     """
     result = read_json_or_empty(directory.result)
     scored = str(result.get("weights"))
-    has_weights = run.path.resolve() == (directory.path / scored).resolve()
+    has_weights = loaded.path.resolve() == (directory.path / scored).resolve()
     is_scored = has_weights and not is_changed and directory.has_scores_of_best()
     if result.get("scores") and not is_scored:
         return [

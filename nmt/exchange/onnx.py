@@ -50,7 +50,7 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 """how the exported folder is used, for the model card"""
 
 
-def export_onnx(run: LoadedModel, folder: Path) -> None:
+def export_onnx(loaded: LoadedModel, folder: Path) -> None:
     """Write graphs, tokenizer, settings and a page into an empty folder.
 
     The model and its parameters are not changed. A source is cut after `MAX_SOURCE` tokens.
@@ -63,24 +63,25 @@ def export_onnx(run: LoadedModel, folder: Path) -> None:
     """
     import_engine("onnx", FEATURE)
     quantization = import_engine("onnxruntime.quantization", FEATURE)
-    size = 4 * sum(parameter.numel() for parameter in run.model.parameters())  # bytes of float32
+    # bytes of float32
+    size = 4 * sum(parameter.numel() for parameter in loaded.model.parameters())
     if size > MAX_WEIGHT_BYTES:
         raise ExchangeError(
             f"the model has {size / 1e9:.1f} GB of weights, but a file of ONNX holds at most "
             f"{MAX_WEIGHT_BYTES / 1e9:.1f} GB; export it with --to ctranslate2"
         )
-    write_tokenizer(run.tokenizer, folder)
+    write_tokenizer(loaded.tokenizer, folder)
     architecture = {
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
-        **settings_of(run.config.model),
-        "vocab_size": run.tokenizer.target.size,
+        **settings_of(loaded.config.model),
+        "vocab_size": loaded.tokenizer.target.size,
         "max_position_embeddings": 2 * MAX_SOURCE,
         "use_cache": True,
     }
     search = {
-        "bad_words_ids": [[token] for token in excluded_ids(run.config.decoding)],
-        "num_beams": run.config.decoding.beam_size,
+        "bad_words_ids": [[token] for token in excluded_ids(loaded.config.decoding)],
+        "num_beams": loaded.config.decoding.beam_size,
         "max_length": MAX_TRANSLATION,
     }
     # transformers.js takes the sizes of its first cache from config.json
@@ -88,7 +89,7 @@ def export_onnx(run: LoadedModel, folder: Path) -> None:
     write_json(folder / GENERATION, SPECIAL_IDS | search)
     write_atomically(folder / "index.html", page())
     (folder / GRAPHS).mkdir()
-    for path in write_graphs(run.model, folder / GRAPHS):
+    for path in write_graphs(loaded.model, folder / GRAPHS):
         with quietly():
             quantization.quantize_dynamic(
                 path,

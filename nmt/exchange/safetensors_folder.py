@@ -16,33 +16,33 @@ from nmt.load_run import load_run
 from nmt.run_directory import LoadedModel, RunDirectory
 
 
-def export_safetensors(run: LoadedModel, folder: Path) -> None:
+def export_safetensors(loaded: LoadedModel, folder: Path) -> None:
     """Write config.yaml, tokenizer/, model.safetensors and manifest.json into an empty folder.
 
     Raises:
         CheckpointError: the weights cannot be written.
         OSError: another file cannot be written.
     """
-    save_checkpoint(folder, weights_of(run.model))
+    save_checkpoint(folder, weights_of(loaded.model))
     written = RunDirectory(folder)
-    written.write_config(_merged(run.config))
-    run.tokenizer.save(written.tokenizer)
+    written.write_config(_merged(loaded.config))
+    loaded.tokenizer.save(written.tokenizer)
 
 
-def verify_safetensors(run: LoadedModel, folder: Path) -> str:
-    """Load an exported folder, compare it with the run, and return what the model card says of it.
+def verify_safetensors(loaded: LoadedModel, folder: Path) -> str:
+    """Load an exported folder, compare it with `loaded`, and return a text for the model card.
 
     The text completes the sentence "The export is …" of `model_card`.
 
     Raises:
-        ExchangeError: weights, configuration or vocabulary are not those of `run`.
+        ExchangeError: weights, configuration or vocabulary are not those of `loaded`.
         NmtError: the folder cannot be loaded.
     """
-    loaded = load_run(folder, torch.device("cpu"))
+    reloaded = load_run(folder, torch.device("cpu"))
     if (
-        weights_digest(loaded.model) != weights_digest(run.model)
-        or loaded.config != _merged(run.config)
-        or loaded.tokenizer.differs_from(run.tokenizer)
+        weights_digest(reloaded.model) != weights_digest(loaded.model)
+        or reloaded.config != _merged(loaded.config)
+        or reloaded.tokenizer.differs_from(loaded.tokenizer)
     ):
         raise ExchangeError(
             f"{folder}: holds another model than was written; check the disk and export again"
@@ -55,9 +55,9 @@ def _merged(config: Config) -> Config:
     return config.model_copy(update={"training": config.training.model_copy(update={"lora": None})})
 
 
-def usage(run: LoadedModel) -> str:
+def usage(loaded: LoadedModel) -> str:
     """Return lines of Python that read the exported folder without nmt, for the model card."""
-    model_file = SHARED if run.tokenizer.shared else SOURCE
+    model_file = SHARED if loaded.tokenizer.shared else SOURCE
     return (
         "import safetensors.torch, sentencepiece, yaml\n\n"
         'config = yaml.safe_load(open("config.yaml"))["model"]  # heads, norm, activation, …\n'

@@ -84,7 +84,7 @@ def excluded_ids(settings: DecodingConfig) -> list[int]:
     return [PAD, BOS] if settings.allow_unknown else [PAD, BOS, UNK]
 
 
-def choose_sentences(run: LoadedModel, lines: Iterable[str]) -> list[str]:
+def choose_sentences(loaded: LoadedModel, lines: Iterable[str]) -> list[str]:
     """Return the first `SENTENCES` lines of 1 to `MAX_VERIFIED_SOURCE` tokens.
 
     A line that is blank, or of characters that the tokenizer leaves out, has no token.
@@ -94,7 +94,7 @@ def choose_sentences(run: LoadedModel, lines: Iterable[str]) -> list[str]:
     """
 
     def is_suitable(line: str) -> bool:
-        (ids,) = run.tokenizer.source.encode([line])
+        (ids,) = loaded.tokenizer.source.encode([line])
         return bool(line.strip()) and 1 < len(ids) <= MAX_VERIFIED_SOURCE  # EOS is one
 
     suitable = filter(is_suitable, lines)
@@ -108,7 +108,7 @@ def choose_sentences(run: LoadedModel, lines: Iterable[str]) -> list[str]:
 
 
 def verify_translations(
-    run: LoadedModel,
+    loaded: LoadedModel,
     sources: Sequence[str],
     translations: Sequence[EngineTranslation],
     tolerance: Tolerance,
@@ -120,9 +120,9 @@ def verify_translations(
     Raises:
         ExchangeError: too many differ; the message shows the first one.
     """
-    target_ids = {piece: i for i, piece in enumerate(run.tokenizer.target.pieces)}
+    target_ids = {piece: i for i, piece in enumerate(loaded.tokenizer.target.pieces)}
     checked = [
-        _check(run, source, translation, target_ids)
+        _check(loaded, source, translation, target_ids)
         for source, translation in zip(sources, translations, strict=True)
     ]
     differences = [translation.difference(tolerance.nats) for translation in checked]
@@ -146,23 +146,23 @@ def verify_translations(
 
 @torch.inference_mode()
 def _check(
-    run: LoadedModel, source: str, translation: EngineTranslation, target_ids: Mapping[str, int]
+    loaded: LoadedModel, source: str, translation: EngineTranslation, target_ids: Mapping[str, int]
 ) -> CheckedTranslation:
     """Let our model, in fp32 on the CPU, read a translation of the other program.
 
     `target_ids` are our ids of the target pieces.
     """
-    pieces = run.tokenizer.target.pieces
+    pieces = loaded.tokenizer.target.pieces
     theirs = translation.pieces if translation.is_cut else [*translation.pieces, pieces[EOS]]
     ids = [target_ids.get(piece, UNK) for piece in theirs]
-    source_ids = torch.tensor(run.tokenizer.source.encode([source]))  # (1, S)
+    source_ids = torch.tensor(loaded.tokenizer.source.encode([source]))  # (1, S)
     target_input = torch.tensor([[BOS, *ids[:-1]]])  # (1, T)
     target_output = torch.tensor(ids)[:, None]  # (T, 1)
-    logits = run.model(source_ids, target_input)[0].double()  # (T, V)
+    logits = loaded.model(source_ids, target_input)[0].double()  # (T, V)
     # The softmax of the other program may count the excluded tokens or not. If it does, log P is
     # lower. Any value between the two is right, so the one nearest to theirs is our value.
     lowest = float(logits.log_softmax(1).gather(1, target_output).sum())
-    logits[:, excluded_ids(run.config.decoding)] = -torch.inf
+    logits[:, excluded_ids(loaded.config.decoding)] = -torch.inf
     log_p = logits.log_softmax(1)  # (T, V)
     log_p_of_pieces = log_p.gather(1, target_output)[:, 0]  # (T,)
     our_log_p = min(max(lowest, translation.log_p), float(log_p_of_pieces.sum()))

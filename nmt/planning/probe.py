@@ -135,8 +135,8 @@ def _build_trainer(
     training = config.training.model_copy(update=changes)
     tokenizer = config.tokenizer.model_copy(update={"sampling": 0.0})
     changed = config.model_copy(update={"training": training, "tokenizer": tokenizer})
-    run = LoadedModel(changed, None, model, _NO_RUN)  # type: ignore[arg-type]
-    return Trainer(run, store, None, precision)  # type: ignore[arg-type]
+    loaded = LoadedModel(changed, None, model, _NO_RUN)  # type: ignore[arg-type]
+    return Trainer(loaded, store, None, precision)  # type: ignore[arg-type]
 
 
 def _affordable_tokens(

@@ -132,7 +132,7 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
 
 
 def record_attention(
-    run: LoadedModel, sentence: str, max_pieces: int = MAX_PIECES
+    loaded: LoadedModel, sentence: str, max_pieces: int = MAX_PIECES
 ) -> SentenceAttention:
     """Translate `sentence` by beam search, and record the attention of the model to both sides.
 
@@ -141,21 +141,21 @@ def record_attention(
             or its translation has more than `MAX_PIECES`.
     """
     check_text(sentence, f"the sentence {sentence!a}")
-    vocabulary = run.tokenizer.source
+    vocabulary = loaded.tokenizer.source
     (ids,) = vocabulary.encode([sentence])
     source_pieces = readable_pieces([vocabulary.pieces[i] for i in ids[:-1]])  # without EOS
     if not source_pieces.labels:
         raise DataError("the sentence is empty; give some text to translate")
     _check_length(source_pieces.labels, "sentence", max_pieces)
-    device = next(run.model.parameters()).device
+    device = next(loaded.model.parameters()).device
     source = torch.tensor([ids], device=device)  # (1, S)
     record = AttentionRecord()
     with torch.inference_mode():
-        (hypotheses,) = beam_search(run.model, source, run.config.decoding)
+        (hypotheses,) = beam_search(loaded.model, source, loaded.config.decoding)
         best = hypotheses[0]
         target_input = torch.tensor([[BOS, *best.tokens]], device=device)  # (1, T)
-        run.model(source, target_input, attention=record)  # teacher forcing
-    target_pieces = readable_pieces([run.tokenizer.target.pieces[i] for i in best.tokens])
+        loaded.model(source, target_input, attention=record)  # teacher forcing
+    target_pieces = readable_pieces([loaded.tokenizer.target.pieces[i] for i in best.tokens])
     _check_length(target_pieces.labels, "translation", MAX_PIECES)
     return SentenceAttention(sentence, source_pieces, target_pieces, record)
 

@@ -94,7 +94,7 @@ def build_report(
     environment = read_json_or_empty(directory.environment)
     examples = read_examples(directory.translations)
     records, problem = _read_records(directory)
-    run_or_reason = _or_reason(
+    loaded_or_reason = _or_reason(
         "There are no weights to look into", lambda: load_run(model, device, options.checkpoint)
     )
     about_run = {
@@ -110,21 +110,21 @@ def build_report(
         "version": nmt.__version__,
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
     }
-    if isinstance(run_or_reason, str):  # the reason why no weights can be loaded
+    if isinstance(loaded_or_reason, str):  # the reason why no weights can be loaded
         about_model: dict[str, Any] = {"parameters": None, "weights": ""}
-        about_model |= {"scored": run_or_reason, "attention": run_or_reason}
+        about_model |= {"scored": loaded_or_reason, "attention": loaded_or_reason}
     else:
-        run = run_or_reason
-        path, root = run.path.resolve(), directory.path.resolve()
-        shown_path = path.relative_to(root) if path.is_relative_to(root) else run.path
+        loaded = loaded_or_reason
+        path, root = loaded.path.resolve(), directory.path.resolve()
+        shown_path = path.relative_to(root) if path.is_relative_to(root) else loaded.path
         about_model = {
-            "parameters": parameter_count(run.model),
+            "parameters": parameter_count(loaded.model),
             "weights": str(shown_path),
             "scored": _or_reason(
                 "No test set can be scored",
-                lambda: score_test_set(Translator(run), options, log, progress),
+                lambda: score_test_set(Translator(loaded), options, log, progress),
             ),
-            "attention": _attention(run, options.sentences, examples, log),
+            "attention": _attention(loaded, options.sentences, examples, log),
         }
     return render_page(about_run | about_model)
 
@@ -150,7 +150,7 @@ def score_test_set(
     """
     if options.max_sentences == 0:
         return "Nothing was translated for this report, as --sentences 0 asked for."
-    config = translator.run.config.data
+    config = translator.loaded.config.data
     splits = find_splits(config)
     if splits is None:
         raise DataError(
@@ -185,7 +185,7 @@ def score_test_set(
 
 
 def _attention(
-    run: LoadedModel,
+    loaded: LoadedModel,
     chosen: Sequence[str] | None,
     examples: Mapping[int, Sequence[ExampleTranslation]],
     log: Log,
@@ -206,7 +206,7 @@ def _attention(
         if not chosen and len(attended) == SENTENCES:
             break
         with suppress(DataError):  # skips an unsuitable sentence
-            attended.append(record_attention(run, sentence, max_pieces))
+            attended.append(record_attention(loaded, sentence, max_pieces))
     unsuitable = (
         f"empty or not UTF-8, has more than {max_pieces} pieces, or a translation of more than "
         f"{MAX_PIECES}"

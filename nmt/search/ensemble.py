@@ -116,13 +116,13 @@ def load_ensemble(
             f"{adapter}: an adapter belongs to one model, got {len(paths)}; the run of an adapter "
             "may be one of the models of an ensemble"
         )
-    runs = [load_run(path, device, checkpoint, adapter) for path in paths]
-    first, *others = runs
+    loaded_models = [load_run(path, device, checkpoint, adapter) for path in paths]
+    first, *others = loaded_models
     if not others:
         return first
     for other in others:
         _check_same_vocabulary(first, other)
-    ensemble = Ensemble([run.model for run in runs]).eval()
+    ensemble = Ensemble([loaded.model for loaded in loaded_models]).eval()
     # An Ensemble is not a Transformer, but has the methods that searching and scoring use.
     return replace(first, model=cast(Transformer, ensemble))
 
@@ -130,7 +130,7 @@ def load_ensemble(
 def _check_same_vocabulary(first: LoadedModel, other: LoadedModel) -> None:
     """Raise a ConfigError unless all ids have the same spelling; the files may differ."""
     for side in ("source", "target"):
-        one, two = (getattr(run.tokenizer, side).pieces for run in (first, other))
+        one, two = (getattr(loaded.tokenizer, side).pieces for loaded in (first, other))
         if one == two:
             continue
         pairs = enumerate(zip(one, two, strict=False))  # to the end of the shorter one

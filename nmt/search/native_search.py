@@ -43,14 +43,14 @@ class CSearch(ctypes.Structure):
     )
 
 
-def library_can_translate(run: LoadedModel | StoredModel) -> bool:
+def library_can_translate(loaded: LoadedModel | StoredModel) -> bool:
     """Whether the C library is there and can translate with this model.
 
     It can if the model is on a CPU, is no ensemble, and fits (`fits_library`).
     """
-    if isinstance(run, LoadedModel) and not _is_transformer_on_cpu(run):
+    if isinstance(loaded, LoadedModel) and not _is_transformer_on_cpu(loaded):
         return False
-    return fits_library(run.config.model)
+    return fits_library(loaded.config.model)
 
 
 def fits_library(config: ModelConfig) -> bool:
@@ -65,11 +65,11 @@ def fits_library(config: ModelConfig) -> bool:
     return fills_panels and head_width % lanes == 0
 
 
-def _is_transformer_on_cpu(run: LoadedModel) -> bool:
+def _is_transformer_on_cpu(loaded: LoadedModel) -> bool:
     from nmt.model.transformer import Transformer  # PyTorch is imported: it has made the model
 
-    on_cpu = next(run.model.parameters()).device.type == "cpu"
-    return type(run.model) is Transformer and on_cpu
+    on_cpu = next(loaded.model.parameters()).device.type == "cpu"
+    return type(loaded.model) is Transformer and on_cpu
 
 
 class NativeSearch:
@@ -79,7 +79,7 @@ class NativeSearch:
         self._library, self._weights = library, weights
 
     @classmethod
-    def build(cls, run: LoadedModel | StoredModel, precision: str) -> Self | None:
+    def build(cls, loaded: LoadedModel | StoredModel, precision: str) -> Self | None:
         """Pack the weights of a run; None if the library is not there or cannot compute the model.
 
         Raises:
@@ -87,15 +87,15 @@ class NativeSearch:
             NonFiniteScoresError: int8 of weights that hold NaN or infinity, which have no scale.
         """
         library = native_library()
-        if library is None or precision not in PRECISIONS or not library_can_translate(run):
+        if library is None or precision not in PRECISIONS or not library_can_translate(loaded):
             return None
-        if isinstance(run, LoadedModel):  # somebody may have changed its modules
+        if isinstance(loaded, LoadedModel):  # somebody may have changed its modules
             from nmt.inference.prepare import check_modules
 
-            check_modules(run.model)
-        arrays, int8 = arrays_of_run(run), precision == "int8"
+            check_modules(loaded.model)
+        arrays, int8 = arrays_of_run(loaded), precision == "int8"
         try:
-            return cls(library, NativeWeights(run.config.model, arrays, library, int8))
+            return cls(library, NativeWeights(loaded.config.model, arrays, library, int8))
         except UnexpectedWeightsError:  # PyTorch will load the model, and say what is wrong
             return None
 

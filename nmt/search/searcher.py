@@ -51,7 +51,7 @@ class Searcher:
     The C library searches if it can; PyTorch is not imported before something needs it.
     """
 
-    run: LoadedModel | StoredModel
+    loaded: LoadedModel | StoredModel
     settings: DecodingConfig
     precision: str = "fp32"
     """fp32, bf16 or int8"""
@@ -62,30 +62,30 @@ class Searcher:
     are drawn or have constraints"""
 
     @property
-    def loaded(self) -> LoadedModel:
-        """The run with PyTorch's model."""
-        return self.run.loaded if isinstance(self.run, StoredModel) else self.run
+    def loaded_in_torch(self) -> LoadedModel:
+        """The loaded model with its weights in PyTorch; it is built when first asked for."""
+        return self.loaded.loaded_in_torch if isinstance(self.loaded, StoredModel) else self.loaded
 
     @property
     def device_type(self) -> str:
         """The kind of device with the model's weights, such as "cpu"."""
-        if isinstance(self.run, StoredModel):
+        if isinstance(self.loaded, StoredModel):
             return "cpu"
-        return next(self.run.model.parameters()).device.type
+        return next(self.loaded.model.parameters()).device.type
 
     @cached_property
     def native(self) -> NativeSearch | None:
         """The C library's search, its weights packed when it is first used; None: there is none."""
         if self.sampling:
             return None
-        return NativeSearch.build(self.run, self.precision)
+        return NativeSearch.build(self.loaded, self.precision)
 
     @cached_property
     def torch(self) -> "TorchSearch":
         """The searches that PyTorch computes."""
         from nmt.search.torch_search import TorchSearch
 
-        return TorchSearch(self.loaded, self.settings, self.precision)
+        return TorchSearch(self.loaded_in_torch, self.settings, self.precision)
 
     def prepare(self) -> None:
         """Prepare the model now, so that processes that are forked after this share it."""
@@ -95,7 +95,7 @@ class Searcher:
     @cached_property
     def spelling(self) -> Spelling:
         """The text of each target id, needed for constraints; built when it is first used."""
-        return Spelling(self.run.tokenizer, self.run.config.data.tokenized)
+        return Spelling(self.loaded.tokenizer, self.loaded.config.data.tokenized)
 
     def check_beam(self, n_best: int) -> None:
         """Raise a ConfigError if the beam is too small for `n_best` or too wide for the machine."""
@@ -107,15 +107,15 @@ class Searcher:
                 f"{n_best} translations of each line were asked for, and the beam holds "
                 f"{settings.beam_size}; raise --beam-size, or use --sample"
             )
-        check_beam_size(self.run, settings, self._memory())
+        check_beam_size(self.loaded, settings, self._memory())
 
     def _memory(self) -> float | None:
         """The bytes of memory of the model's device; None if unknown."""
-        if isinstance(self.run, StoredModel):
+        if isinstance(self.loaded, StoredModel):
             return process_memory()
         from nmt.device import memory_of
 
-        return memory_of(next(self.run.model.parameters()).device)
+        return memory_of(next(self.loaded.model.parameters()).device)
 
     def batches(
         self,
@@ -248,16 +248,16 @@ class Searcher:
 
 
 def check_beam_size(
-    run: LoadedModel | StoredModel, settings: DecodingConfig, memory: float | None
+    loaded: LoadedModel | StoredModel, settings: DecodingConfig, memory: float | None
 ) -> None:
     """Raise a ConfigError if the beam exceeds vocabulary or `memory` (bytes; None: no limit)."""
-    beam, vocabulary = settings.beam_size, run.tokenizer.target.size
+    beam, vocabulary = settings.beam_size, loaded.tokenizer.target.size
     if beam > vocabulary:
         raise ConfigError(
             f"a beam of {beam} is wider than the vocabulary of {vocabulary:,} entries; "
-            f"give a --beam-size (decoding.beam_size) of at most {widest_beam(run, memory)}"
+            f"give a --beam-size (decoding.beam_size) of at most {widest_beam(loaded, memory)}"
         )
-    widest = widest_beam(run, memory)
+    widest = widest_beam(loaded, memory)
     if memory is not None and beam > widest:
         raise ConfigError(
             f"a beam of {beam} needs more memory for a single short sentence than the "
@@ -266,16 +266,16 @@ def check_beam_size(
         )
 
 
-def widest_beam(run: LoadedModel | StoredModel, memory: float | None) -> int:
+def widest_beam(loaded: LoadedModel | StoredModel, memory: float | None) -> int:
     """Return the widest beam for one short sentence in `memory` bytes; None means unlimited memory.
 
     In T steps the k hypotheses of a sentence store k * T positions, and k queries attend to all of
     them at once. On a CPU, each core may run a search; they share the memory.
     """
-    config, vocabulary = run.config, run.tokenizer.target.size
+    config, vocabulary = loaded.config, loaded.tokenizer.target.size
     if memory is None:
         return vocabulary
-    if isinstance(run, StoredModel) or next(run.model.parameters()).device.type == "cpu":
+    if isinstance(loaded, StoredModel) or next(loaded.model.parameters()).device.type == "cpu":
         memory /= available_cores()
     steps = config.decoding.max_target_length(MIN_COUNTED_LENGTH)  # T
     float_bytes = 4  # of a float32; the mask has 1 byte per entry

@@ -23,18 +23,18 @@ from nmt.search.torch_steps import TorchSteps
 class TorchSearch:
     """A model, or an ensemble, with the settings of its search. Sources are lists of ids."""
 
-    def __init__(self, run: LoadedModel, settings: DecodingConfig, precision: str) -> None:
-        self._run, self._settings, self._precision = run, settings, precision
+    def __init__(self, loaded: LoadedModel, settings: DecodingConfig, precision: str) -> None:
+        self._loaded, self._settings, self._precision = loaded, settings, precision
 
     @property
     def device(self) -> torch.device:
         """The device of the model's weights."""
-        return next(self._run.model.parameters()).device
+        return next(self._loaded.model.parameters()).device
 
     @cached_property
     def model(self) -> Transformer:
         """A copy of the model for fast inference in this precision, made when it is first used."""
-        return prepare_for_inference(self._run.model, self._precision)
+        return prepare_for_inference(self._loaded.model, self._precision)
 
     def search(
         self, sources: list[list[int]], n_best: int, target_ids: Array | None
@@ -73,7 +73,7 @@ class TorchSearch:
         self, sources: list[list[int]], hypotheses: list[list[Hypothesis]]
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source, the one of the best penalised score first."""
-        return rank_by_coverage(self._run.model, sources, hypotheses, self._settings)
+        return rank_by_coverage(self._loaded.model, sources, hypotheses, self._settings)
 
     def _collate(self, sources: list[list[int]]) -> Tensor:
         return collate_source(sources).to(self.device)

@@ -99,7 +99,7 @@ class Engine:
         """
         translator = self._translators.get(version.digest)
         if self._settings.preload_pytorch and translator:
-            _ = translator.searcher.loaded  # the property loads the model, and keeps it
+            _ = translator.searcher.loaded_in_torch  # the property loads the model, and keeps it
 
     def unload(self, version: ModelVersion) -> None:
         """Drop a model; a batch that uses it ends normally."""

@@ -92,11 +92,11 @@ class Checkpointer:
     """
 
     def __init__(
-        self, run: LoadedModel, state: RunState, monitor: Monitor, group: ProcessGroup
+        self, loaded: LoadedModel, state: RunState, monitor: Monitor, group: ProcessGroup
     ) -> None:
-        self._model, self._training = run.model, run.config.training
-        self._metadata = run.metadata
-        self._directory, self._state = RunDirectory(run.path), state
+        self._model, self._training = loaded.model, loaded.config.training
+        self._metadata = loaded.metadata
+        self._directory, self._state = RunDirectory(loaded.path), state
         self._monitor, self._group = monitor, group
         self._allocation: Future[Any] | None = None
         """memory for the first copy, while it is being allocated"""

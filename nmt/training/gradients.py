@@ -74,7 +74,7 @@ class GradientComputer:
 
     def __init__(
         self,
-        run: LoadedModel,
+        loaded: LoadedModel,
         store: TokenStore,
         plan: StagedPlan,
         precision: str,
@@ -84,24 +84,24 @@ class GradientComputer:
         """the processes that compute each step together"""
         self.cpu_shards = 1
         """parts of a step that threads compute at the same time; "shares" in saved states"""
-        self.micro_batch_size = MicroBatchSize(run, store, precision, group.size)
+        self.micro_batch_size = MicroBatchSize(loaded, store, precision, group.size)
         """how many tokens are computed at once"""
-        self._run, self._store, self._plan = run, store, plan
-        self._device = next(run.model.parameters()).device
+        self._loaded, self._store, self._plan = loaded, store, plan
+        self._device = next(loaded.model.parameters()).device
         self._pad_multiple = PAD_MULTIPLE[hardware_kind(self._device)]
-        smoothing = run.config.training.label_smoothing
-        compiles = is_compiled(run.config.training, self._device)
-        self._objective = Objective(run.model, smoothing, precision, compiles)
+        smoothing = loaded.config.training.label_smoothing
+        compiles = is_compiled(loaded.config.training, self._device)
+        self._objective = Objective(loaded.model, smoothing, precision, compiles)
         self._parallel: nn.Module | None = None
         """the objective, wrapped to average gradients if there are several processes"""
         self._team: ThreadTeam | None = None
         """the threads that compute shards; None: micro-batches are computed one after another"""
         self._all_reduce_began = False
-        self.set_cpu_shards(number_of_shards(torch.get_num_threads(), trained_count(run.model)))
+        self.set_cpu_shards(number_of_shards(torch.get_num_threads(), trained_count(loaded.model)))
 
     def set_cpu_shards(self, shards: int) -> None:
         """Cut later steps into `shards` parts (1 if not `can_shard`); adapt `micro_batch_size`."""
-        training = self._run.config.training
+        training = self._loaded.config.training
         self.cpu_shards = shards if can_shard(self._device, training, self.group.size) else 1
         threads = torch.get_num_threads()
         members = min(self.cpu_shards, threads)  # a resumed run may have more shards than cores
@@ -141,7 +141,7 @@ class GradientComputer:
             own_tokens = torch.tensor(int(store.target.lengths.sum()))
             tokens = int(self.group.all_reduce_sum(own_tokens))
         micro_batches = self._compute_until_it_fits(step, store, rows)
-        gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
+        gradients = [p.grad for p in self._loaded.model.parameters() if p.grad is not None]
         losses = [micro_batch.loss for micro_batch in micro_batches]
         loss = torch.stack(losses).sum() if losses else torch.zeros((), device=self._device)
         return ComputedStep(
@@ -160,12 +160,12 @@ class GradientComputer:
         With `tokenizer.sampling` it is a new store, of segmentations drawn for this step. Processes
         divide the pairs by their lengths in the training store, which all of them know.
         """
-        config = self._run.config
+        config = self._loaded.config
         rows = shard(self._store, pairs, self.group.rank, self.group.size)
         sampling = config.tokenizer.sampling
         if not sampling:
             return self._store, rows
-        sampled = self._run.tokenizer.resample(self._store, rows, sampling, config.seed, step)
+        sampled = self._loaded.tokenizer.resample(self._store, rows, sampling, config.seed, step)
         return sampled, np.arange(len(rows))
 
     def _compute_until_it_fits(
@@ -185,7 +185,7 @@ class GradientComputer:
                 if not is_out_of_memory(error) or not self._compute_less_at_once(store, rows):
                     raise
             # outside of `except`, which would keep the tensors of the failed attempt alive
-            self._run.model.zero_grad(set_to_none=True)
+            self._loaded.model.zero_grad(set_to_none=True)
             if self._device.type != "cpu":
                 torch.get_device_module(self._device).empty_cache()
 
@@ -203,7 +203,7 @@ class GradientComputer:
 
     def _compute_in_turn(self, step: int, store: TokenStore, rows: Indices) -> list[MicroBatch]:
         """Compute one micro-batch after another; gradients are added up in `Parameter.grad`."""
-        torch.manual_seed(step_seed(self._run.config.seed, step, self.group.rank))
+        torch.manual_seed(step_seed(self._loaded.config.seed, step, self.group.rank))
         assert self._parallel is not None
         no_sync = getattr(self._parallel, "no_sync", contextlib.nullcontext)
         computed = []
@@ -233,7 +233,7 @@ class GradientComputer:
             lambda index: self._compute_shard(team, step, store, index, shards[index]),
             self.cpu_shards,
         )
-        parameters = list(trained_parameters(self._run.model).values())
+        parameters = list(trained_parameters(self._loaded.model).values())
         micro_batches: list[MicroBatch] = []
         for computed, gradients in results:
             micro_batches += computed
@@ -254,8 +254,8 @@ class GradientComputer:
         without `rows`.
         """
         generator = torch.Generator()
-        generator.manual_seed(step_seed(self._run.config.seed, step, index))
-        parameters = list(trained_parameters(self._run.model).values())
+        generator.manual_seed(step_seed(self._loaded.config.seed, step, index))
+        parameters = list(trained_parameters(self._loaded.model).values())
         computed: list[MicroBatch] = []
         total: list[Tensor] = []
         with masks_from(generator):
@@ -292,7 +292,7 @@ class GradientComputer:
         if divergent:
             store, rows = computed.store, divergent[0].rows
         targets = [store.target.sentence(row).tolist() for row in rows[:_PAIRS_IN_MESSAGE]]
-        texts = self._run.tokenizer.target.decode(targets)
+        texts = self._loaded.tokenizer.target.decode(targets)
         quoted = ", ".join(f"'{text[:_CHARACTERS_IN_MESSAGE]}'" for text in texts)
         description = f"{len(rows)} pairs such as the translations {quoted}"
         # each process knows its own micro-batches only; the first one with a divergent one decides

@@ -82,24 +82,24 @@ def merged(model: Transformer) -> Transformer:
     return plain
 
 
-def adapt_parent(run: LoadedModel, lora: LoraConfig, log: Callable[[str], None]) -> LoadedModel:
-    """Load the weights of `training.initialize_from` into the model of `run`, and add adapters.
+def adapt_parent(loaded: LoadedModel, lora: LoraConfig, log: Callable[[str], None]) -> LoadedModel:
+    """Load the weights of `training.initialize_from` into the model of `loaded`, and add adapters.
 
-    Returns `run` with metadata for its checkpoints: the parent of the adapter, and its scale.
+    Returns `loaded` with metadata for its checkpoints: the parent of the adapter, and its scale.
 
     Raises:
         CheckpointError: the parent is missing or damaged, or has another shape.
         ConfigError: it has another tokenizer.
     """
-    path = str(run.config.training.initialize_from)
-    parent = load_run(path, next(run.model.parameters()).device)
-    if parent.tokenizer.differs_from(run.tokenizer):
+    path = str(loaded.config.training.initialize_from)
+    parent = load_run(path, next(loaded.model.parameters()).device)
+    if parent.tokenizer.differs_from(loaded.tokenizer):
         raise ConfigError(
             f"training.lora: the tokenizer of {path} differs from this run's, and an adapter does "
             f"not change the embeddings; set tokenizer.model to the tokenizer in {path}"
         )
-    load_into(run.model, weights_of(parent.model), parent.path)
-    origin = AdapterOrigin(weights_digest(run.model), lora.alpha / lora.rank)
-    add_adapters(run.model, lora)
-    log(f"LoRA: {trained_count(run.model):,} parameters are trained; {parent.path} is frozen")
-    return replace(run, metadata=origin.metadata())
+    load_into(loaded.model, weights_of(parent.model), parent.path)
+    origin = AdapterOrigin(weights_digest(loaded.model), lora.alpha / lora.rank)
+    add_adapters(loaded.model, lora)
+    log(f"LoRA: {trained_count(loaded.model):,} parameters are trained; {parent.path} is frozen")
+    return replace(loaded, metadata=origin.metadata())

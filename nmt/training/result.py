@@ -53,7 +53,7 @@ def choose_best_weights(trainer: Trainer) -> None:
     there is one. Averages are saved in the run. The model keeps the weights of the last candidate.
     """
     directory, state, monitor = trainer.directory, trainer.state, trainer.monitor
-    log, metadata = trainer.log, trainer.run.metadata
+    log, metadata = trainer.log, trainer.loaded.metadata
     ranked = state.ranking.steps  # best first; empty if no step was validated
     to_average = checkpoints_to_average(directory, trainer.config.training, ranked)
     averaged = intact_checkpoints(to_average, log)
@@ -135,15 +135,15 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     the versions of the session that translated the test set, which may be a later one.
     """
     directory, log = trainer.directory, trainer.log
-    run = load_run(directory.path, trainer.device)
-    settings, data = run.config.decoding, run.config.data
+    loaded = load_run(directory.path, trainer.device)
+    settings, data = loaded.config.decoding, loaded.config.data
     log(f"scoring the test set: {len(pairs):,} sentences, beam {settings.beam_size}")
     languages = data.languages_of(data.test)
     test_set = set_of_pairs("test", pairs, languages, data.tokenized)
     warning = warning_about_references(test_set.references, data.tokenized)
     if warning:
         log(f"warning: {warning}")
-    translations = translate_test_set(Translator(run, settings, _PRECISION), test_set)
+    translations = translate_test_set(Translator(loaded, settings, _PRECISION), test_set)
     scores = score_sheet(translations, test_set).scores
     of_texts = _bleu_of_texts(data, pairs, translations)
     files = [Path(path).name for text in data.test for path in text.paths]
@@ -160,7 +160,7 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
         },
         "decoding": {**settings.model_dump(), "precision": _PRECISION},
         **_describe_training(directory),
-        "configuration": configuration_digest(run.config),
+        "configuration": configuration_digest(loaded.config),
         "scored_with": describe_software(),
         "scored": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -199,7 +199,7 @@ def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
         check_version(saved_state, path)
         weights, metadata = load_with_metadata(path)
         if trainer.config.training.lora:  # the adapter belongs to the weights of one parent
-            parent = AdapterOrigin.read(trainer.run.metadata, trainer.directory.path).parent
+            parent = AdapterOrigin.read(trainer.loaded.metadata, trainer.directory.path).parent
             AdapterOrigin.read(metadata, path).check_parent(parent, path)
         load_into(trainer.model, weights, path)
         trainer.stepper.discard_pending()

@@ -29,24 +29,24 @@ class RunState:
 
     def __init__(
         self,
-        run: LoadedModel,
+        loaded: LoadedModel,
         precision: str,
         gradient_computer: GradientComputer,
         monitor: Monitor,
     ) -> None:
         """Start at step 0; this state includes those of `gradient_computer` and `monitor`."""
-        training = run.config.training
+        training = loaded.config.training
         self.step = 0
         """the number of the last step, from 1; 0 before the first step"""
         self.validation_due = False
         """whether the weights of `step` still have to be validated"""
         self.roll_backs = 0
         """how often the run has returned to an earlier checkpoint"""
-        self.optimizers = build_optimizers(run.model, training, precision)
+        self.optimizers = build_optimizers(loaded.model, training, precision)
         decay = training.moving_average
-        self.moving_average = MovingAverage(run.model, decay) if decay else None
+        self.moving_average = MovingAverage(loaded.model, decay) if decay else None
         self.ranking = Ranking(ranking_size(training))
-        device = next(run.model.parameters()).device
+        device = next(loaded.model.parameters()).device
         self.divergence = DivergenceDetector(device, training.largest_spike)
         self._gradient_computer, self._monitor = gradient_computer, monitor
 

@@ -202,10 +202,12 @@ def _linear_weights(model: Transformer) -> int:
 class MicroBatchSize:
     """How many tokens are computed at once: from the recipe or estimated, and halved at need."""
 
-    def __init__(self, run: LoadedModel, store: TokenStore, precision: str, processes: int) -> None:
+    def __init__(
+        self, loaded: LoadedModel, store: TokenStore, precision: str, processes: int
+    ) -> None:
         """`store` gives the mean length; `processes` is how many compute each step together."""
-        self._run, self._precision, self._processes = run, precision, processes
-        self._auto = run.config.training.micro_batch_tokens == "auto"
+        self._loaded, self._precision, self._processes = loaded, precision, processes
+        self._auto = loaded.config.training.micro_batch_tokens == "auto"
         self._length = max(float(side.lengths.mean()) for side in (store.source, store.target))
         self.tokens = 0
         """padded tokens per side (sentences times the longest one), of all shards together"""
@@ -214,7 +216,7 @@ class MicroBatchSize:
 
     def fit(self, cpu_shards: int) -> None:
         """Set `tokens` so that `cpu_shards` together fit in memory; never raise a halved size."""
-        model, device = self._run.model, next(self._run.model.parameters()).device
+        model, device = self._loaded.model, next(self._loaded.model.parameters()).device
         hardware = Hardware(
             hardware_kind(device),
             self._precision,
@@ -222,7 +224,7 @@ class MicroBatchSize:
             cpu_shards=cpu_shards,
             processes=self._processes,
         )
-        tokens = micro_batch_tokens(self._run.config, model, hardware, self._length)
+        tokens = micro_batch_tokens(self._loaded.config, model, hardware, self._length)
         self.tokens = min(tokens, self.tokens) if self.halved else tokens
 
     def halve(self, smallest: int) -> bool:

@@ -111,8 +111,8 @@ def _build_trainer(
     check_text_unchanged(directory, fingerprints, prepared.tokenizer)
     torch.manual_seed(config.seed)
     model = build_model(config, prepared.tokenizer).to(device)
-    run = LoadedModel(config, prepared.tokenizer, model, directory.path)
-    check_beam_size(run, config.decoding, memory_of(device))
+    loaded = LoadedModel(config, prepared.tokenizer, model, directory.path)
+    check_beam_size(loaded, config.decoding, memory_of(device))
     processes = f", {group.size} processes" if group.size > 1 else ""
     log(
         f"{parameter_count(model):,} parameters, vocabulary {prepared.tokenizer.target.size:,}, "
@@ -120,12 +120,12 @@ def _build_trainer(
         f"{device.type}, {precision}, {threads} {'threads' if threads > 1 else 'thread'}{processes}"
     )
     if training.lora:
-        run = adapt_parent(run, training.lora, log)
+        loaded = adapt_parent(loaded, training.lora, log)
     elif pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)
     prepare_layers(model, training)
-    validator = Validator(validation_texts, run, precision)
-    trainer = Trainer(run, prepared.train, validator, precision, prepared.stages, group, log)
+    validator = Validator(validation_texts, loaded, precision)
+    trainer = Trainer(loaded, prepared.train, validator, precision, prepared.stages, group, log)
     return trainer, fingerprints
 
 
@@ -217,7 +217,7 @@ def _write_session(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         training, ranked = trainer.config.training, state.ranking.entries
         update_after_checkpoint(directory, training, state.step, ranked)
     else:  # replace files of a start that failed
-        trainer.run.tokenizer.save(directory.tokenizer)
+        trainer.loaded.tokenizer.save(directory.tokenizer)
         directory.environment.unlink(missing_ok=True)
     processes = trainer.group.size
     write_environment(directory, trainer.device, trainer.precision, processes, fingerprints)

@@ -26,7 +26,7 @@ class Trainer:
 
     def __init__(
         self,
-        run: LoadedModel,
+        loaded: LoadedModel,
         store: TokenStore,
         validator: Validator,
         precision: str,
@@ -35,27 +35,27 @@ class Trainer:
         log: Callable[[str], None] = lambda message: None,
     ) -> None:
         """Start at step 0; `stages` say which pairs of `store` are learnt when, by default all."""
-        self.run, self.config, self.model = run, run.config, run.model
-        self.directory = directory = RunDirectory(run.path)
+        self.loaded, self.config, self.model = loaded, loaded.config, loaded.model
+        self.directory = directory = RunDirectory(loaded.path)
         self.store, self.validator, self.precision, self.log = store, validator, precision, log
-        self.device = next(run.model.parameters()).device
+        self.device = next(loaded.model.parameters()).device
         self.group = group or ProcessGroup()
-        training = run.config.training
+        training = loaded.config.training
         lengths = store.source.lengths, store.target.lengths
-        self.plan = StagedPlan(*lengths, training.batch_tokens, run.config.seed, stages)
-        self.gradient_computer = GradientComputer(run, store, self.plan, precision, self.group)
+        self.plan = StagedPlan(*lengths, training.batch_tokens, loaded.config.seed, stages)
+        self.gradient_computer = GradientComputer(loaded, store, self.plan, precision, self.group)
         self.monitor = Monitor(
             directory.metrics,
             silent=not self.group.is_main,
             tensorboard=directory.tensorboard if training.tensorboard else None,
         )
-        self.state = RunState(run, precision, self.gradient_computer, self.monitor)
+        self.state = RunState(loaded, precision, self.gradient_computer, self.monitor)
         # torchrun forwards a signal to every process, and the sender may have done so as well
         self._signals = StopSignals(second_stops_at_once=self.group.size == 1)
         self.stepper = Stepper(
-            run.config, self.state, self.gradient_computer, self.monitor, self._signals
+            loaded.config, self.state, self.gradient_computer, self.monitor, self._signals
         )
-        self.checkpointer = Checkpointer(run, self.state, self.monitor, self.group)
+        self.checkpointer = Checkpointer(loaded, self.state, self.monitor, self.group)
 
     def train(self) -> None:
         """Train from `state` until `max_steps` or early stopping, and save checkpoints meanwhile.

@@ -87,15 +87,17 @@ class ValidationText:
 class Validator:
     """Validates the model of a run on all pairs of some texts, which are encoded once."""
 
-    def __init__(self, texts: Sequence[ValidationText], run: LoadedModel, precision: str) -> None:
+    def __init__(
+        self, texts: Sequence[ValidationText], loaded: LoadedModel, precision: str
+    ) -> None:
         self.pairs = pairs = [pair for text in texts for pair in text.pairs]
         self._texts = texts
         self._languages = [text.target_language for text in texts for _ in text.pairs]
-        self.run = run
+        self.loaded = loaded
         self.precision = precision
         encoded = TokenStore.of(
-            run.tokenizer.source.encode([pair.source for pair in pairs]),
-            run.tokenizer.target.encode([pair.target for pair in pairs]),
+            loaded.tokenizer.source.encode([pair.source for pair in pairs]),
+            loaded.tokenizer.target.encode([pair.target for pair in pairs]),
         )
         lengths = encoded.source.lengths, encoded.target.lengths
         batches = micro_batches(np.arange(len(pairs)), *lengths, BATCH_TOKENS)
@@ -106,16 +108,16 @@ class Validator:
 
         The model is set to eval mode for this, and to training mode afterwards.
         """
-        model, metric = self.run.model, self.run.config.training.validation_metric
+        model, metric = self.loaded.model, self.loaded.config.training.validation_metric
         model.eval()
         loss = self._loss()
         translations: list[str] = []
         quality: dict[str, float] = {}
         of_parts: dict[str, float] = {}
         if metric != "loss" and math.isfinite(loss):  # else the run has diverged
-            settings = self.run.config.decoding.model_copy(update={"beam_size": beam_size})
-            run = replace(self.run, model=merged(self.run.model))
-            translator = Translator(run, settings, self.precision)
+            settings = self.loaded.config.decoding.model_copy(update={"beam_size": beam_size})
+            loaded = replace(self.loaded, model=merged(self.loaded.model))
+            translator = Translator(loaded, settings, self.precision)
             sources = (pair.source for pair in self.pairs)
             translations = [translation.text for translation in translator.translate(sources)]
             quality[metric] = self._score(metric, range(len(self.pairs)), translations)
@@ -133,8 +135,8 @@ class Validator:
 
     @torch.inference_mode()
     def _loss(self) -> float:
-        device = next(self.run.model.parameters()).device
-        objective = Objective(self.run.model, smoothing=0.0, precision=self.precision)
+        device = next(self.loaded.model.parameters()).device
+        objective = Objective(self.loaded.model, smoothing=0.0, precision=self.precision)
         total, tokens = 0.0, 0
         for batch in self.batches:
             total += objective(batch.to(device)).cross_entropy.item()
@@ -152,7 +154,7 @@ class Validator:
                 start = end
         by_tags: dict[str, list[int]] = {}
         for i, pair in enumerate(self.pairs):
-            _, text = self.run.tokenizer.source.divide_tags(pair.source)
+            _, text = self.loaded.tokenizer.source.divide_tags(pair.source)
             tags = pair.source[: len(pair.source) - len(text)].rstrip()
             by_tags.setdefault(tags, []).append(i)
         if any(by_tags):
@@ -168,7 +170,7 @@ class Validator:
         languages = {self._languages[i] for i in indices}
         # several languages are divided into words as European ones are, like a test set of several
         language = languages.pop() if len(languages) == 1 else SEVERAL_LANGUAGES
-        tokenize = bleu_tokenizer(language, self.run.config.data.tokenized)
+        tokenize = bleu_tokenizer(language, self.loaded.config.data.tokenized)
         return bleu(translations, references, tokenize, confidence=False).value
 
 

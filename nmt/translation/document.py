@@ -49,24 +49,24 @@ class TextSettings(Protocol):
         """The tokenizer of the run."""
 
 
-def split_lines(run: TextSettings, lines: Sequence[Line], warn: Warn) -> list[list[Line]]:
+def split_lines(loaded: TextSettings, lines: Sequence[Line], warn: Warn) -> list[list[Line]]:
     """Split each line into sentences with ids and new numbers; none is too long for the model.
 
     Each sentence keeps the line's glossary and forbidden words; only the first keeps its terms and
     prefix. A sentence of more than `MAX_SOURCE_TOKENS` is divided at a semicolon or colon, else at
     a comma, else at a space, and `warn` is called with a message.
     """
-    return [list(_sentences(run, line, warn)) for line in lines]
+    return [list(_sentences(loaded, line, warn)) for line in lines]
 
 
-def _sentences(run: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
+def _sentences(loaded: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
     """Yield the sentences of a line, and parts of those that are too long for the model."""
-    source = run.tokenizer.source
+    source = loaded.tokenizer.source
     tags, sentences = "", [line.text]
     if has_words(line.text):  # a line without words is copied with its spaces
         _, text = source.divide_tags(line.text)
         tags = line.text[: len(line.text) - len(text)]
-        sentences = split_sentences(text, run.config.data.source_language)
+        sentences = split_sentences(text, loaded.config.data.source_language)
 
     def with_tags(part: str) -> str:  # the tags of the line hold for each part that is translated
         return tags + part if tags and has_other_words(replace(line, text=part)) else part

@@ -164,11 +164,11 @@ class Pipeline:
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Encode the lines, finish those that are copied, and cut the others into batches."""
-        run = self.searcher.run
+        loaded = self.searcher.loaded
         hidden = self.protection.hide(lines)
-        groups = split_lines(run, hidden, warn) if self.document else [[line] for line in hidden]
+        groups = split_lines(loaded, hidden, warn) if self.document else [[line] for line in hidden]
         sentences = [line for group in groups for line in group]
-        encoded = self.terminology.constrain(encode(run.tokenizer, sentences, warn))
+        encoded = self.terminology.constrain(encode(loaded.tokenizer, sentences, warn))
         translations: NBestLists = [[] for _ in encoded]
         to_copy = [i for i, line in enumerate(encoded) if not line.ids]
         copied = [encoded[i] for i in to_copy]
@@ -238,7 +238,7 @@ def decode(
     limit = searcher.settings.max_target_length(len(line.ids))
     if line.constraints:  # the search adds room for their tokens to the limit
         limit += line.constraints.most_tokens
-    texts = searcher.run.tokenizer.target.decode([h.tokens for h in hypotheses])
+    texts = searcher.loaded.tokenizer.target.decode([h.tokens for h in hypotheses])
     return [
         Translation(one_line(text), h.score, tokens=h.tokens, is_truncated=len(h.tokens) >= limit)
         for text, h in zip(texts, hypotheses, strict=True)

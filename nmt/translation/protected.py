@@ -44,7 +44,7 @@ class ProtectionStage:
         Raises:
             DataError: a pattern takes too long.
         """
-        source = self.searcher.run.tokenizer.source
+        source = self.searcher.loaded.tokenizer.source
         return [hide_protected(line, self.patterns, source, self.terminology) for line in lines]
 
     def restore(

@@ -124,12 +124,12 @@ class Scorer:
     """
 
     def __init__(
-        self, run: LoadedModel, batch_tokens: int | None = None, precision: str = "fp32"
+        self, loaded: LoadedModel, batch_tokens: int | None = None, precision: str = "fp32"
     ) -> None:
-        self.run = run
-        self.batch_tokens = batch_tokens or run.config.decoding.batch_tokens
+        self.loaded = loaded
+        self.batch_tokens = batch_tokens or loaded.config.decoding.batch_tokens
         self.precision = precision
-        self.device = next(run.model.parameters()).device
+        self.device = next(loaded.model.parameters()).device
 
     def score(
         self,
@@ -197,7 +197,7 @@ class Scorer:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
         with autocast(self.device, self.precision):
-            rows = token_log_probabilities(self.run.model, batch.to(self.device))
+            rows = token_log_probabilities(self.loaded.model, batch.to(self.device))
         if not rows.isfinite().all():
             raise NonFiniteScoresError()
         return rows.tolist()
@@ -211,8 +211,8 @@ class Scorer:
                 f"{limit} count: split it into sentences"
             )
 
-        sources = self.run.tokenizer.source.encode([source for source, _ in pairs])
-        targets = self.run.tokenizer.target.encode([target for _, target in pairs])
+        sources = self.loaded.tokenizer.source.encode([source for source, _ in pairs])
+        targets = self.loaded.tokenizer.target.encode([target for _, target in pairs])
         return (
             truncate(sources, MAX_SOURCE_TOKENS, warn_of("source", MAX_SOURCE_TOKENS)),
             truncate(targets, MAX_TARGET_TOKENS, warn_of("target", MAX_TARGET_TOKENS)),

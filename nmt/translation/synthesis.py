@@ -134,7 +134,8 @@ class DualScores:
     def weights_digests(self) -> list[str]:
         """Return a hash of the weights of each model, 16 hex digits."""
         return [
-            arrays_digest(arrays_of_run(scorer.run))[:16] for scorer in (self._model, self._reverse)
+            arrays_digest(arrays_of_run(scorer.loaded))[:16]
+            for scorer in (self._model, self._reverse)
         ]
 
 

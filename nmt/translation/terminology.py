@@ -88,7 +88,7 @@ class TerminologyStage:
 
     def _source_pieces(self, text: str) -> Sequence[str]:
         """The pieces of a text; none if normalisation changes it, as character positions differ."""
-        pieces = self.searcher.run.tokenizer.source.split(text)
+        pieces = self.searcher.loaded.tokenizer.source.split(text)
         spelled = "".join(pieces).replace("▁", "")
         same = "".join(spelled.split()) == "".join(unicodedata.normalize("NFC", text).split())
         return pieces if same else ()

@@ -60,8 +60,8 @@ class TextTranslator:
         from nmt.translation.scoring import Scorer
 
         translator = self.translator
-        run, batch_tokens = translator.searcher.loaded, translator.settings.batch_tokens
-        return Scorer(run, batch_tokens, translator.precision)
+        loaded, batch_tokens = translator.searcher.loaded_in_torch, translator.settings.batch_tokens
+        return Scorer(loaded, batch_tokens, translator.precision)
 
     @overload
     def translate(  # type: ignore[overload-overlap]
@@ -179,22 +179,22 @@ def load_translator(
     changed = {name: value for name, value in changes.items() if value is not None}
     # the only change that is no field of `DecodingConfig`
     shortlist_size = _check_shortlist_size(changed.pop("shortlist", None))
-    run: LoadedModel | StoredModel | None = None
+    loaded: LoadedModel | StoredModel | None = None
     needs_pytorch = len(models) > 1 or adapter or sampling or precision == "bf16"
     if not needs_pytorch and is_cpu(device):
-        run = _read_for_library(Path(models[0]), checkpoint)
-    if run is None:
+        loaded = _read_for_library(Path(models[0]), checkpoint)
+    if loaded is None:
         from nmt.device import pick_device
         from nmt.search.ensemble import load_ensemble
 
-        run = load_ensemble(models, pick_device(device), checkpoint, adapter)
-    settings = replace_settings(run.config.decoding, changed, "load")
+        loaded = load_ensemble(models, pick_device(device), checkpoint, adapter)
+    settings = replace_settings(loaded.config.decoding, changed, "load")
     shortlist = None  # the whole vocabulary is searched
     if shortlist_size is not None:
-        learnt = Shortlist.load(find_run(run.path).shortlist, run.tokenizer)
+        learnt = Shortlist.load(find_run(loaded.path).shortlist, loaded.tokenizer)
         shortlist = learnt.first(shortlist_size)
-    precision = _pick_precision(precision, device, run, sampling)
-    return Translator(run, settings, precision, sampling, shortlist)
+    precision = _pick_precision(precision, device, loaded, sampling)
+    return Translator(loaded, settings, precision, sampling, shortlist)
 
 
 def _check_shortlist_size(count: object) -> int | None:
@@ -220,7 +220,7 @@ def _read_for_library(path: Path, checkpoint: str) -> StoredModel | None:
 
 
 def _pick_precision(
-    name: str, device: str, run: LoadedModel | StoredModel, sampling: Sampling | None
+    name: str, device: str, loaded: LoadedModel | StoredModel, sampling: Sampling | None
 ) -> str:
     """Return the precision `name`; auto is int8 where the C library searches.
 
@@ -228,7 +228,7 @@ def _pick_precision(
     """
     if name in ("fp32", "int8"):
         return name
-    if name == "auto" and not sampling and library_can_translate(run):
+    if name == "auto" and not sampling and library_can_translate(loaded):
         return "int8"
     from nmt.device import pick_device, pick_precision
 

@@ -61,21 +61,21 @@ class Translator:
 
     def __init__(
         self,
-        run: LoadedModel | StoredModel,
+        loaded: LoadedModel | StoredModel,
         settings: DecodingConfig | None = None,
         precision: str = "fp32",
         sampling: Sampling | None = None,
         shortlist: Shortlist | None = None,
     ) -> None:
-        self.run = run
-        self.settings = settings or run.config.decoding
+        self.loaded = loaded
+        self.settings = settings or loaded.config.decoding
         self.precision = precision
         self.shortlist = shortlist
-        self.searcher = Searcher(run, self.settings, precision, sampling, shortlist)
+        self.searcher = Searcher(loaded, self.settings, precision, sampling, shortlist)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle what the translator was made of, not what it has prepared."""
-        parts = (self.run, self.settings, self.precision, self.searcher.sampling, self.shortlist)
+        parts = (self.loaded, self.settings, self.precision, self.searcher.sampling, self.shortlist)
         return Translator, parts
 
     def pipeline(

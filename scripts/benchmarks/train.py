@@ -130,8 +130,8 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     torch.manual_seed(1)
     model = build_model(config, prepared.tokenizer).to(device).train()
     prepare_layers(model, config.training)
-    run = LoadedModel(config, prepared.tokenizer, model, Path(folder))
-    trainer = Trainer(run, prepared.train, None, precision)  # type: ignore[arg-type]
+    loaded = LoadedModel(config, prepared.tokenizer, model, Path(folder))
+    trainer = Trainer(loaded, prepared.train, None, precision)  # type: ignore[arg-type]
     losses, tokens, ends = [], [], [time.perf_counter()]
     reset_peak_memory(device)
     for number in range(1, arguments.warm_up + arguments.steps + 1):

@@ -76,14 +76,14 @@ class Task:
         self.limits: dict[str, Any] = {}
         self.tokenizer: Any = None
         if arguments.model:
-            run = load_run(arguments.model, self.device)
-            self.model, self.sizes = run.model, run.config.model
-            self.tokenizer = run.tokenizer
-            data = run.config.data
+            loaded = load_run(arguments.model, self.device)
+            self.model, self.sizes = loaded.model, loaded.config.model
+            self.tokenizer = loaded.tokenizer
+            data = loaded.config.data
             self.tokenize = bleu_tokenizer(data.target_language, data.tokenized)
-            self.pieces = list(run.tokenizer.target.pieces)
+            self.pieces = list(loaded.tokenizer.target.pieces)
             lines = arguments.source.read_text("utf-8").split("\n")[: arguments.sentences]
-            self.rows: Rows = run.tokenizer.source.encode(lines)
+            self.rows: Rows = loaded.tokenizer.source.encode(lines)
             return
         self.sizes = SIZES[arguments.size]
         words = arguments.vocabulary
@@ -172,8 +172,8 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     settings = task.settings()
     shortlist = task.shortlist(arguments.shortlist) if arguments.shortlist else None
     config: Any = SimpleNamespace(model=task.sizes)
-    run = LoadedModel(config, task.tokenizer, task.model, Path())
-    native = None if variant else NativeSearch.build(run, precision)
+    loaded = LoadedModel(config, task.tokenizer, task.model, Path())
+    native = None if variant else NativeSearch.build(loaded, precision)
     model = task.model
     if native is None:
         model = prepare_for_inference(task.model, precision, graphs=variant != "eager")

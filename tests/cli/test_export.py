@@ -172,8 +172,8 @@ def test_a_full_disk_and_ctrl_c_leave_nothing(
     else:
         monkeypatch.setattr("nmt.files._flush", stop)
         monkeypatch.setattr("nmt.files._write_to_disk", Path.write_bytes)
-        monkeypatch.setattr(safetensors_folder, "export_safetensors", lambda run, folder: None)
-        monkeypatch.setattr(safetensors_folder, "verify_safetensors", lambda run, folder: "")
+        monkeypatch.setattr(safetensors_folder, "export_safetensors", lambda loaded, folder: None)
+        monkeypatch.setattr(safetensors_folder, "verify_safetensors", lambda loaded, folder: "")
     arguments = ("export", tiny_run, "--to", "safetensors", "-o", output)
     assert message in fail(error, *arguments)
     assert list(output.parent.iterdir()) == []

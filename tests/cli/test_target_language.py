@@ -99,7 +99,7 @@ def test_each_piece_of_too_long_a_sentence_has_the_tag(
 ) -> None:
     limit = 12
     monkeypatch.setattr(document_module, "MAX_SOURCE_TOKENS", limit)
-    model = nmt.load(run, device="cpu").translator.run
+    model = nmt.load(run, device="cpu").translator.loaded
     line = Line(1, ">>fr<< A dog runs. The cat runs, the dog sleeps, a cat sleeps, " + "." * 40)
     warnings: list[str] = []
     [pieces] = split_lines(model, [line], warnings.append)

@@ -133,9 +133,9 @@ def test_load_gives_the_text_of_the_command(
 
 def test_load_replaces_the_settings_that_are_given(tiny_run: Path, pytorch_searches: None) -> None:
     own = nmt.load(str(tiny_run), device="cpu").translator
-    assert own.settings == own.run.config.decoding
+    assert own.settings == own.loaded.config.decoding
     assert own.precision == pick_precision("auto", torch.device("cpu"))
-    assert own.run.path.name == "step-00000001"
+    assert own.loaded.path.name == "step-00000001"
     loaded = nmt.load(tiny_run, "step-1", precision="bf16", beam_size=7, batch_tokens=99)
     settings = loaded.translator.settings
     assert (settings.beam_size, settings.batch_tokens, settings.max_length_offset) == (7, 99, 3)

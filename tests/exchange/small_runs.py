@@ -39,36 +39,36 @@ def small_run(**settings: Any) -> LoadedModel:
         [SentencePair(LETTERS + LETTERS.upper(), LETTERS)], config.tokenizer
     )
     torch.manual_seed(3)
-    run = LoadedModel(config, tokenizer, build_model(config, tokenizer).eval(), Path("run"))
-    for name, parameter in run.model.named_parameters():
+    loaded = LoadedModel(config, tokenizer, build_model(config, tokenizer).eval(), Path("run"))
+    for name, parameter in loaded.model.named_parameters():
         if parameter.dim() == 1:  # neutral biases and gains would hide mistakes
             nn.init.normal_(parameter, mean=float(name.endswith("norm.weight")), std=0.3)
-    _train(run)
-    return run
+    _train(loaded)
+    return loaded
 
 
-def _train(run: LoadedModel) -> None:
+def _train(loaded: LoadedModel) -> None:
     lengths = torch.randint(1, 9, (64,)).tolist()
     words = ["".join(LETTERS[i] for i in torch.randint(0, 8, (n,)).tolist()) for n in lengths]
-    source = collate_source(run.tokenizer.source.encode(words))
-    target = collate_source(run.tokenizer.target.encode([word[::-1] for word in words]))
+    source = collate_source(loaded.tokenizer.source.encode(words))
+    target = collate_source(loaded.tokenizer.target.encode([word[::-1] for word in words]))
     start = torch.full((len(words), 1), BOS)
     target_input = torch.cat([start, target[:, :-1]], dim=1)
-    optimizer = torch.optim.Adam(run.model.parameters(), lr=5e-3)
+    optimizer = torch.optim.Adam(loaded.model.parameters(), lr=5e-3)
     for _ in range(STEPS):
-        logits = run.model(source, target_input)
+        logits = loaded.model(source, target_input)
         loss = F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
 
 
-def greedy_translations(run: LoadedModel, texts: list[str]) -> list[EngineTranslation]:
+def greedy_translations(loaded: LoadedModel, texts: list[str]) -> list[EngineTranslation]:
     """Return our own greedy translations, which may have 300 tokens and more."""
-    source = collate_source(run.tokenizer.source.encode(texts))
+    source = collate_source(loaded.tokenizer.source.encode(texts))
     settings = DecodingConfig(max_length_offset=300, length_normalization="none")
-    pieces = run.tokenizer.target.pieces
+    pieces = loaded.tokenizer.target.pieces
     return [
         EngineTranslation([pieces[i] for i in found.tokens], found.score)
-        for found in greedy_search(run.model, source, settings)
+        for found in greedy_search(loaded.model, source, settings)
     ]

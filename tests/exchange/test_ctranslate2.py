@@ -28,10 +28,10 @@ MARIAN = {"output_bias": True, "positions": "sines_first", "start_embedding": "z
 
 
 def translate_exported(
-    run: LoadedModel, folder: Path, *quantization: Any
+    loaded: LoadedModel, folder: Path, *quantization: Any
 ) -> list[EngineTranslation]:
     folder.mkdir()
-    export_ctranslate2(run, folder, *quantization)
+    export_ctranslate2(loaded, folder, *quantization)
     return translate_with_ctranslate2(folder, TEXTS)
 
 
@@ -51,11 +51,11 @@ def translate_exported(
 def test_the_translations_of_every_architecture_are_ours(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    run = small_run(**settings)
-    theirs = translate_exported(run, tmp_path / "model")
-    verify_translations(run, TEXTS, theirs, EXACT)
+    loaded = small_run(**settings)
+    theirs = translate_exported(loaded, tmp_path / "model")
+    verify_translations(loaded, TEXTS, theirs, EXACT)
     ended = [len(each.pieces) < MAX_TRANSLATION - 1 for each in theirs]
-    ours = [each.pieces for each in greedy_translations(run, TEXTS)]
+    ours = [each.pieces for each in greedy_translations(loaded, TEXTS)]
     assert [t.pieces for t, e in zip(theirs, ended, strict=True) if e] == [
         pieces for pieces, e in zip(ours, ended, strict=True) if e
     ]
@@ -64,43 +64,43 @@ def test_the_translations_of_every_architecture_are_ours(
 
 
 @pytest.fixture(scope="module")
-def run() -> LoadedModel:
+def loaded() -> LoadedModel:
     return small_run()
 
 
 @pytest.fixture(scope="module")
-def exported(run: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported(loaded: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported")
-    export_ctranslate2(run, folder)
+    export_ctranslate2(loaded, folder)
     return folder
 
 
 @pytest.mark.parametrize("quantization", get_args(Quantization))
 def test_rounded_weights_translate_almost_alike_and_leave_the_model_as_it_was(
-    tmp_path: Path, quantization: str, run: LoadedModel, exported: Path
+    tmp_path: Path, quantization: str, loaded: LoadedModel, exported: Path
 ) -> None:
-    before = weights_digest(run.model)
-    theirs = translate_exported(run, tmp_path / "small", quantization)
-    assert weights_digest(run.model) == before
-    verify_translations(run, TEXTS, theirs, ROUNDED)
+    before = weights_digest(loaded.model)
+    theirs = translate_exported(loaded, tmp_path / "small", quantization)
+    assert weights_digest(loaded.model) == before
+    verify_translations(loaded, TEXTS, theirs, ROUNDED)
     small, large = ((f / "model.bin").stat().st_size for f in (tmp_path / "small", exported))
     assert small < 0.9 * large
 
 
 @pytest.mark.parametrize("setting", [{"layer_norm_epsilon": 1e-2}, {"activation": "gelu"}])
 def test_an_export_of_another_model_is_noticed(
-    tmp_path: Path, run: LoadedModel, setting: dict[str, Any]
+    tmp_path: Path, loaded: LoadedModel, setting: dict[str, Any]
 ) -> None:
-    model = run.config.model.model_copy(update=setting)
-    wrong = replace(run, config=run.config.model_copy(update={"model": model}))
+    model = loaded.config.model.model_copy(update=setting)
+    wrong = replace(loaded, config=loaded.config.model_copy(update={"model": model}))
     theirs = translate_exported(wrong, tmp_path / "model")
     with pytest.raises(ExchangeError, match="the exported model is not the same: .* becomes"):
-        verify_translations(run, TEXTS, theirs, EXACT)
+        verify_translations(loaded, TEXTS, theirs, EXACT)
 
 
-def test_tied_matrices_are_stored_once(run: LoadedModel, exported: Path) -> None:
-    parameters = sum(4 * parameter.numel() for parameter in run.model.parameters())
-    table = 4 * POSITIONS * run.config.model.d_model
+def test_tied_matrices_are_stored_once(loaded: LoadedModel, exported: Path) -> None:
+    parameters = sum(4 * parameter.numel() for parameter in loaded.model.parameters())
+    table = 4 * POSITIONS * loaded.config.model.d_model
     size = (exported / "model.bin").stat().st_size
     assert parameters + table < size < parameters + table + 20_000
 
@@ -110,8 +110,8 @@ def test_the_table_has_positions_for_the_longest_source(exported: Path) -> None:
 
 
 def test_the_lines_of_the_model_card_translate(tmp_path: Path) -> None:
-    run = small_run(embeddings="separate")
-    translate_exported(run, tmp_path / "model")
+    loaded = small_run(embeddings="separate")
+    translate_exported(loaded, tmp_path / "model")
     program = USAGE.replace("A dog sleeps.", TEXTS[0]).replace("beam_size=4", "beam_size=1")
     printed = subprocess.run(
         [sys.executable, "-c", program],
@@ -120,30 +120,30 @@ def test_the_lines_of_the_model_card_translate(tmp_path: Path) -> None:
         text=True,
         check=True,
     ).stdout
-    (pieces,) = (each.pieces for each in greedy_translations(run, TEXTS[:1]))
-    index = {piece: i for i, piece in enumerate(run.tokenizer.target.pieces)}
-    assert printed == run.tokenizer.target.decode([[index[p] for p in pieces]])[0] + "\n"
+    (pieces,) = (each.pieces for each in greedy_translations(loaded, TEXTS[:1]))
+    index = {piece: i for i, piece in enumerate(loaded.tokenizer.target.pieces)}
+    assert printed == loaded.tokenizer.target.decode([[index[p] for p in pieces]])[0] + "\n"
 
 
 def test_the_other_program_needs_no_option_to_leave_out_excluded_tokens(tmp_path: Path) -> None:
-    run = small_run(embeddings="separate")
-    run.model.output_embedding.weight.data[[PAD, UNK]] *= -100  # now the most probable ones
-    decoding = run.config.decoding.model_copy(update={"allow_unknown": False})
-    run = replace(run, config=run.config.model_copy(update={"decoding": decoding}))
-    theirs = translate_exported(run, tmp_path / "model")
-    excluded = {run.tokenizer.target.pieces[i] for i in (PAD, UNK)}
+    loaded = small_run(embeddings="separate")
+    loaded.model.output_embedding.weight.data[[PAD, UNK]] *= -100  # now the most probable ones
+    decoding = loaded.config.decoding.model_copy(update={"allow_unknown": False})
+    loaded = replace(loaded, config=loaded.config.model_copy(update={"decoding": decoding}))
+    theirs = translate_exported(loaded, tmp_path / "model")
+    excluded = {loaded.tokenizer.target.pieces[i] for i in (PAD, UNK)}
     assert not any(excluded & set(each.pieces) for each in theirs)
-    verify_translations(run, TEXTS, theirs, EXACT)
+    verify_translations(loaded, TEXTS, theirs, EXACT)
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     assert config["add_source_eos"] and config["decoder_start_token"] == "<s>"
 
 
 def test_the_missing_program_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: LoadedModel
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: LoadedModel
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     message = r"the format ctranslate2 needs the extra 'exchange': pip install 'nmt\[exchange\]'"
     with pytest.raises(MissingExtraError, match=message):
-        export_ctranslate2(run, tmp_path)
+        export_ctranslate2(loaded, tmp_path)
     with pytest.raises(MissingExtraError, match=message):
         translate_with_ctranslate2(tmp_path, ["a"])

@@ -64,14 +64,14 @@ class Pair(NamedTuple):
 
     folder: Path
     imported: ImportedModel
-    run: LoadedModel
+    loaded: LoadedModel
     model: Any
     tokenizer: Any
 
     def rows(self, side: int) -> list[int]:
         """The row of each of our ids of source (0) or target (1); -1: it has none."""
         vocabulary = self.imported.vocabularies[side]
-        ours = (self.run.tokenizer.source, self.run.tokenizer.target)[side]
+        ours = (self.loaded.tokenizer.source, self.loaded.tokenizer.target)[side]
         specials = {i: vocabulary.specials.get(i, -1) for i in range(4)}
         names = {row: piece for piece, row in vocabulary.rows.items()}
         holes = [row for row in range(vocabulary.size) if row not in names]
@@ -101,8 +101,8 @@ def import_pair(parent: Path, settings: dict[str, Any]) -> Pair:
     write_run(imported, parent / "run")
     model: Any = MarianMTModel.from_pretrained(folder)
     model.eval()
-    run = load_run(parent / "run", torch.device("cpu"))
-    return Pair(folder, imported, run, model, MarianTokenizer.from_pretrained(folder))
+    loaded = load_run(parent / "run", torch.device("cpu"))
+    return Pair(folder, imported, loaded, model, MarianTokenizer.from_pretrained(folder))
 
 
 def by_length(rows: list[list[int]]) -> dict[int, list[int]]:
@@ -136,9 +136,9 @@ def translate(pair: Pair, texts: list[str], settings: DecodingConfig) -> list[Tr
         sources = [rows[i] for i in indices]
         ids = collate_source([[own[row] for row in source] for source in sources])
         if settings.beam_size == 1:
-            best = greedy_search(pair.run.model, ids, settings)
+            best = greedy_search(pair.loaded.model, ids, settings)
         else:
-            best = [found[0] for found in beam_search(pair.run.model, ids, settings)]
+            best = [found[0] for found in beam_search(pair.loaded.model, ids, settings)]
         longest = len(sources[0]) + OFFSET - 1
         of_others = generate(pair, sources, settings)
         for text, found, theirs in zip([texts[i] for i in indices], best, of_others, strict=True):
@@ -152,8 +152,8 @@ def reaches_limit(one: Translated) -> bool:
 
 
 def in_float64(pair: Pair) -> Pair:
-    run = replace(pair.run, model=copy.deepcopy(pair.run.model).double())
-    return pair._replace(run=run, model=copy.deepcopy(pair.model).double())
+    loaded = replace(pair.loaded, model=copy.deepcopy(pair.loaded.model).double())
+    return pair._replace(loaded=loaded, model=copy.deepcopy(pair.model).double())
 
 
 def differing(pair: Pair, texts: list[str]) -> list[Translated]:
@@ -168,12 +168,12 @@ def differing(pair: Pair, texts: list[str]) -> list[Translated]:
 def test_log_probabilities_are_those_of_transformers(pair: Pair) -> None:
     source_rows, target_rows = pair.rows(0), pair.rows(1)
     text = sentences(1, seed=5)[0]
-    source = pair.run.tokenizer.source.encode([text])[0]
+    source = pair.loaded.tokenizer.source.encode([text])[0]
     draw = torch.Generator().manual_seed(2)
     known = [i for i, row in enumerate(target_rows) if i > EOS and row >= 0]
     target = [BOS, *(known[i] for i in torch.randint(len(known), (20,), generator=draw).tolist())]
     with torch.inference_mode():
-        ours = pair.run.model(torch.tensor([source]), torch.tensor([target]))[0]
+        ours = pair.loaded.model(torch.tensor([source]), torch.tensor([target]))[0]
         theirs = pair.model(
             input_ids=torch.tensor([[source_rows[i] for i in source]]),
             decoder_input_ids=torch.tensor([[target_rows[i] for i in target]]),
@@ -196,13 +196,13 @@ def test_rows_of_a_text_are_those_of_marian_tokenizer(pair: Pair) -> None:
         # Pieces without a row are unknown there. Here they are split into pieces that have one.
         # Special symbols and tags of no language are plain text here; there they are looked up.
         if known <= vocabulary.keys() and not text.startswith((">>", "</s>")):
-            ours = [rows[i] for i in pair.run.tokenizer.source.encode([text])[0]]
+            ours = [rows[i] for i in pair.loaded.tokenizer.source.encode([text])[0]]
             assert ours == pair.tokenizer(text)["input_ids"], text
 
 
 def test_a_language_tag_is_one_row_at_the_start_of_a_text_alone(pair: Pair) -> None:
     tag, known = ">>fra<<", ">>fra<<" in pair.imported.vocabularies[0].rows
-    encode, pieces = pair.run.tokenizer.source.encode, pair.run.tokenizer.source.pieces
+    encode, pieces = pair.loaded.tokenizer.source.encode, pair.loaded.tokenizer.source.pieces
     plain, tagged, inside = encode(["the cat.", f"{tag}the cat.", f"the {tag} cat."])
     assert ([pieces[tagged[0]], *tagged[1:]] == [tag, *plain]) == known
     assert tag not in [pieces[i] for i in inside]
@@ -215,7 +215,7 @@ def test_decoded_texts_are_those_of_marian_tokenizer(pair: Pair) -> None:
     draw = random.Random(3)
     for _ in range(100):
         ids = draw.choices(ordinary, k=8)
-        ours = pair.run.tokenizer.target.decode([ids])[0]
+        ours = pair.loaded.tokenizer.target.decode([ids])[0]
         assert ours.strip() == pair.tokenizer.decode([rows[i] for i in ids])
 
 

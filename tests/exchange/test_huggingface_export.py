@@ -32,9 +32,9 @@ PLAIN = [text for text in TEXTS if "<" not in text]
 def saved_run(folder: Path, **settings: Any) -> LoadedModel:
     """A small run with the epsilon that transformers has, on disk."""
     folder.mkdir()
-    run = small_run(layer_norm_epsilon=1e-5, **settings)
-    export_safetensors(run, folder)
-    return replace(run, path=folder)
+    loaded = small_run(layer_norm_epsilon=1e-5, **settings)
+    export_safetensors(loaded, folder)
+    return replace(loaded, path=folder)
 
 
 @pytest.mark.parametrize(
@@ -52,17 +52,17 @@ def saved_run(folder: Path, **settings: Any) -> LoadedModel:
 def test_transformers_translates_every_architecture_as_we_do(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    run, folder = saved_run(tmp_path / "run", **settings), tmp_path / "exported"
+    loaded, folder = saved_run(tmp_path / "run", **settings), tmp_path / "exported"
     folder.mkdir()
-    export_huggingface(run, folder)
-    found = verify_translations(run, PLAIN, translate_with_transformers(folder, PLAIN), EXACT)
+    export_huggingface(loaded, folder)
+    found = verify_translations(loaded, PLAIN, translate_with_transformers(folder, PLAIN), EXACT)
     assert found.startswith(f"{len(PLAIN)} of {len(PLAIN)}")
 
 
 def test_a_model_without_a_class_in_transformers_is_refused(tmp_path: Path) -> None:
-    run = small_run(norm="pre", embeddings="target")
+    loaded = small_run(norm="pre", embeddings="target")
     with pytest.raises(ExchangeError, match=r"no class for a pre-norm .* target; export it to ct"):
-        export_huggingface(run, tmp_path)
+        export_huggingface(loaded, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -70,14 +70,14 @@ def test_a_model_without_a_class_in_transformers_is_refused(tmp_path: Path) -> N
 def test_weights_come_back_from_hugging_face_and_go_out_again_bit_for_bit(
     tmp_path: Path, embeddings: str
 ) -> None:
-    run = saved_run(tmp_path / "run", embeddings=embeddings, positions="sines_first")
+    loaded = saved_run(tmp_path / "run", embeddings=embeddings, positions="sines_first")
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         folder.mkdir()
-    export_huggingface(run, first)
+    export_huggingface(loaded, first)
     write_run(import_huggingface(first), tmp_path / "imported")
     imported = load_run(tmp_path / "imported", CPU)
-    assert imported.tokenizer.target.pieces == run.tokenizer.target.pieces
+    assert imported.tokenizer.target.pieces == loaded.tokenizer.target.pieces
     assert imported.config.model.embeddings == embeddings
     export_huggingface(imported, second)
     before, after = (load_file(folder / "model.safetensors") for folder in (first, second))
@@ -98,12 +98,12 @@ def imported_run(theirs: Path, run: Path) -> LoadedModel:
     return load_run(run, CPU)
 
 
-def export_and_verify(run: LoadedModel, folder: Path) -> None:
+def export_and_verify(loaded: LoadedModel, folder: Path) -> None:
     """Export to Hugging Face, and compare the translations."""
     folder.mkdir()
-    export_huggingface(run, folder)
+    export_huggingface(loaded, folder)
     texts = sentences(20, seed=5)
-    verify_translations(run, texts, translate_with_transformers(folder, texts), EXACT)
+    verify_translations(loaded, texts, translate_with_transformers(folder, texts), EXACT)
 
 
 @pytest.mark.parametrize("name", ["dtype", "torch_dtype"])
@@ -118,17 +118,17 @@ def test_a_model_in_half_precision_comes_back_in_the_float32_of_its_weights(
     settings = read_json(theirs / "config.json")
     settings.pop("dtype")
     (theirs / "config.json").write_text(json.dumps(settings | {name: "float16"}))
-    run = imported_run(theirs, tmp_path / "run")
-    export_and_verify(run, tmp_path / "exported")
+    loaded = imported_run(theirs, tmp_path / "run")
+    export_and_verify(loaded, tmp_path / "exported")
     assert read_json(tmp_path / "exported" / "config.json") == settings | {name: "float32"}
 
 
 def test_a_changed_original_vocabulary_is_one_sentence(tmp_path: Path) -> None:
     write_model(tmp_path / "theirs")
-    run = imported_run(tmp_path / "theirs", tmp_path / "run")
+    loaded = imported_run(tmp_path / "theirs", tmp_path / "run")
     change_json(tmp_path / "run" / "imported" / "vocab.json", extra=10**6)
     with pytest.raises(DataError, match="has the row 1,000,000 for 'extra', but the model has"):
-        export_huggingface(run, tmp_path)
+        export_huggingface(loaded, tmp_path)
 
 
 def test_rules_of_the_search_that_nmt_lacks_are_a_warning_and_do_not_disturb_verification(
@@ -138,11 +138,11 @@ def test_rules_of_the_search_that_nmt_lacks_are_a_warning_and_do_not_disturb_ver
     write_model(theirs)
     rules = {"forced_bos_token_id": 5, "min_length": 20, "repetition_penalty": 1.5}
     change_json(theirs / "generation_config.json", **rules, no_repeat_ngram_size=2)
-    run = imported_run(theirs, tmp_path / "run")
+    loaded = imported_run(theirs, tmp_path / "run")
     warnings = capsys.readouterr().err
     assert all(f"{name}: {value} is left out" in warnings for name, value in rules.items())
-    assert run.config.decoding.no_repeat_ngram == 2
-    export_and_verify(run, tmp_path / "exported")
+    assert loaded.config.decoding.no_repeat_ngram == 2
+    export_and_verify(loaded, tmp_path / "exported")
     name = "generation_config.json"
     assert (tmp_path / "exported" / name).read_bytes() == (theirs / name).read_bytes()
 
@@ -150,13 +150,13 @@ def test_rules_of_the_search_that_nmt_lacks_are_a_warning_and_do_not_disturb_ver
 def test_changed_settings_of_the_search_are_exported_in_their_rows(tmp_path: Path) -> None:
     theirs, exported = tmp_path / "theirs", tmp_path / "exported"
     write_model(theirs)
-    run = imported_run(theirs, tmp_path / "run")
+    loaded = imported_run(theirs, tmp_path / "run")
     changes = {"beam_size": 7, "allow_unknown": False, "no_repeat_ngram": 3}
-    decoding = run.config.decoding.model_copy(update=changes)
-    run = replace(run, config=run.config.model_copy(update={"decoding": decoding}))
+    decoding = loaded.config.decoding.model_copy(update=changes)
+    loaded = replace(loaded, config=loaded.config.model_copy(update={"decoding": decoding}))
     with torch.no_grad():  # so that the rule matters
-        run.model.get_parameter("target_embedding.bias")[UNK] += 20
-    export_and_verify(run, exported)
+        loaded.model.get_parameter("target_embedding.bias")[UNK] += 20
+    export_and_verify(loaded, exported)
     pad, unknown = (read_json(theirs / "vocab.json")[piece] for piece in ("<pad>", "<unk>"))
     settings = read_json(exported / "generation_config.json")
     assert settings["num_beams"] == 7 and settings["no_repeat_ngram_size"] == 3
@@ -170,11 +170,11 @@ def test_an_imported_model_whose_architecture_has_changed_gets_files_that_descri
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     write_model(tmp_path / "theirs")
-    run = imported_run(tmp_path / "theirs", tmp_path / "run")
-    model = run.config.model.model_copy(update=changes)
-    config = run.config.model_copy(update={"model": model})
+    loaded = imported_run(tmp_path / "theirs", tmp_path / "run")
+    model = loaded.config.model.model_copy(update=changes)
+    config = loaded.config.model_copy(update={"model": model})
     torch.manual_seed(1)
-    changed = replace(run, config=config, model=build_model(config, run.tokenizer).eval())
+    changed = replace(loaded, config=config, model=build_model(config, loaded.tokenizer).eval())
     with torch.no_grad():  # so that translations end soon
         changed.model.get_parameter("target_embedding.bias")[EOS] += 5
     export_and_verify(changed, tmp_path / "exported")

@@ -62,15 +62,15 @@ def test_marian_translates_an_exported_model_as_we_do(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     pytest.importorskip("pymarian")
-    run = tiny_run(tmp_path / "run", **changes)
-    export_marian(run, tmp_path)
-    index = {piece: i for i, piece in enumerate(run.tokenizer.target.pieces)}
+    loaded = tiny_run(tmp_path / "run", **changes)
+    export_marian(loaded, tmp_path)
+    index = {piece: i for i, piece in enumerate(loaded.tokenizer.target.pieces)}
     translations = translate_with_marian(tmp_path, TEXT[:3])
     for text, (pieces, log_p) in zip(TEXT[:3], translations, strict=True):
         is_cut = len(pieces) >= MAX_TRANSLATION - 1
         target = [index[piece] for piece in pieces] + [EOS] * (not is_cut)
-        source = torch.tensor(run.tokenizer.source.encode([text]))
-        logits = run.model(source, torch.tensor([[BOS, *target[:-1]]]))[0]
+        source = torch.tensor(loaded.tokenizer.source.encode([text]))
+        logits = loaded.model(source, torch.tensor([[BOS, *target[:-1]]]))[0]
         logits[:, [PAD, BOS]] = -torch.inf
         scores = logits.log_softmax(1)
         assert scores.argmax(1).tolist() == target
@@ -80,11 +80,11 @@ def test_marian_translates_an_exported_model_as_we_do(
 
 
 def test_what_was_exported_is_read_back(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", activation="swish", output_bias=True)
-    export_marian(run, tmp_path)
+    loaded = tiny_run(tmp_path / "run", activation="swish", output_bias=True)
+    export_marian(loaded, tmp_path)
     (model,) = import_marian(tmp_path)
-    assert model.config == run.config.model.model_copy(update={"dropout": 0.1})
-    weights = dict(run.model.named_parameters())
+    assert model.config == loaded.config.model.model_copy(update={"dropout": 0.1})
+    weights = dict(loaded.model.named_parameters())
     assert model.weights.keys() == weights.keys()
     for name, weight in model.weights.items():
         kept = slice(EOS, None) if "embedding" in name else slice(None)  # PAD and BOS are left out
@@ -153,10 +153,10 @@ def test_options_describe_a_model_whose_architecture_has_changed_since_its_impor
         folder.mkdir()
     write_package(package, yaml_vocabulary=False)
     write_run(import_marian(package)[0], tmp_path / "run")
-    run = load_run(tmp_path / "run", torch.device("cpu"))
-    model = run.config.model.model_copy(update=changes)
-    config = run.config.model_copy(update={"model": model})
-    export_marian(replace(run, config=config, model=build_model(config, run.tokenizer)), out)
+    loaded = load_run(tmp_path / "run", torch.device("cpu"))
+    model = loaded.config.model.model_copy(update=changes)
+    config = loaded.config.model_copy(update={"model": model})
+    export_marian(replace(loaded, config=config, model=build_model(config, loaded.tokenizer)), out)
     (again,) = import_marian(out)
     architecture = again.config.model_dump(exclude={"dropout"})
     assert architecture == model.model_dump(exclude={"dropout"})

@@ -56,9 +56,9 @@ def test_a_tag_at_the_start_of_a_text_is_one_piece(tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
     write_package(tmp_path / "package", yaml_vocabulary=True)
     write_run(import_marian(tmp_path / "package")[0], tmp_path / "run")
-    run = load_run(tmp_path / "run", torch.device("cpu"))
+    loaded = load_run(tmp_path / "run", torch.device("cpu"))
     texts = [f">>deu<< {TEXT[0]}", f">>deu<<{TEXT[1]}", f">>xyz<< {TEXT[2]}"]
-    verify_translations(run, texts, translate_with_marian(tmp_path / "package", texts), EXACT)
+    verify_translations(loaded, texts, translate_with_marian(tmp_path / "package", texts), EXACT)
 
 
 def test_a_model_that_marian_does_not_accept_is_one_sentence(package: Path, tmp_path: Path) -> None:

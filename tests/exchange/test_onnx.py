@@ -32,26 +32,26 @@ LONGEST = 12
 
 
 @pytest.fixture(scope="module")
-def run(byte_tokenizer: Tokenizer) -> LoadedModel:
+def loaded(byte_tokenizer: Tokenizer) -> LoadedModel:
     return run_of(byte_tokenizer)
 
 
 @pytest.fixture(scope="module")
-def folder(run: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(loaded: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("onnx")
-    export_onnx(run, path)
+    export_onnx(loaded, path)
     return path
 
 
-def check_greedy(run: LoadedModel, folder: Path) -> None:
+def check_greedy(loaded: LoadedModel, folder: Path) -> None:
     """Each token is our model's most probable one after those before it; log P is their sum."""
     sums = set()
     for text, found in zip(TEXTS, translate_with_onnxruntime(folder, TEXTS), strict=True):
-        tokens = [run.tokenizer.target.pieces.index(piece) for piece in found.pieces]
+        tokens = [loaded.tokenizer.target.pieces.index(piece) for piece in found.pieces]
         tokens += [EOS] * (len(tokens) < LONGEST)
-        source = torch.tensor(run.tokenizer.source.encode([text]))
+        source = torch.tensor(loaded.tokenizer.source.encode([text]))
         with torch.no_grad():
-            logits = run.model(source, torch.tensor([[BOS, *tokens[:-1]]]))[0].double()
+            logits = loaded.model(source, torch.tensor([[BOS, *tokens[:-1]]]))[0].double()
         log_p = logits.log_softmax(-1)
         assert sum(log_p[i, t].item() for i, t in enumerate(tokens)) == pytest.approx(
             found.log_p, abs=1e-4
@@ -80,13 +80,13 @@ def test_onnxruntime_translates_every_architecture_as_our_model_does(
     settings: dict[str, Any],
 ) -> None:
     monkeypatch.setattr(exporter, "MAX_TRANSLATION", LONGEST)
-    run = run_of(byte_tokenizer, **settings)
-    before = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
-    export_onnx(run, tmp_path)
-    check_greedy(run, tmp_path)
-    after = run.model.state_dict()
+    loaded = run_of(byte_tokenizer, **settings)
+    before = {name: tensor.clone() for name, tensor in loaded.model.state_dict().items()}
+    export_onnx(loaded, tmp_path)
+    check_greedy(loaded, tmp_path)
+    after = loaded.model.state_dict()
     assert all(tensor.equal(after[name]) for name, tensor in before.items())
-    assert len(run.model.positions.table) == 512
+    assert len(loaded.model.positions.table) == 512
 
 
 Feeds = dict[str, Any]
@@ -105,12 +105,12 @@ def run_graph(folder: Path) -> Run:
 
 
 def test_the_decoders_with_and_without_past_and_the_merged_one_agree(
-    run: LoadedModel, run_graph: Run
+    loaded: LoadedModel, run_graph: Run
 ) -> None:
     source = torch.tensor([[5, 6, 7, EOS], [8, EOS, PAD, PAD]])
     target = torch.tensor([[BOS, 9, 10, 11, 12], [BOS, 6, 6, 7, 8]])
     with torch.no_grad():
-        expected = run.model(source, target).numpy()
+        expected = loaded.model(source, target).numpy()
     mask = (source != PAD).long().numpy()
     feeds = {"input_ids": source.numpy(), "attention_mask": mask, "encoder_attention_mask": mask}
     feeds["encoder_hidden_states"] = run_graph("encoder_model", feeds)["last_hidden_state"]
@@ -157,11 +157,11 @@ def test_the_settings_start_with_bos_and_forbid_it_afterwards(folder: Path) -> N
 
 
 def test_a_model_beyond_the_limit_of_protobuf_is_refused_before_anything_is_written(
-    run: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    loaded: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporter, "MAX_WEIGHT_BYTES", 10)
     with pytest.raises(ExchangeError, match="GB of weights, but a file of ONNX holds at most"):
-        export_onnx(run, tmp_path)
+        export_onnx(loaded, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -175,11 +175,11 @@ def test_two_vocabularies_are_refused_with_the_formats_that_have_them(tmp_path: 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime.quantization"])
 def test_a_missing_package_is_an_error_that_names_the_extra(
-    run: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+    loaded: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match="the format onnx needs the extra 'exchange'"):
-        export_onnx(run, tmp_path)
+        export_onnx(loaded, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -198,7 +198,7 @@ console.log(JSON.stringify([ids, found.map((each) => each.translation_text)]));
 
 
 def test_transformers_js_translates_as_onnxruntime_does(
-    run: LoadedModel, folder: Path, monkeypatch: pytest.MonkeyPatch
+    loaded: LoadedModel, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modules = os.environ.get("NMT_NODE_MODULES")
     node = shutil.which("node")
@@ -212,7 +212,7 @@ def test_transformers_js_translates_as_onnxruntime_does(
     command = [node, "--input-type=module", "-e", NODE, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     ids, found = json.loads(done.stdout)
-    assert ids == run.tokenizer.source.encode(texts)
-    target = run.tokenizer.target
+    assert ids == loaded.tokenizer.source.encode(texts)
+    target = loaded.tokenizer.target
     ours = translate_with_onnxruntime(folder, texts)
     assert found == target.decode([[target.pieces.index(p) for p in each.pieces] for each in ours])

@@ -24,7 +24,7 @@ class LetterVocabulary:
 
 
 @pytest.fixture(scope="session")
-def run() -> Any:
+def loaded() -> Any:
     """A run with two encoder layers, three decoder layers and two heads."""
     torch.manual_seed(1)
     sizes = {"d_model": 8, "heads": 2, "d_ff": 8, "encoder_layers": 2, "decoder_layers": 3}
@@ -39,11 +39,11 @@ def run() -> Any:
     )
 
 
-def with_longer_translations(run: Any, extra: int) -> Any:
+def with_longer_translations(loaded: Any, extra: int) -> Any:
     """The run with translations of `extra` pieces more than the source with its </s>."""
-    settings = run.config.decoding.model_copy(update={"max_length_offset": extra})
-    config = run.config.model_copy(update={"decoding": settings})
-    return SimpleNamespace(config=config, tokenizer=run.tokenizer, model=run.model)
+    settings = loaded.config.decoding.model_copy(update={"max_length_offset": extra})
+    config = loaded.config.model_copy(update={"decoding": settings})
+    return SimpleNamespace(config=config, tokenizer=loaded.tokenizer, model=loaded.model)
 
 
 def write_metrics(path: Path, *records: dict[str, Any], tail: str = "") -> Path:

@@ -23,8 +23,8 @@ from tests.report.conftest import with_longer_translations
 
 
 @pytest.fixture(scope="module")
-def attended(run: Any) -> SentenceAttention:
-    return record_attention(run, "a cat")
+def attended(loaded: Any) -> SentenceAttention:
+    return record_attention(loaded, "a cat")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -80,9 +80,11 @@ def test_missing_layers_and_heads(attended: SentenceAttention, place: Any, messa
         ("a cat", 100, "the translation has .* give a shorter sentence"),
     ],
 )
-def test_sentences_that_cannot_be_drawn(run: Any, sentence: str, extra: int, message: str) -> None:
+def test_sentences_that_cannot_be_drawn(
+    loaded: Any, sentence: str, extra: int, message: str
+) -> None:
     with pytest.raises(DataError, match=message):
-        record_attention(with_longer_translations(run, extra), sentence)
+        record_attention(with_longer_translations(loaded, extra), sentence)
 
 
 def test_attention_to_a_word_is_a_sum_and_from_a_word_a_mean() -> None:

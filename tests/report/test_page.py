@@ -68,8 +68,8 @@ def test_text_never_becomes_markup(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [*HOSTILE_TEXTS, "\u2028", "\ud800"])
-def test_json_data_cannot_end_their_block(run: Any, text: str) -> None:
-    sentence = record_attention(run, "a")
+def test_json_data_cannot_end_their_block(loaded: Any, text: str) -> None:
+    sentence = record_attention(loaded, "a")
     sentence = type(sentence)(text, sentence.source, sentence.target, sentence.record)
     (block,) = re.findall(r'id="attention-data">(.*?)</script>', page(attention=[sentence]))
     assert "<" not in block and json.loads(block)[0]["text"] == text
@@ -209,8 +209,8 @@ def test_missing_translations_and_a_changed_number_of_sentences_are_shown() -> N
     assert "(empty)" in html and html.count("<article") == 2
 
 
-def test_weights_of_attention_are_exact_to_a_255th(run: Any) -> None:
-    attended = record_attention(run, "a cat")
+def test_weights_of_attention_are_exact_to_a_255th(loaded: Any) -> None:
+    attended = record_attention(loaded, "a cat")
     html = page("attention", attention=[attended])
     (sentence,) = json.loads(re.findall(r'id="attention-data">(.*?)</script>', html)[0])
     assert sentence["text"] == "a cat" and set(sentence["kinds"]) == set(KINDS)

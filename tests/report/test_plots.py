@@ -56,9 +56,11 @@ def test_the_axes_of_the_positional_encoding_are_labelled(tmp_path: Path) -> Non
     assert all(f"<!-- {label}" in text for label in ("position", "dimension", "PE(position"))
 
 
-def test_all_heads_are_drawn_after_their_mean_and_one_head_alone(run: Any, tmp_path: Path) -> None:
+def test_all_heads_are_drawn_after_their_mean_and_one_head_alone(
+    loaded: Any, tmp_path: Path
+) -> None:
     for head in (None, 2):
-        drawn = attention_map(record_attention(run, "a cat"), "cross", head=head)
+        drawn = attention_map(record_attention(loaded, "a cat"), "cross", head=head)
         png, svg = draw_attention(drawn, tmp_path / "maps")
         assert png.stat().st_size > 1000
         assert ("mean of the heads" in svg.read_text("utf-8")) is (head is None)

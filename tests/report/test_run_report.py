@@ -45,8 +45,8 @@ def scored(data: dict[str, Any], **options: Any) -> tuple[ScoredTestSet, list[tu
         progress(len(texts))
         return [Translation("der Hund läuft davon", 0.0) for _ in texts]
 
-    run = SimpleNamespace(config=Config.model_validate({"data": data}))
-    translator: Any = SimpleNamespace(run=run, translate=translate)
+    loaded = SimpleNamespace(config=Config.model_validate({"data": data}))
+    translator: Any = SimpleNamespace(loaded=loaded, translate=translate)
     wanted = ReportOptions(**options)
     found = score_test_set(translator, wanted, lambda _: None, lambda *more: done.append(more))
     assert isinstance(found, ScoredTestSet)
@@ -87,19 +87,19 @@ def test_nothing_is_downloaded_for_a_report(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def shown(run: Any, asked: list[str], kept: list[str]) -> list[str] | str:
+def shown(loaded: Any, asked: list[str], kept: list[str]) -> list[str] | str:
     """The sentences whose attention is shown, or why there are none.
 
     A translation has as many pieces as its sentence.
     """
     examples = {1: [ExampleTranslation(text, "b", "b") for text in kept]}
-    found = _attention(with_longer_translations(run, -1), asked, examples, pytest.fail)
+    found = _attention(with_longer_translations(loaded, -1), asked, examples, pytest.fail)
     return found if isinstance(found, str) else [one.text for one in found]
 
 
-def test_a_chosen_sentence_is_shown_up_to_the_limit_of_nmt_plot(run: Any) -> None:
+def test_a_chosen_sentence_is_shown_up_to_the_limit_of_nmt_plot(loaded: Any) -> None:
     chosen = ["a" * length for length in (1, MAX_DEFAULT_PIECES + 1, MAX_PIECES)]
-    assert shown(run, chosen, []) == chosen
+    assert shown(loaded, chosen, []) == chosen
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,13 @@ def test_a_chosen_sentence_is_shown_up_to_the_limit_of_nmt_plot(run: Any) -> Non
         ([], ["", "a" * 41], r"that the run kept can be drawn: .* than 40 pieces, .* than 80;"),
     ],
 )
-def test_missing_maps_are_explained(run: Any, asked: list[str], kept: list[str], said: str) -> None:
-    assert re.match(f"None of the sentences {said}", str(shown(run, asked, kept)))
+def test_missing_maps_are_explained(
+    loaded: Any, asked: list[str], kept: list[str], said: str
+) -> None:
+    assert re.match(f"None of the sentences {said}", str(shown(loaded, asked, kept)))
 
 
-def test_unsuitable_duplicate_and_surplus_sentences_of_the_run_are_skipped(run: Any) -> None:
+def test_unsuitable_duplicate_and_surplus_sentences_of_the_run_are_skipped(loaded: Any) -> None:
     longest = "a" * MAX_DEFAULT_PIECES
     kept = ["", "a", longest, "a", f"{longest}a", "M\udcfcll", "b", "c", "d"]
-    assert shown(run, [], kept) == ["a", longest, "b", "c"]
+    assert shown(loaded, [], kept) == ["a", longest, "b", "c"]

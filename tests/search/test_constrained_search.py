@@ -37,8 +37,8 @@ Asked = Sequence[LexicalConstraints]
 SOURCE = torch.tensor([[5, 6, 3], [9, 3, 0], [7, 8, 3]])
 
 
-def search(run: LoadedModel, asked: Asked, model: Any, beam: int = 3, n_best: int = 1) -> Any:
-    spelling = Spelling(run.tokenizer)
+def search(loaded: LoadedModel, asked: Asked, model: Any, beam: int = 3, n_best: int = 1) -> Any:
+    spelling = Spelling(loaded.tokenizer)
     own = [ConstrainedSentence(SpelledConstraints.spell(one, spelling), spelling) for one in asked]
     settings = DecodingConfig(beam_size=beam, max_length_offset=8)
     source = SOURCE[: len(own)]

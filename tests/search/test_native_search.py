@@ -58,8 +58,8 @@ def sentences(count: int = 12, longest: int = 11, vocabulary: int = VOCABULARY) 
     return [[*row, EOS] for row in rows]
 
 
-def native(run: LoadedModel, precision: str = "fp32") -> NativeSearch:
-    search = NativeSearch.build(run, precision)
+def native(loaded: LoadedModel, precision: str = "fp32") -> NativeSearch:
+    search = NativeSearch.build(loaded, precision)
     assert search is not None
     return search
 
@@ -87,15 +87,15 @@ def assert_same_results(
     ids=["plain", "early", "average", "none", "no token twice", "no bigram twice", "largest"],
 )
 def test_it_finds_what_beam_search_finds(beam_size: int, others: dict[str, Any]) -> None:
-    run, rows = random_run(), sentences()
+    loaded, rows = random_run(), sentences()
     settings = PLAIN.model_copy(update={"beam_size": beam_size, **others})
     n_best = min(beam_size, 5)
-    found = native(run).search(rows, settings, n_best)
+    found = native(loaded).search(rows, settings, n_best)
     assert len({len(best.tokens) for best, *_ in found}) > 3
-    expected = beam_search(run.model, collate_source(rows), settings, n_best)
+    expected = beam_search(loaded.model, collate_source(rows), settings, n_best)
     assert_same_results(found, expected)
     if beam_size == 1:
-        greedy = greedy_search(run.model, collate_source(rows), settings)
+        greedy = greedy_search(loaded.model, collate_source(rows), settings)
         assert_same_results(found, [[best] for best in greedy])
 
 
@@ -112,18 +112,18 @@ def test_it_finds_what_beam_search_finds(beam_size: int, others: dict[str, Any])
     ids=["pre-norm", "gelu", "marian", "shared", "epsilon"],
 )
 def test_it_computes_every_kind_of_transformer(changes: dict[str, Any]) -> None:
-    run, rows = random_run(**changes), sentences()
-    expected = beam_search(run.model, collate_source(rows), PLAIN, n_best=2)
-    assert_same_results(native(run).search(rows, PLAIN, n_best=2), expected)
+    loaded, rows = random_run(**changes), sentences()
+    expected = beam_search(loaded.model, collate_source(rows), PLAIN, n_best=2)
+    assert_same_results(native(loaded).search(rows, PLAIN, n_best=2), expected)
 
 
 @needs_library
 @pytest.mark.parametrize("length", [1, 2, 7, 1024])
 def test_a_sentence_may_have_any_length(length: int) -> None:
-    run = random_run()
+    loaded = random_run()
     row = [5 + i % 80 for i in range(length - 1)] + [EOS]
-    search = native(run)
-    expected = beam_search(run.model, torch.tensor([row]), PLAIN)
+    search = native(loaded)
+    expected = beam_search(loaded.model, torch.tensor([row]), PLAIN)
     assert_same_results(search.search([row], PLAIN, 1), expected)
     short = [8, 9, EOS]
     alone = search.search([short], PLAIN, 1)
@@ -133,10 +133,10 @@ def test_a_sentence_may_have_any_length(length: int) -> None:
 @needs_library
 @pytest.mark.parametrize("vocabulary", [6, 63, 64, 65, 129])
 def test_a_vocabulary_may_have_any_size_and_a_beam_may_be_wider_than_it(vocabulary: int) -> None:
-    run, rows = random_run(vocabulary=vocabulary), sentences(6, 5, vocabulary)
+    loaded, rows = random_run(vocabulary=vocabulary), sentences(6, 5, vocabulary)
     settings = PLAIN.model_copy(update={"beam_size": 8, "max_length_offset": 2})
-    expected = beam_search(run.model, collate_source(rows), settings, n_best=8)
-    assert_same_results(native(run).search(rows, settings, n_best=8), expected)
+    expected = beam_search(loaded.model, collate_source(rows), settings, n_best=8)
+    assert_same_results(native(loaded).search(rows, settings, n_best=8), expected)
 
 
 class _Rounded(nn.Module):
@@ -158,17 +158,17 @@ def rounded(x: Tensor, most: int) -> Tensor:
     return (x / scale).round() * scale
 
 
-def assert_rounds_both_factors(run: LoadedModel, most: int) -> None:
+def assert_rounds_both_factors(loaded: LoadedModel, most: int) -> None:
     """An int8 search gives the scores of a float32 model whose products have rounded factors."""
     rows = sentences()
-    rounding = copy.deepcopy(run.model)
+    rounding = copy.deepcopy(loaded.model)
     for module in list(rounding.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear):
                 module.add_module(name, _Rounded(child, most))
-    rounding.add_module("output_embedding", _Rounded(run.model.output_embedding, most))
+    rounding.add_module("output_embedding", _Rounded(loaded.model.output_embedding, most))
     expected = beam_search(rounding, collate_source(rows), PLAIN)
-    found = native(run, "int8").search(rows, PLAIN, 1)
+    found = native(loaded, "int8").search(rows, PLAIN, 1)
     pairs = [(a[0], b[0]) for a, b in zip(found, expected, strict=True)]
     differences = [abs(a.score - b.score) for a, b in pairs if a.tokens == b.tokens]
     # A sum in another order may round another way; so a few sentences differ, but not most.
@@ -192,10 +192,10 @@ def test_an_int8_translation_does_not_depend_on_its_batch() -> None:
 @needs_library
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_a_search_can_be_restricted_to_a_part_of_the_vocabulary(precision: str) -> None:
-    run, rows = random_run(), sentences()
+    loaded, rows = random_run(), sentences()
     ids = np.array([0, 1, 2, 3, *range(10, VOCABULARY, 3)])
-    narrow = restrict_vocabulary(run.model, torch.from_numpy(ids))
-    found = native(run, precision).restrict_vocabulary(ids).search(rows, PLAIN, 2)
+    narrow = restrict_vocabulary(loaded.model, torch.from_numpy(ids))
+    found = native(loaded, precision).restrict_vocabulary(ids).search(rows, PLAIN, 2)
     expected = beam_search(narrow, collate_source(rows), PLAIN, 2)
     if precision == "fp32":
         assert_same_results(found, expected)
@@ -214,11 +214,11 @@ def test_a_search_can_be_restricted_to_a_part_of_the_vocabulary(precision: str) 
     ],
 )
 def test_weights_that_are_no_numbers_are_an_error(precision: str, name: str) -> None:
-    run = random_run()
-    parameter = run.model.get_parameter(name).data
+    loaded = random_run()
+    parameter = loaded.model.get_parameter(name).data
     parameter[(7, 3)[: parameter.dim()]] = float("nan")
     with pytest.raises(NonFiniteScoresError):
-        native(run, precision).search(sentences(), PLAIN, 1)
+        native(loaded, precision).search(sentences(), PLAIN, 1)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_instructions_of_every_generation_compute_the_same(
     flags = tuple(f.replace("=native", f"={processor}") for f in library.FLAGS)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(library, "FLAGS", flags)
-    run, rows = random_run(), sentences()
-    expected = beam_search(run.model, collate_source(rows), PLAIN)
-    assert_same_results(native(run).search(rows, PLAIN, 1), expected)
-    assert_rounds_both_factors(run, most)
+    loaded, rows = random_run(), sentences()
+    expected = beam_search(loaded.model, collate_source(rows), PLAIN)
+    assert_same_results(native(loaded).search(rows, PLAIN, 1), expected)
+    assert_rounds_both_factors(loaded, most)

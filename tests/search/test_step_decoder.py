@@ -32,9 +32,9 @@ from tests.search.test_native_search import random_run as with_random_weights
 STEPS, WIDTH = 9, 4
 
 
-def decoders(run: LoadedModel, sources: list[list[int]]) -> tuple[StepDecoder, StepDecoder]:
-    in_c = native(run).start(sources, WIDTH, STEPS)
-    return in_c, TorchSteps(run.model, collate_source(sources))
+def decoders(loaded: LoadedModel, sources: list[list[int]]) -> tuple[StepDecoder, StepDecoder]:
+    in_c = native(loaded).start(sources, WIDTH, STEPS)
+    return in_c, TorchSteps(loaded.model, collate_source(sources))
 
 
 def random_rows(chance: random.Random, before: Sequence[StepRow]) -> list[StepRow]:
@@ -81,10 +81,10 @@ def test_a_row_has_no_more_best_tokens_than_the_vocabulary_entries() -> None:
 
 @needs_library
 def test_scores_that_are_not_numbers_are_an_error() -> None:
-    run = with_random_weights()
+    loaded = with_random_weights()
     with torch.no_grad():
-        run.model.output_embedding.weight[9] = float("nan")
-    for decoder in decoders(run, sentences(2)):
+        loaded.model.output_embedding.weight[9] = float("nan")
+    for decoder in decoders(loaded, sentences(2)):
         with pytest.raises(NonFiniteScoresError):
             decoder.step([StepRow(0, 0, BOS)], 3, attention=False)
 
@@ -95,7 +95,7 @@ def test_a_constrained_search_finds_the_same_with_both(
     random_run: LoadedModel, beam_size: int
 ) -> None:
     spelling = Spelling(random_run.tokenizer)
-    run = with_random_weights(vocabulary=random_run.tokenizer.target.size)
+    loaded = with_random_weights(vocabulary=random_run.tokenizer.target.size)
     asked = [
         LexicalConstraints(("Hund", "ein")),
         LexicalConstraints((), ("a", "e"), prefix="der "),
@@ -118,5 +118,5 @@ def test_a_constrained_search_finds_the_same_with_both(
     def found(decoder: StepDecoder) -> list[list[Hypothesis]]:
         return constrained_search(decoder, searches())
 
-    in_c = found(native(run).start(sources, 32, max(one.limit for one in searches())))
-    assert_same_results(in_c, found(TorchSteps(run.model, collate_source(sources))))
+    in_c = found(native(loaded).start(sources, 32, max(one.limit for one in searches())))
+    assert_same_results(in_c, found(TorchSteps(loaded.model, collate_source(sources))))

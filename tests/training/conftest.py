@@ -105,7 +105,7 @@ def diverge(monkeypatch: pytest.MonkeyPatch) -> Diverge:
             computed = original(self, step)
             if step in steps:
                 computed.loss.mul_(math.nan)
-                for parameter in self._run.model.parameters():
+                for parameter in self._loaded.model.parameters():
                     assert parameter.grad is not None
                     parameter.grad.mul_(math.nan)
             return computed
@@ -144,7 +144,7 @@ def small_trainer(tmp_path: Path) -> MakeTrainer:
         )
         torch.manual_seed(config.seed)
         model = Transformer(config.model, vocabulary, vocabulary).to(config.training.device)
-        run = LoadedModel(config, cast(Any, Spelling()), model, tmp_path / "run")
-        return Trainer(run, TokenStore.of(rows, rows), cast(Any, None), "fp32")
+        loaded = LoadedModel(config, cast(Any, Spelling()), model, tmp_path / "run")
+        return Trainer(loaded, TokenStore.of(rows, rows), cast(Any, None), "fp32")
 
     return made

@@ -259,13 +259,13 @@ def test_processes_divide_a_step_alike_whatever_segmentations_they_draw(
 
     config = trainer.config
     tokenizer = config.tokenizer.model_copy(update={"sampling": sampling})
-    run = replace(
-        trainer.run,
+    loaded = replace(
+        trainer.loaded,
         config=config.model_copy(update={"tokenizer": tokenizer}),
         tokenizer=cast(Any, SimpleNamespace(resample=resample)),
     )
     for rank in range(2):
-        gradients = GradientComputer(run, store, trainer.plan, "fp32", ProcessGroup(rank, 2))
+        gradients = GradientComputer(loaded, store, trainer.plan, "fp32", ProcessGroup(rank, 2))
         own, rows = gradients.pairs_of_process(3, pairs)
         assert len(own) == (len(rows) if sampling else len(store))
         if not sampling:

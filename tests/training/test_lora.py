@@ -85,24 +85,24 @@ def test_only_the_adapter_is_trained_and_the_parent_keeps_every_bit(
 
 
 def test_frozen_weights_are_equal_bit_for_bit_after_steps(parent: RunDirectory) -> None:
-    run = load_run(parent.path, CPU)
-    digest = weights_digest(run.model)
-    add_adapters(run.model, LoraConfig())
-    optimizers = build_optimizers(run.model, run.config.training, "fp32")
+    loaded = load_run(parent.path, CPU)
+    digest = weights_digest(loaded.model)
+    add_adapters(loaded.model, LoraConfig())
+    optimizers = build_optimizers(loaded.model, loaded.config.training, "fp32")
     source = torch.tensor([[5, 6, 7, 3]])
     for _ in range(3):
-        run.model(source, source).logsumexp(-1).sum().backward()
+        loaded.model(source, source).logsumexp(-1).sum().backward()
         update_weights(optimizers, 1.0, 0.1, None)
-    layer = run.model.get_submodule("encoder.layers.0.self_attention.query")
+    layer = loaded.model.get_submodule("encoder.layers.0.self_attention.query")
     assert isinstance(layer, LoraLinear) and layer.lora_b.any()
     assert weights_digest(load_run(parent.path, CPU).model) == digest
-    for _, module in list(run.model.named_modules()):
+    for _, module in list(loaded.model.named_modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, LoraLinear):  # without its adapter
                 plain = nn.Linear(child.in_features, child.out_features)
                 plain.weight, plain.bias = child.weight, child.bias
                 module.add_module(name, plain)
-    assert weights_digest(run.model) == digest
+    assert weights_digest(loaded.model) == digest
 
 
 def test_training_begins_with_the_outputs_of_the_parent(parent: RunDirectory) -> None:

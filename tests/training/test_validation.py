@@ -51,14 +51,14 @@ def make_run(recipe: Recipe, corpus: Path, tmp_path: Path) -> MakeRun:
 
 
 @torch.inference_mode()
-def loss_one_by_one(run: LoadedModel, pairs: list[SentencePair]) -> float:
+def loss_one_by_one(loaded: LoadedModel, pairs: list[SentencePair]) -> float:
     """Mean cross-entropy of a target token, each sentence alone."""
-    run.model.eval()
+    loaded.model.eval()
     total, tokens = 0.0, 0
     for pair in pairs:
-        source = torch.tensor(run.tokenizer.source.encode([pair.source]))
-        target = torch.tensor(run.tokenizer.target.encode([pair.target]))
-        logits = run.model(source, F.pad(target[:, :-1], (1, 0), value=BOS))
+        source = torch.tensor(loaded.tokenizer.source.encode([pair.source]))
+        target = torch.tensor(loaded.tokenizer.target.encode([pair.target]))
+        logits = loaded.model(source, F.pad(target[:, :-1], (1, 0), value=BOS))
         total += F.cross_entropy(logits[0].double(), target[0], reduction="sum").item()
         tokens += target.shape[1]
     return total / tokens
@@ -69,9 +69,9 @@ def test_loss_is_the_unsmoothed_mean_per_token_without_dropout(
     make_run: MakeRun, pairs: list[SentencePair], monkeypatch: pytest.MonkeyPatch, batch_tokens: int
 ) -> None:
     monkeypatch.setattr(validation, "BATCH_TOKENS", batch_tokens)
-    run = make_run("training.validation_metric=loss")
-    result = Validator(texts(all=pairs), run, "fp32").validate()
-    assert result.loss == pytest.approx(loss_one_by_one(run, pairs), rel=1e-5)
+    loaded = make_run("training.validation_metric=loss")
+    result = Validator(texts(all=pairs), loaded, "fp32").validate()
+    assert result.loss == pytest.approx(loss_one_by_one(loaded, pairs), rel=1e-5)
     assert (result.quality, result.translations) == ({}, [])
 
 
@@ -79,12 +79,12 @@ def test_loss_is_the_unsmoothed_mean_per_token_without_dropout(
 def test_the_score_is_that_of_the_translations(
     make_run: MakeRun, pairs: list[SentencePair], metric: str, name: str
 ) -> None:
-    run = make_run(f"training.validation_metric={metric}")
-    result = Validator(texts(all=pairs), run, "fp32").validate(beam_size=3)
-    settings = run.config.decoding.model_copy(update={"beam_size": 3})
-    run.model.eval()
+    loaded = make_run(f"training.validation_metric={metric}")
+    result = Validator(texts(all=pairs), loaded, "fp32").validate(beam_size=3)
+    settings = loaded.config.decoding.model_copy(update={"beam_size": 3})
+    loaded.model.eval()
     sources = (pair.source for pair in pairs)
-    translations = [t.text for t in Translator(run, settings).translate(sources)]
+    translations = [t.text for t in Translator(loaded, settings).translate(sources)]
     assert result.translations == translations
     references = [pair.target for pair in pairs]
     score = chrf_metric().score if metric == "chrf" else bleu
@@ -96,9 +96,9 @@ def test_the_score_is_that_of_the_translations(
 def test_each_of_several_texts_has_the_score_of_its_own_sentences(
     make_run: MakeRun, pairs: list[SentencePair]
 ) -> None:
-    run = make_run("training.validation_metric=chrf")
-    joined = Validator(texts(all=pairs), run, "fp32").validate()
-    result = Validator(texts(news=pairs[:3], talks=pairs[3:]), run, "fp32").validate()
+    loaded = make_run("training.validation_metric=chrf")
+    joined = Validator(texts(all=pairs), loaded, "fp32").validate()
+    result = Validator(texts(news=pairs[:3], talks=pairs[3:]), loaded, "fp32").validate()
     assert joined.quality_of_parts == {}
     assert (result.loss, result.quality) == (joined.loss, joined.quality)
     assert result.translations == joined.translations and result.score == joined.score
@@ -116,9 +116,9 @@ def test_each_of_several_texts_has_the_score_of_its_own_sentences(
 def test_each_text_is_divided_into_words_as_its_own_language_is(
     make_run: MakeRun, pairs: list[SentencePair]
 ) -> None:
-    run = make_run("training.validation_metric=bleu")
+    loaded = make_run("training.validation_metric=bleu")
     into = [ValidationText("a", pairs[:4], "de"), ValidationText("b", pairs[4:], "zh")]
-    result = Validator(into, run, "fp32").validate()
+    result = Validator(into, loaded, "fp32").validate()
     translations, references = result.translations, [pair.target for pair in pairs]
 
     def score(part: slice, tokenizer: str) -> float:
@@ -132,13 +132,13 @@ def test_each_text_is_divided_into_words_as_its_own_language_is(
 def test_validation_leaves_weights_and_training_mode_as_they_were(
     make_run: MakeRun, pairs: list[SentencePair]
 ) -> None:
-    run = make_run()
-    before = [parameter.detach().clone() for parameter in run.model.parameters()]
-    first, second = (Validator(texts(all=pairs), run, "fp32").validate() for _ in range(2))
+    loaded = make_run()
+    before = [parameter.detach().clone() for parameter in loaded.model.parameters()]
+    first, second = (Validator(texts(all=pairs), loaded, "fp32").validate() for _ in range(2))
     assert first == second
-    assert run.model.training
-    assert all(p.grad is None for p in run.model.parameters())
-    assert all(map(torch.equal, before, run.model.parameters()))
+    assert loaded.model.training
+    assert all(p.grad is None for p in loaded.model.parameters())
+    assert all(map(torch.equal, before, loaded.model.parameters()))
 
 
 def test_models_are_chosen_by_the_metric_or_else_by_loss() -> None:

@@ -172,16 +172,16 @@ def test_unknown_words_keep_their_places_and_are_copied_with_copy_unknown(
 ) -> None:
     config = TokenizerConfig(kind="word", vocabulary_size=8, normalization="identity")
     tokenizer = learn_vocabulary([SentencePair("a dog cat", "owl dog a")], config)
-    model = cast(Any, type(copier.searcher.loaded.model))(tokenizer.target.size)
-    run = replace(copier.searcher.loaded, tokenizer=tokenizer, model=model)
+    model = cast(Any, type(copier.searcher.loaded_in_torch.model))(tokenizer.target.size)
+    loaded = replace(copier.searcher.loaded_in_torch, tokenizer=tokenizer, model=model)
     settings = DecodingConfig(beam_size=1)
-    ((found, found_alignment),) = aligned(Translator(run, settings), [text])
+    ((found, found_alignment),) = aligned(Translator(loaded, settings), [text])
     expected = translation.format(UNKNOWN, UNKNOWN)
     assert found.text == expected
     assert found_alignment.pharaoh() == alignment
     pieces = [f"▁{word}" for word in expected.split()]
     assert found_alignment.pieces == (*(p.replace(f"▁{UNKNOWN}", "<unk>") for p in pieces), "</s>")
-    copying = Translator(run, settings.model_copy(update={"copy_unknown": True}))
+    copying = Translator(loaded, settings.model_copy(update={"copy_unknown": True}))
     assert [t.text for t in copying.translate([text])] == [copied]
 
 
@@ -211,9 +211,9 @@ def test_words_are_those_of_the_text_and_not_of_its_normal_form(copier: Translat
     texts = ["a¨b dog", "a\u00a0b dog", "dog ﷺ a"]
     config = TokenizerConfig(kind="char", vocabulary_size=280, byte_fallback=True)
     tokenizer = learn_vocabulary([SentencePair("a dog", "ein Hund")], config)
-    model = cast(Any, type(copier.searcher.loaded.model))(tokenizer.target.size)
-    run = replace(copier.searcher.loaded, tokenizer=tokenizer, model=model)
-    found = aligned(Translator(run, DecodingConfig(beam_size=1)), texts)
+    model = cast(Any, type(copier.searcher.loaded_in_torch.model))(tokenizer.target.size)
+    loaded = replace(copier.searcher.loaded_in_torch, tokenizer=tokenizer, model=model)
+    found = aligned(Translator(loaded, DecodingConfig(beam_size=1)), texts)
     for text, (translation, alignment) in zip(texts, found, strict=True):
         sources, targets = zip(*alignment.words, strict=True)
         assert set(sources) == set(range(len(text.split())))

@@ -58,13 +58,13 @@ def test_sentences_are_translated_as_if_each_stood_alone(random_run: LoadedModel
 
 def test_sentences_are_tokenised_once(copier: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[str] = []
-    encode = copier.run.tokenizer.source.encode
+    encode = copier.loaded.tokenizer.source.encode
 
     def recorded(texts: list[str]) -> list[list[int]]:
         encoded.extend(texts)
         return encode(texts)
 
-    monkeypatch.setattr(copier.run.tokenizer.source, "encode", recorded)
+    monkeypatch.setattr(copier.loaded.tokenizer.source, "encode", recorded)
     documents(copier, PARAGRAPHS)
     assert len(encoded) == len(set(encoded)) == 9
     encoded.clear()

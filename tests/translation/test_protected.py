@@ -168,10 +168,10 @@ class StandInSearcher:
     """What `hide` needs of a searcher: a vocabulary without tags."""
 
     @property
-    def run(self) -> "StandInSearcher":
+    def loaded(self) -> "StandInSearcher":
         return self
 
-    tokenizer = source = run
+    tokenizer = source = loaded
 
     def divide_tags(self, text: str) -> tuple[list[int], str]:
         return [], text

@@ -37,15 +37,15 @@ def batch_of(sources: list[list[int]], targets: list[list[int]]) -> Batch:
     return collate(TokenStore.of(sources, targets), np.arange(len(sources)))
 
 
-def written_out(run: LoadedModel, source: str, target: str) -> list[float]:
+def written_out(loaded: LoadedModel, source: str, target: str) -> list[float]:
     """log p of each token, one position after the other, by the definition of the softmax."""
-    (source_ids,) = run.tokenizer.source.encode([source])
-    (target_ids,) = run.tokenizer.target.encode([target])
+    (source_ids,) = loaded.tokenizer.source.encode([source])
+    (target_ids,) = loaded.tokenizer.target.encode([target])
     found = []
     for t, token in enumerate(target_ids):
         prefix = torch.tensor([[BOS, *target_ids[:t]]])
         with torch.no_grad():
-            logits = run.model(torch.tensor([source_ids]), prefix)[0, -1].tolist()
+            logits = loaded.model(torch.tensor([source_ids]), prefix)[0, -1].tolist()
         found.append(logits[token] - math.log(sum(map(math.exp, logits))))
     return found
 
@@ -100,10 +100,10 @@ def test_a_search_gives_its_translations_the_same_score(
     """A translation that was truncated at its limit has no EOS to count."""
     settings = DecodingConfig(beam_size=beam_size, max_length_offset=30, **normalization)
     texts = ["a small dog", "x", "a dog 123 .", "ein Hund", "dog dog", "small", "3", "a a a"]
-    run = replace(random_run, model=copy.deepcopy(random_run.model))
+    loaded = replace(random_run, model=copy.deepcopy(random_run.model))
     with torch.no_grad():
-        run.model.output_embedding.weight[EOS] *= 3  # a likely end
-    pipeline = Translator(run, settings).pipeline(TranslationRequest(n_best))
+        loaded.model.output_embedding.weight[EOS] *= 3  # a likely end
+    pipeline = Translator(loaded, settings).pipeline(TranslationRequest(n_best))
     found = [
         (text, translation)
         for text, row in zip(texts, pipeline.translate(numbered_lines(texts)), strict=True)
@@ -111,9 +111,9 @@ def test_a_search_gives_its_translations_the_same_score(
         if not translation.is_truncated
     ]
     assert len(found) >= 4
-    sources = run.tokenizer.source.encode([text for text, _ in found])
+    sources = loaded.tokenizer.source.encode([text for text, _ in found])
     targets = [[*translation.tokens, EOS] for _, translation in found]
-    rows = token_log_probabilities(run.model, batch_of(sources, targets)).tolist()
+    rows = token_log_probabilities(loaded.model, batch_of(sources, targets)).tolist()
     for row, target, (_, translation) in zip(rows, targets, found, strict=True):
         scored = TargetScore(tuple(target), tuple(row[: len(target)]))
         assert scored.penalised(settings) == pytest.approx(translation.score, abs=1e-4)

@@ -79,7 +79,7 @@ class OutputOptions:
         """
         from nmt.translation.translator import TranslationRequest
 
-        target_tag(self.to, translator.run.tokenizer)  # raises an error if there is no such tag
+        target_tag(self.to, translator.loaded.tokenizer)  # raises an error if there is no such tag
         request = TranslationRequest(
             self.n_best, self.document, terminology, protected, alignments=self.alignments
         )
@@ -87,7 +87,7 @@ class OutputOptions:
             return request
         from nmt.evaluation.metrics import bleu_tokenizer, sentence_utilities
 
-        data = translator.run.config.data
+        data = translator.loaded.config.data
         tokenize = bleu_tokenizer(data.target_language, data.tokenized)
         utilities = partial(sentence_utilities, self.mbr, tokenize=tokenize)
         is_sampled = translator.searcher.sampling is not None
