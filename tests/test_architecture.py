@@ -2,7 +2,7 @@
 
 cli -> serving, report, planning -> training -> evaluation -> translation -> search, exchange
     -> inference -> stored_model -> load_run -> checkpoint, run_directory -> data, model
-    -> config, config_file, device -> strict_yaml, memory, processor, files -> errors
+    -> config, config_file, config_mistakes, device -> strict_yaml, memory, processor, files -> errors
 """
 
 import ast
@@ -27,7 +27,7 @@ LAYERS = [
     {"load_run"},
     {"checkpoint", "checkpoint_files", "adapter", "run_directory"},
     {"data", "model"},
-    {"config", "config_file", "device"},
+    {"config", "config_file", "config_mistakes", "device"},
     {"strict_yaml", "memory", "processor", "files"},
     {"errors"},
 ]
