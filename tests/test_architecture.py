@@ -2,7 +2,8 @@
 
 cli -> serving, report, planning -> training -> evaluation -> translation -> search, exchange
     -> inference -> stored_model -> load_run -> checkpoint, run_directory -> data, model
-    -> config, config_file, config_mistakes, device -> strict_yaml, memory, processor, files -> errors
+    -> config, config_file, config_mistakes, device
+    -> strict_yaml, memory, processor, files -> errors
 """
 
 import ast
