@@ -3,9 +3,10 @@
 Clients send single sentences over connections that stay open. Each waits for its answer, and then
 for a pause of an exponential distribution, so that requests come as a Poisson process would send
 them. `of_translate` is the server's throughput over that of `nmt translate` on the same lines (the
-time of all lines less that of one line, so that starting does not count); `of_latency` is the
-median answer of a client that is alone over the median of `nmt.load(RUN).translate` of the same
-sentences after the same pauses. The other server has the same weights in the same number format,
+time of all lines less that of one line, so that starting does not count). `of_latency` is the
+median answer to a client that is alone over the median of `nmt.load(RUN).translate` of the same
+sentences; both take turns, sentence by sentence, because a processor changes its speed within
+seconds. The other server has the same weights in the same number format,
 exported by us, the same beam, and as many workers of one thread as there are cores; it translates
 each request by itself, as a route of FastAPI does.
 
@@ -38,6 +39,8 @@ from nmt.processor import available_cores
 
 Server = contextlib.AbstractContextManager[int]
 LONGEST_START_S = 120.0
+SETTLING_S = 2.0
+"""`nmt serve` prepares itself for about a second after it has begun to listen"""
 
 
 @contextlib.contextmanager
@@ -175,20 +178,38 @@ def _ask(connection: http.client.HTTPConnection, body: dict[str, str]) -> None:
         raise RuntimeError(f"status {response.status}: {answer.decode()}")
 
 
-def alone(run: str, precision: str, lines: Sequence[str], pause_s: float) -> dict[str, float]:
-    """Measure `nmt.load(RUN).translate` of one sentence at a time: the median in milliseconds."""
+def alone(
+    port: int,
+    run: str,
+    precision: str,
+    languages: tuple[str, str],
+    lines: Sequence[str],
+    pause_s: float,
+) -> dict[str, float]:
+    """Measure a server and `nmt.load(RUN).translate` in turn, one sentence at a time."""
     import nmt
 
     translator = nmt.load(run, precision=precision)
     translator.translate(lines[:1])
-    waits = []
+    source, target = languages
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     pauses = random.Random(0)
+    waits: dict[str, list[float]] = {"server": [], "library": []}
     for line in lines:
-        time.sleep(pauses.expovariate(1 / pause_s))
-        start = time.perf_counter()
-        translator.translate([line])
-        waits.append(1000 * (time.perf_counter() - start))
-    return {"p50_ms": statistics.median(waits)}
+        for engine in waits:
+            time.sleep(pauses.expovariate(1 / pause_s))
+            start = time.perf_counter()
+            if engine == "server":
+                _ask(connection, {"q": line, "source": source, "target": target})
+            else:
+                translator.translate([line])
+            waits[engine].append(1000 * (time.perf_counter() - start))
+    medians = {engine: statistics.median(waits[engine]) for engine in waits}
+    return {
+        "p50_ms": medians["server"],
+        "library_p50_ms": medians["library"],
+        "of_latency": medians["server"] / medians["library"],
+    }
 
 
 def translated_file(run: str, precision: str, lines: Sequence[str]) -> dict[str, float]:
@@ -234,36 +255,28 @@ def main() -> None:
     run, precision = arguments.model, arguments.precision
     texts = arguments.source.read_text("utf-8").split("\n")
     lines = list(dict.fromkeys(text for text in texts if text.strip()))
-    count = arguments.lines
-    parts = [lines[i * count :][:count] for i in range(len(arguments.clients))]
-    if len(parts[-1]) < arguments.lines:
-        parser.error(f"--source needs {len(arguments.clients) * arguments.lines} different lines")
+    count, pause_s = arguments.lines, arguments.pause_ms / 1000
+    first, *parts = [lines[i * count :][:count] for i in range(1 + len(arguments.clients))]
+    if len(parts[-1]) < count:
+        needed = (1 + len(arguments.clients)) * count
+        parser.error(f"--source has {len(lines)} different lines, expected at least {needed}")
     languages = languages_of(run)
     for number in range(arguments.rounds):
         common = {"model": run, "precision": precision, "round": number}
         file = translated_file(run, precision, parts[-1])
         report("serve", engine="nmt translate", **common, **file)
-        latency = apart(alone, run, precision, parts[0], arguments.pause_ms / 1000)
-        report("serve", engine="nmt.load", **common, p50_ms=latency["p50_ms"])
         for engine in (nmt, ctranslate2):
             start: Server = engine(run, precision)
             with start as port:
                 under_load(port, languages, lines[-20:], 4, 0.001)  # to warm up
+                time.sleep(SETTLING_S)
+                latency = apart(alone, port, run, precision, languages, first, pause_s)
+                report("serve", engine=engine.__name__, clients="alone", **common, **latency)
                 for clients, part in zip(arguments.clients, parts, strict=True):
-                    measured = under_load(port, languages, part, clients, arguments.pause_ms / 1000)
-                    ratios = {
-                        "of_translate": measured["sentences_per_second"]
-                        / file["sentences_per_second"],
-                        "of_latency": measured["p50_ms"] / latency["p50_ms"],
-                    }
-                    report(
-                        "serve",
-                        engine=engine.__name__,
-                        clients=clients,
-                        **common,
-                        **measured,
-                        **ratios,
-                    )
+                    measured = under_load(port, languages, part, clients, pause_s)
+                    ratio = measured["sentences_per_second"] / file["sentences_per_second"]
+                    measured["of_translate"] = ratio
+                    report("serve", engine=engine.__name__, clients=clients, **common, **measured)
 
 
 def languages_of(run: str) -> tuple[str, str]:
