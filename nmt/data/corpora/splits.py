@@ -25,9 +25,8 @@ SPLITS = ("train", "validation", "test")
 MAX_HELD_OUT_PAIRS = 3000
 """the most pairs of a held-out set, as many as newstest has: scoring more takes long"""
 
-_SHARE = (
-    0.02  # of the source sentences, for each set; less of a large corpus (see `MAX_HELD_OUT_PAIRS`)
-)
+# of the source sentences, for each set; less of a large corpus (see `MAX_HELD_OUT_PAIRS`)
+_SHARE = 0.02
 _MIN_WORDS = 3  # of a held-out source: shorter ones say little about a translation's quality
 _MIN_LETTERS = 8  # the same for scripts without spaces
 _AT_ONCE = 1000  # pairs written at once
