@@ -18,6 +18,7 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 def download_model(name: str, revision: str | None, files: Sequence[str]) -> tuple[Path, str]:
     """Download those of `files` that the model OWNER/NAME has; return their folder and its commit.
 
+    A name in `files` may be a pattern, such as `model-*.safetensors`.
     Where a model has weights as safetensors, its pickle is not downloaded. A model that the cache
     holds is not downloaded again. `revision` is a commit, branch or tag; None: the newest.
 
@@ -31,7 +32,8 @@ def download_model(name: str, revision: str | None, files: Sequence[str]) -> tup
         wanted = list(files)
         if not constants.HF_HUB_OFFLINE:  # else the list of files cannot be read
             files_on_hub = huggingface_hub.HfApi().list_repo_files(name, revision=revision)
-            if any(fnmatch(file, "model*.safetensors") for file in files_on_hub):
+            safetensors = [pattern for pattern in files if pattern.endswith(".safetensors")]
+            if any(fnmatch(file, pattern) for file in files_on_hub for pattern in safetensors):
                 wanted = [file for file in wanted if not file.endswith(".bin")]
         folder = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=wanted)
     commit = Path(folder).name  # the cache has a folder for each commit

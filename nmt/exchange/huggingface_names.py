@@ -91,8 +91,11 @@ def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
             f"{where}: tie_word_embeddings is False although encoder and decoder share their "
             "embeddings; nmt does not have this combination"
         )
+    if is_shared:
+        ours["embeddings"] = "shared"
+    else:
+        ours["embeddings"] = "target" if is_tied else "separate"
     ours |= {
-        "embeddings": "shared" if is_shared else "target" if is_tied else "separate",
         "activation": _ACTIVATIONS[activation],
         "output_bias": True,
         "positions": "sines_first",

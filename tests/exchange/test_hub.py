@@ -115,6 +115,12 @@ def test_a_download_has_the_wanted_files_and_names_their_commit(
     assert found == {"config.json": b"{}", weights: b"w"}
 
 
+def test_a_pickle_is_downloaded_beside_safetensors_of_other_names(hub: type[Hub]) -> None:
+    hub.files.update({"model_quantized.safetensors": b"q", "pytorch_model.bin": b"p"})
+    folder, _ = download_model(NAME, None, ["model-*.safetensors", "pytorch_model.bin"])
+    assert [path.name for path in folder.iterdir()] == ["pytorch_model.bin"]
+
+
 def test_an_upload_brings_every_file_of_the_folder(hub: type[Hub], tmp_path: Path) -> None:
     folder = tmp_path / "export"
     folder.mkdir()

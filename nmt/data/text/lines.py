@@ -115,7 +115,7 @@ def _decompress(file: io.BufferedReader, path: Path) -> io.BufferedIOBase:
 def check_beginning(beginning: bytes, name: str) -> None:
     """Check that a file, or another input, does not begin as one of another format than text.
 
-    `beginning` is its first 16 bytes or more, and `name` what the message calls it.
+    `beginning` is its first 16 bytes or its first line, and `name` what the message calls it.
 
     Raises:
         DataError: it is compressed, a document, an image or text in UTF-16.

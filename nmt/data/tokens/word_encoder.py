@@ -16,9 +16,6 @@ from nmt.data.tokens.token_store import Sentences
 from nmt.data.tokens.tokenizer import EOS, SubwordModel
 
 _SPACE = "▁"  # SentencePiece writes it for a space
-# values in sentencepiece_model.proto: a type of models, and two types of pieces
-_BPE = 2
-_NORMAL, _USER_DEFINED = 1, 4
 _CACHED_WORDS = 1 << 17  # the most words in the cache
 _MAX_WORD_CHARACTERS = 20  # longer words are rarely repeated, and so not cached
 _ID = np.dtype(np.uint32)
@@ -53,7 +50,7 @@ def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sen
 def _splits_word_by_word(proto: Any) -> bool:
     """Return whether a parsed SentencePiece model gives a word the same ids in every text."""
     trainer, pieces = proto.trainer_spec, proto.pieces
-    if trainer.model_type != _BPE:
+    if trainer.model_type != trainer.BPE:
         return False
     # a word must begin with its space, written as `_SPACE`, and no piece may have one inside
     if trainer.treat_whitespace_as_suffix or not proto.normalizer_spec.escape_whitespaces:
@@ -61,9 +58,9 @@ def _splits_word_by_word(proto: Any) -> bool:
     if any(_SPACE in piece.piece[1:] for piece in pieces):
         return False
     # SentencePiece merges unknown neighbours, so the space must be known
-    has_space = any(piece.piece == _SPACE and piece.type == _NORMAL for piece in pieces)
+    has_space = any(piece.piece == _SPACE and piece.type == piece.NORMAL for piece in pieces)
     # such a piece is found in a text before it is split into words
-    has_user_defined = any(piece.type == _USER_DEFINED for piece in pieces)
+    has_user_defined = any(piece.type == piece.USER_DEFINED for piece in pieces)
     return has_space and not has_user_defined
 
 
