@@ -190,8 +190,11 @@ def in_cli(module: str) -> bool:
 
 
 def test_no_function_outside_cli_has_more_than_7_parameters() -> None:
+    """Kernels of Triton do not count: they take each tensor and each number on its own."""
     wide = []
     for module, node in FUNCTIONS:
+        if any(ast.unparse(each) == "triton.jit" for each in node.decorator_list):
+            continue
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         if len([a for a in arguments if a.arg not in ("self", "cls")]) > 7 and not in_cli(module):
             wide.append(place_of(module, node))

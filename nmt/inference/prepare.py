@@ -29,7 +29,7 @@ from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder, EncoderLayer
 from nmt.model.feed_forward import ACTIVATIONS, FeedForward
 from nmt.model.positional_encoding import PositionalEncoding
-from nmt.model.sublayer import Sublayer
+from nmt.model.sublayer import LayerNorm, Sublayer
 from nmt.model.transformer import Transformer
 
 KNOWN_MODULES = {
@@ -45,7 +45,7 @@ KNOWN_MODULES = {
     DecoderLayer,
     MultiHeadAttention,
     nn.Linear,
-    nn.LayerNorm,
+    LayerNorm,
     nn.Identity,
     nn.ModuleList,
 }

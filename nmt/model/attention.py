@@ -1,7 +1,7 @@
 """Section 3.2: scaled dot-product attention (Eq. 1) and multi-head attention."""
 
 import math
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, MutableSequence, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.model.dropout import Dropout
-from nmt.model.layout import PADDED, Layout
+from nmt.model.layout import PADDED, Layout, PackedLayout
+from nmt.model.packed_attention import packed_attention
 
 FEW_QUERIES = 8
 """queries per sentence (one per hypothesis) up to which a CPU is faster without the fused kernel"""
@@ -139,6 +140,11 @@ class MultiHeadAttention(nn.Module):
         keys. Dropout needs it too, because each thread draws masks from its own generator.
         """
         p = self.dropout.p if self.training else 0.0
+        of_query, of_memory = context.query_layout, context.memory_layout
+        if isinstance(of_query, PackedLayout) and isinstance(of_memory, PackedLayout):
+            offsets = of_query.offsets, of_memory.offsets
+            longest = of_query.longest, of_memory.longest
+            return packed_attention(query, key, value, offsets, longest, context.is_causal, p)
         if query.device.type == "cpu":
             in_bf16 = query.dtype == torch.bfloat16
             if self.training:
@@ -150,16 +156,32 @@ class MultiHeadAttention(nn.Module):
                 return scaled_dot_product_attention(query, key, value, context.mask, self.dropout)
         return fused_attention(query, key, value, context.mask, p, context.is_causal)
 
+    def _project(self, x: Tensor, *maps: nn.Module) -> Sequence[Tensor]:
+        """Return the result of each of several linear maps of x.
+
+        In training on an accelerator they are one product: fewer kernels, which are launched faster
+        than many. LoRA's maps, which have other weights besides, stay on their own.
+        """
+        plain = [each for each in maps if type(each) is nn.Linear]
+        if x.is_cpu or not self.training or len(plain) < len(maps):
+            return [each(x) for each in maps]
+        weight = torch.cat([each.weight for each in plain])
+        bias = torch.cat([each.bias for each in plain])
+        return F.linear(x, weight, bias).chunk(len(maps), dim=-1)
+
     def project_query(self, x: Tensor, layout: Layout = PADDED) -> Tensor:
         """Return the queries x W^Q of all heads: (B, T, D) -> (B, H, T, K)."""
         return layout.split_heads(self.query(x), self.heads)
 
     def project_memory(self, memory: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor]:
         """Return the keys and the values of all heads: (B, S, D) -> two of (B, H, S, K)."""
-        key, value = self.key(memory), self.value(memory)
+        key, value = self._project(memory, self.key, self.value)
         return layout.split_heads(key, self.heads), layout.split_heads(value, self.heads)
 
     def project_all(self, x: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values for self-attention: (B, T, D) -> three (B, H, T, K)."""
-        key, value = self.project_memory(x, layout)
-        return self.project_query(x, layout), key, value
+        query, key, value = (
+            layout.split_heads(each, self.heads)
+            for each in self._project(x, self.query, self.key, self.value)
+        )
+        return query, key, value

@@ -10,6 +10,8 @@ padding they are (U, D), for the U positions that are computed.
 import torch
 from torch import Tensor
 
+from nmt.model.masks import causal_mask, padding_mask
+
 TOKENS_MULTIPLE = 128
 """U is a multiple of this, because a CPU compiles a matrix product for each number of rows."""
 
@@ -28,6 +30,14 @@ class Layout:
     def at_positions(self, table: Tensor) -> Tensor:
         """Return what is added to the activations, of a position table (L, D): here all of it."""
         return table
+
+    def padding_mask(self, ids: Tensor, padding: int) -> Tensor | None:
+        """Return the mask (B, 1, 1, L) that hides padding as keys, None if none is needed."""
+        return padding_mask(ids, padding)
+
+    def causal_mask(self, ids: Tensor) -> Tensor | None:
+        """Return the mask (1, 1, L, L) that hides later positions, None if none is needed."""
+        return causal_mask(ids.shape[1], ids.device)
 
     def split_heads(self, x: Tensor, heads: int) -> Tensor:
         """Split the width into heads: (B, L, D) -> (B, H, L, K)."""
@@ -120,6 +130,43 @@ class UnpaddedLayout(Layout):
             from_unpadded = from_unpadded.clamp(max=count * heads)
             self._indices[heads] = from_padded.flatten(), from_unpadded.flatten()
         return self._indices[heads]
+
+
+class PackedLayout(Layout):
+    """The layout of training on a GPU: ids are (U,) and activations (U, D), without any padding.
+
+    Sentences stand one behind the other. Attention needs no rows either: queries, keys and values
+    are (U, H, K), and `packed_attention` computes each sentence on its own.
+    """
+
+    def __init__(self, positions: Tensor, offsets: Tensor, longest: int) -> None:
+        """Sentence i has the tokens offsets[i] to offsets[i + 1] - 1; offsets are (B + 1,) int32.
+
+        `positions` (U,) are those of the tokens in their sentences, all below `longest`.
+        """
+        self.positions, self.offsets, self.longest = positions, offsets, longest
+
+    def length(self, x: Tensor) -> int:
+        """Return an upper limit of the tokens of a sentence; x does not matter."""
+        return self.longest
+
+    def at_positions(self, table: Tensor) -> Tensor:
+        """Return the row of a position table (L, D) for each token: (U, D)."""
+        return table[self.positions]
+
+    def padding_mask(self, ids: Tensor, padding: int) -> None:
+        """There is no padding to hide."""
+
+    def causal_mask(self, ids: Tensor) -> None:
+        """`packed_attention` hides later positions by itself."""
+
+    def split_heads(self, x: Tensor, heads: int) -> Tensor:
+        """Split the width into heads: (U, D) -> (U, H, K)."""
+        return x.unflatten(1, (heads, -1))
+
+    def join_heads(self, x: Tensor) -> Tensor:
+        """Concatenate the heads: (U, H, K) -> (U, D)."""
+        return x.flatten(1)
 
 
 class _TakeRows(torch.autograd.Function):

@@ -11,7 +11,7 @@ from nmt.model.dropout import Dropout
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder
 from nmt.model.layout import PADDED, Layout
-from nmt.model.masks import causal_mask, padding_mask
+from nmt.model.masks import padding_mask
 from nmt.model.positional_encoding import PositionalEncoding
 
 
@@ -80,8 +80,8 @@ class Transformer(nn.Module):
             memory = self.encode(source, attention, source_layout)
         x = self._embed(self.target_embedding, target_input, layout=target_layout)  # (B, T, D)
         # Padding is at the end, so the causal mask already hides it from every real position.
-        to_past = causal_mask(target_input.shape[1], x.device)
-        to_source = padding_mask(source, self.padding)
+        to_past = target_layout.causal_mask(target_input)
+        to_source = source_layout.padding_mask(source, self.padding)
         self_record = attention.decoder if attention else None
         cross_record = attention.cross if attention else None
         self_context = AttentionContext(
@@ -95,7 +95,7 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Embed source ids (B, S); return the memory, the output of the encoder (B, S, D)."""
         x = self._embed(self.source_embedding, source, layout=layout)
-        mask = padding_mask(source, self.padding)
+        mask = layout.padding_mask(source, self.padding)
         record = attention.encoder if attention else None
         return self.encoder(x, AttentionContext(mask, layout, layout, record))
 
@@ -136,12 +136,12 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Embed ids, add positions and apply dropout: (B, T) -> (B, T, D).
 
-        Under autocast on a CPU the result is bfloat16, so the residual sums and norms of all layers
-        are too. Several cores wait for memory most of the time, and float32 takes twice as much.
+        Under autocast the result is bfloat16, so the residual sums and norms of all layers are too.
+        Cores wait for memory most of the time, and float32 takes twice as much.
         """
         x = self.positions(embedding(layout.tokens(ids)), start, layout)
-        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
-            x = x.to(torch.get_autocast_dtype("cpu"))
+        if torch.is_autocast_enabled(x.device.type):
+            x = x.to(torch.get_autocast_dtype(x.device.type))
         return self.dropout(x)
 
     def _initialize(self, gain: float) -> None:

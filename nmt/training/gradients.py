@@ -15,11 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from nmt.checkpoint import trained_parameters
-from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import micro_batches
 from nmt.data.tokens.stages import StagedPlan
 from nmt.data.tokens.token_store import Indices, TokenStore
-from nmt.device import hardware_kind, step_seed, widest_float
+from nmt.device import step_seed, widest_float
 from nmt.memory import is_out_of_memory
 from nmt.model.dropout import masks_from
 from nmt.run_directory import LoadedModel
@@ -29,8 +28,6 @@ from nmt.training.loss import Objective
 from nmt.training.step_memory import MicroBatchSize, trained_count
 from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
-# Lengths are padded to multiples of this: a GPU is fastest on multiples of 8 and on few shapes.
-PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
 _PAIRS_IN_MESSAGE = 3
 _CHARACTERS_IN_MESSAGE = 60  # of each pair
 
@@ -88,7 +85,6 @@ class GradientComputer:
         """how many tokens are computed at once"""
         self._loaded, self._store, self._plan = loaded, store, plan
         self._device = next(loaded.model.parameters()).device
-        self._pad_multiple = PAD_MULTIPLE[hardware_kind(self._device)]
         smoothing = loaded.config.training.label_smoothing
         compiles = is_compiled(loaded.config.training, self._device)
         self._objective = Objective(loaded.model, smoothing, precision, compiles)
@@ -209,7 +205,7 @@ class GradientComputer:
         computed = []
         parts = self._divide(store, rows)
         for part in parts:
-            batch = self._collate(store, part)
+            batch = self._objective.collate(store, part)
             is_last = part is parts[-1]
             # the gradients of all processes are averaged once a step, after the last micro-batch
             with contextlib.nullcontext() if is_last else no_sync():
@@ -218,7 +214,7 @@ class GradientComputer:
                 loss.backward()
             computed.append(MicroBatch(part, loss.detach()))
         if not parts:  # the all-reduce needs every process, so one without pairs adds zero
-            any_batch = self._collate(self._store, np.zeros(1, np.int64))
+            any_batch = self._objective.collate(self._store, np.zeros(1, np.int64))
             zero = self._parallel(any_batch).total * 0.0
             self._all_reduce_began = True
             zero.backward()
@@ -262,7 +258,7 @@ class GradientComputer:
             for part in self._divide(store, rows):
                 if team.cancelled.is_set():
                     break
-                loss = self._objective(self._collate(store, part)).total
+                loss = self._objective(self._objective.collate(store, part)).total
                 gradients = torch.autograd.grad(loss, parameters)
                 if total:
                     torch._foreach_add_(total, gradients)
@@ -275,11 +271,7 @@ class GradientComputer:
         """Return the rows of each micro-batch, so few that one of each shard fit in memory."""
         lengths = (store.source.lengths, store.target.lengths)
         tokens = self.micro_batch_size.tokens // self.cpu_shards
-        return micro_batches(rows, *lengths, tokens, self._pad_multiple)
-
-    def _collate(self, store: TokenStore, rows: Indices) -> Batch:
-        """Return these pairs as a padded batch on the device of the model."""
-        return collate(store, rows, self._pad_multiple).to(self._device)
+        return micro_batches(rows, *lengths, tokens, self._objective.pad_multiple)
 
     def describe_pairs(self, computed: ComputedStep) -> str:
         """Return words for a message: the number of pairs, and a few target sides, shortened.

@@ -9,15 +9,19 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.data.tokens.batch import Batch
+from nmt.data.tokens.batch import Batch, PackedBatch, collate, pack
+from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.data.tokens.tokenizer import PAD
 from nmt.device import autocast, hardware_kind
-from nmt.model.layout import PADDED, Layout, UnpaddedLayout
+from nmt.model.layout import PADDED, Layout, PackedLayout, UnpaddedLayout
+from nmt.model.packed_attention import can_attend_packed
 from nmt.model.transformer import Transformer
 
 SOFTMAX_ROWS = {"cpu": 64, "cuda": 2048}
 """positions whose softmax is computed at once: on a CPU they fit into the level-2 cache for common
 sizes of the vocabulary, on a GPU they use all of its cores"""
+PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
+"""lengths are padded to multiples of this: a GPU is fastest on multiples of 8 and on few shapes"""
 PROJECTION_ROWS = {"cpu": 1024, "cuda": 4096}
 """positions whose logits are in memory at once: enough for a fast matrix product"""
 
@@ -45,23 +49,24 @@ class Objective(nn.Module):
         super().__init__()
         self.model, self.smoothing, self.precision = model, smoothing, precision
         self.compiles = compiles
+        self.device = next(model.parameters()).device
+        self.pad_multiple = PAD_MULTIPLE[hardware_kind(self.device)]
+        attention = model.decoder.layers[0].self_attention
+        head_width = attention.query.out_features // attention.heads
+        self._packs = precision == "bf16" and can_attend_packed(self.device, head_width)
 
-    def forward(self, batch: Batch) -> Loss:
+    def collate(self, store: TokenStore, rows: Indices) -> Batch | PackedBatch:
+        """Return the pairs at `rows` as a batch on the device of the model, packed if it can be."""
+        if self._packs:
+            return pack(store, rows, self.device)
+        return collate(store, rows, self.pad_multiple).to(self.device)
+
+    def forward(self, batch: Batch | PackedBatch) -> Loss:
         """Run the model, on a CPU without padding; return the loss, summed over target tokens."""
-        device = batch.source.device
-        # On a GPU the padding is computed too: to remove it, Python would have to wait until the
-        # GPU tells where the real tokens are.
-        source_layout: Layout = PADDED
-        target_layout: Layout = PADDED
-        if device.type == "cpu":
-            source_layout = UnpaddedLayout(batch.source, PAD)
-            target_layout = UnpaddedLayout(batch.target_input, PAD)
-        layouts = source_layout, target_layout
-        with autocast(device, self.precision, once=True):  # uses each weight once
+        layouts = _layouts(batch)
+        with autocast(self.device, self.precision, once=True):  # uses each weight once
             x = self.model.decoder_output(batch.source, batch.target_input, layouts=layouts)
-        if self.precision == "bf16":  # on a GPU the last norm leaves float32
-            x = x.to(torch.bfloat16)
-        target = target_layout.tokens(batch.target_output)  # an id for each row of x
+        target = layouts[1].tokens(batch.target_output)  # an id for each row of x
         output = self.model.output_embedding
         return label_smoothed_cross_entropy(
             x,
@@ -72,6 +77,21 @@ class Objective(nn.Module):
             bias=output.bias,
             compiles=self.compiles,
         )
+
+
+def _layouts(batch: Batch | PackedBatch) -> tuple[Layout, Layout]:
+    """Return how the tokens of source and target are computed: on a CPU without padding.
+
+    An accelerator computes the padding of a `Batch` too: to remove it, Python would have to wait
+    until the device tells where the real tokens are.
+    """
+    if isinstance(batch, PackedBatch):
+        sides = batch.source_side, batch.target_side
+        source, target = (PackedLayout(s.positions, s.offsets, s.longest) for s in sides)
+        return source, target
+    if batch.source.device.type == "cpu":
+        return UnpaddedLayout(batch.source, PAD), UnpaddedLayout(batch.target_input, PAD)
+    return PADDED, PADDED
 
 
 def label_smoothed_cross_entropy(

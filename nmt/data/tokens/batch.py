@@ -1,4 +1,4 @@
-"""A batch, the input of the model: sentence pairs as rows of ids, padded to equal lengths."""
+"""A batch, the input of the model: sentence pairs as padded rows of ids, or packed side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,15 +26,43 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on `device`. Python does not wait for the copy, unless it is to mps."""
-        tensors = [self.source, self.target_input, self.target_output]
-        # Only a copy from pinned memory is asynchronous. To mps, such a copy is not safe.
-        is_asynchronous = device.type not in ("cpu", "mps", "meta")
-        if is_asynchronous:
-            tensors = [ids.pin_memory() for ids in tensors]
-        source, target_input, target_output = (
-            ids.to(device, non_blocking=is_asynchronous) for ids in tensors
-        )
+        tensors = self.source, self.target_input, self.target_output
+        source, target_input, target_output = (_to_device(ids, device) for ids in tensors)
         return Batch(source, target_input, target_output, self.tokens)
+
+
+@dataclass(frozen=True)
+class PackedSide:
+    """Where the sentences of one side of a `PackedBatch` stand, among U tokens."""
+
+    positions: torch.Tensor
+    """position of each token in its sentence: (U,) int64"""
+    offsets: torch.Tensor
+    """tokens before each of B sentences, and of all: (B + 1,) int32"""
+    longest: int
+    """tokens of the longest sentence"""
+
+
+@dataclass(frozen=True)
+class PackedBatch:
+    """Sentence pairs without padding, one behind the other: U source and W target tokens."""
+
+    source: torch.Tensor
+    """(U,) int64, each sentence ends with EOS"""
+    target_input: torch.Tensor
+    """(W,) int64, each sentence begins with BOS"""
+    target_output: torch.Tensor
+    """(W,) int64, each sentence ends with EOS: the token after each position of the input"""
+    source_side: PackedSide
+    target_side: PackedSide
+
+
+def _to_device(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Return x, which is on the CPU, on `device`; Python does not wait, unless it is mps."""
+    # Only a copy from pinned memory is asynchronous. To mps, such a copy is not safe.
+    if device.type in ("cpu", "mps", "meta"):
+        return x.to(device)
+    return x.pin_memory().to(device, non_blocking=True)
 
 
 def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch:
@@ -54,6 +82,27 @@ def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch
         target_output=torch.from_numpy(target_output),
         tokens=len(target.ids),
     )
+
+
+def pack(store: TokenStore, indices: Indices, device: torch.device) -> PackedBatch:
+    """Build the packed batch of the pairs at `indices` of `store`, on `device`."""
+    source, target = store.source.gather(indices), store.target.gather(indices)
+    source_ids, target_output = (side.ids.astype(np.int64) for side in (source, target))
+    offsets = [np.concatenate(([0], np.cumsum(side.lengths))) for side in (source, target)]
+    positions = [
+        np.arange(starts[-1]) - np.repeat(starts[:-1], side.lengths)
+        for starts, side in zip(offsets, (source, target), strict=True)
+    ]
+    target_input = np.roll(target_output, 1)  # the token before each position
+    target_input[offsets[1][:-1]] = BOS
+    arrays = [source_ids, target_input, target_output, *positions, *offsets]
+    together = _to_device(torch.from_numpy(np.concatenate(arrays)), device)  # one copy, not seven
+    tensors = together.split([len(each) for each in arrays])
+    sides = (
+        PackedSide(tensors[3 + n], tensors[5 + n].int(), int(side.lengths.max()))
+        for n, side in enumerate((source, target))
+    )
+    return PackedBatch(*tensors[:3], *sides)
 
 
 def collate_source(rows: Sequence[Sequence[int]]) -> torch.Tensor:

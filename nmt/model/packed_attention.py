@@ -1,0 +1,127 @@
+"""Eq. 1 for sentences that are stored without padding: one operation of PyTorch, on a GPU.
+
+Short sentences have kernels of their own (`sentence_kernels`). Sentences of more than 128 tokens,
+and dropout of attention weights, are left to PyTorch's FlashAttention. Both are hidden in one
+operation, so that a compiled layer does not depend on which of them a batch needs.
+"""
+
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+if find_spec("triton"):
+    from nmt.model import sentence_kernels
+
+
+def can_attend_packed(device: torch.device, head_width: int) -> bool:
+    """Return whether `packed_attention` works: on NVIDIA GPUs from 8.0 on (Ampere), in bf16."""
+    if device.type != "cuda" or torch.version.cuda is None or not find_spec("triton"):
+        return False
+    is_recent = torch.cuda.get_device_capability(device) >= (8, 0)
+    return is_recent and head_width in sentence_kernels.HEAD_WIDTHS
+
+
+def packed_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    offsets: tuple[Tensor, Tensor],
+    longest: tuple[int, int],
+    is_causal: bool = False,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Return Eq. 1 for each sentence: queries (U, H, K), keys and values (W, H, K) -> (U, H, K).
+
+    `offsets`, those of queries and of keys, are (B + 1,) int32: sentence i has the rows from
+    offsets[i] to offsets[i + 1] - 1. Neither queries nor keys of a sentence are more than
+    `longest`. With `is_causal`, a query sees the keys up to its own position. `dropout` is the
+    probability to drop a weight.
+    """
+    result: Tensor = _attend(query, key, value, [*offsets], [*longest], is_causal, dropout)[0]
+    return result
+
+
+def _is_short(longest: list[int], dropout: float) -> bool:
+    """Return whether the kernels of `sentence_kernels` compute this."""
+    return dropout == 0 and max(longest) <= sentence_kernels.LONGEST
+
+
+@torch.library.custom_op("nmt::packed_attention", mutates_args=())
+def _attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    offsets: list[Tensor],
+    longest: list[int],
+    is_causal: bool,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the result and, for FlashAttention's backward pass, log-sums (H, U) and its seed."""
+    inputs = query, key, value
+    if not _is_short(longest, dropout):
+        flash = torch.ops.aten._flash_attention_forward
+        result, log_sums, seed = flash(*inputs, *offsets, *longest, dropout, is_causal, False)[:3]
+        return result, log_sums, seed
+    return (sentence_kernels.forward(inputs, offsets, longest, is_causal), *_empty_state(query))
+
+
+@_attend.register_fake
+def _(query: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return (_like(query), *_empty_state(query))
+
+
+def _like(x: Tensor) -> Tensor:
+    """Return an empty tensor of the shape of x, contiguous whatever the strides of x are."""
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+
+def _empty_state(query: Tensor) -> tuple[Tensor, Tensor]:
+    """Return tensors of the shapes that FlashAttention's state has; nobody reads them."""
+    log_sums = torch.empty(query.shape[1::-1], dtype=torch.float32, device=query.device)
+    return log_sums, torch.empty(2, dtype=torch.uint64, device=query.device)
+
+
+@torch.library.custom_op("nmt::packed_attention_backward", mutates_args=())
+def _attend_backward(
+    gradient: Tensor,
+    inputs: list[Tensor],
+    offsets: list[Tensor],
+    outputs: list[Tensor],
+    longest: list[int],
+    is_causal: bool,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of `inputs` (query, key, value) for the `gradient` of the result.
+
+    `outputs` are those of `_attend`.
+    """
+    if not _is_short(longest, dropout):
+        result, log_sums, seed = outputs
+        unused = torch.empty((), dtype=torch.uint64, device=gradient.device)
+        saved = result, log_sums, *offsets, *longest, dropout, is_causal, seed, unused
+        dq, dk, dv = torch.ops.aten._flash_attention_backward(gradient, *inputs, *saved)
+        return dq, dk, dv
+    return sentence_kernels.backward(gradient, inputs, offsets, longest, is_causal)
+
+
+@_attend_backward.register_fake
+def _(gradient: Tensor, inputs: list[Tensor], *others: Any) -> tuple[Tensor, Tensor, Tensor]:
+    query, key, value = inputs
+    return _like(query), _like(key), _like(value)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    query, key, value, offsets, *ctx.settings = inputs
+    ctx.save_for_backward(query, key, value, *offsets, *output)
+
+
+def _gradients(ctx: Any, gradient: Tensor, *others: Any) -> tuple[Any, ...]:
+    saved = list(ctx.saved_tensors)
+    inputs, offsets, outputs = saved[:3], saved[3:5], saved[5:]
+    gradients = _attend_backward(gradient.contiguous(), inputs, offsets, outputs, *ctx.settings)
+    return (*gradients, [None, None], None, None, None)  # [of each offsets], of the rest
+
+
+_attend.register_autograd(_gradients, setup_context=_setup_context)

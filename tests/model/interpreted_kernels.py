@@ -1,0 +1,32 @@
+"""Compares the kernels for a GPU with PyTorch, in the interpreter of Triton."""
+
+import torch
+
+from nmt.model import sentence_kernels
+from tests.model.test_packed_attention import backward, forward
+
+
+def main() -> None:
+    """Compare result and gradients of self- and cross-attention."""
+    generator = torch.Generator().manual_seed(1)
+
+    def draw(rows: int) -> torch.Tensor:
+        return torch.randn(rows, 3, 16, generator=generator)
+
+    for queries, keys, is_causal in (
+        ([5, 1, 17], [3, 20, 7], False),
+        ([40, 1, 31], [40, 1, 31], True),
+    ):
+        query, key, value, gradient = map(draw, (sum(queries), sum(keys), sum(keys), sum(queries)))
+        offsets = [torch.tensor([0, *each]).cumsum(0).int() for each in (queries, keys)]
+        rest = offsets, (max(queries), max(keys)), is_causal
+        inputs = query, key, value
+        found = sentence_kernels.forward(inputs, *rest)
+        gradients = sentence_kernels.backward(gradient, inputs, *rest)
+        torch.testing.assert_close(found, forward(inputs, *rest), rtol=1e-4, atol=1e-5)
+        expected = backward(gradient, inputs, *rest)
+        torch.testing.assert_close(gradients, expected, rtol=1e-4, atol=1e-5)
+
+
+if __name__ == "__main__":
+    main()
