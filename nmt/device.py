@@ -4,7 +4,9 @@ import contextlib
 import functools
 import hashlib
 import os
+import shutil
 import time
+from importlib.util import find_spec
 from typing import Literal
 
 import torch
@@ -71,6 +73,19 @@ def hardware_kind(device: torch.device) -> Literal["cpu", "cuda"]:
 def widest_float(device: torch.device) -> torch.dtype:
     """Return float64, or float32 on a device without float64 (mps)."""
     return torch.float32 if device.type == "mps" else torch.float64
+
+
+def can_compile(device: torch.device) -> bool:
+    """Return whether Triton, and so PyTorch's compiler, can compile kernels for a device.
+
+    It needs a GPU of compute capability 7.0 or more, Triton, and a C compiler. PyTorch for CUDA on
+    Linux includes Triton, but no compiler, and many containers have none.
+    """
+    if device.type != "cuda" or not find_spec("triton"):
+        return False
+    compilers = ("cc", "gcc", "clang")
+    has_compiler = bool(os.environ.get("CC")) or any(map(shutil.which, compilers))
+    return has_compiler and torch.cuda.get_device_capability(device) >= (7, 0)
 
 
 def pick_precision(name: str, device: torch.device) -> Literal["fp32", "bf16"]:

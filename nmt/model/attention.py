@@ -112,7 +112,7 @@ class MultiHeadAttention(nn.Module):
         """Let each position of x (B, T, D) attend to the memory (B, S, D); return (B, T, D).
 
         For self-attention, pass the same tensor as x and as memory. Without padding
-        (`UnpaddedLayout`), x, memory and result are (U, D), each with its own U.
+        (`UnpaddedLayout`, `PackedLayout`), x, memory and result are (U, D), each with its own U.
         """
         if memory is x:
             query, key, value = self.project_all(x, context.query_layout)
@@ -124,7 +124,10 @@ class MultiHeadAttention(nn.Module):
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, context: AttentionContext
     ) -> Tensor:
-        """Return the output (B, T, D) for queries (B, H, T, K), keys and values (B, H, S, K)."""
+        """Return the output (B, T, D) for queries (B, H, T, K), keys and values (B, H, S, K).
+
+        With a `PackedLayout`, they are (U, H, K), the output is (U, D), and nothing is recorded.
+        """
         if context.record is not None:
             query_like_key = query.to(key.dtype)  # a cache may hold keys of lower precision
             context.record.append(attention_weights(query_like_key, key, context.mask))
@@ -134,10 +137,10 @@ class MultiHeadAttention(nn.Module):
     def _attention(
         self, query: Tensor, key: Tensor, value: Tensor, context: AttentionContext
     ) -> Tensor:
-        """Return Eq. 1, by the fused kernel or, in two cases on a CPU, unfused.
+        """Return Eq. 1, for packed sentences by their own kernels, else by PyTorch's fused one.
 
         On a CPU, unfused is faster in bf16 in training, and in bf16 for few queries and contiguous
-        keys. Dropout needs it too, because each thread draws masks from its own generator.
+        keys. Dropout needs that too, because each thread draws masks from its own generator.
         """
         p = self.dropout.p if self.training else 0.0
         of_query, of_memory = context.query_layout, context.memory_layout

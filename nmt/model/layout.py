@@ -1,7 +1,8 @@
 """How the tokens of a batch are stored: in rows with padding, or side by side without padding.
 
-Only attention relates positions to each other and needs them in rows. All other modules compute
-each position on its own. A CPU saves time if they receive the real tokens only.
+Only attention relates positions to each other. All other modules compute each position on its own,
+and save time if they receive the real tokens only. With `UnpaddedLayout`, attention still has rows
+with padding; with `PackedLayout` it has none either.
 
 The docstrings of other modules give shapes with padding, (B, L, D), where L is S or T. Without
 padding they are (U, D), for the U positions that are computed.
@@ -133,10 +134,10 @@ class UnpaddedLayout(Layout):
 
 
 class PackedLayout(Layout):
-    """The layout of training on a GPU: ids are (U,) and activations (U, D), without any padding.
+    """The layout of training on a GPU in bf16: ids (U,), activations (U, D), and no padding.
 
-    Sentences stand one behind the other. Attention needs no rows either: queries, keys and values
-    are (U, H, K), and `packed_attention` computes each sentence on its own.
+    Sentences stand one behind the other, in attention too: queries, keys and values are (U, H, K),
+    and `packed_attention` computes each sentence on its own. Attention weights are not recorded.
     """
 
     def __init__(self, positions: Tensor, offsets: Tensor, longest: int) -> None:

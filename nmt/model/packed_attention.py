@@ -3,24 +3,31 @@
 Short sentences have kernels of their own (`sentence_kernels`). Sentences of more than 128 tokens,
 and dropout of attention weights, are left to PyTorch's FlashAttention. Both are hidden in one
 operation, so that a compiled layer does not depend on which of them a batch needs.
+
+Triton, the language of the kernels, takes a moment to import and is not imported before it is used.
 """
 
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
-if find_spec("triton"):
-    from nmt.model import sentence_kernels
+from nmt.device import can_compile
+
+LONGEST = 128
+"""tokens of a sentence that one program of `sentence_kernels` can hold"""
+HEAD_WIDTHS = (16, 32, 64)
+"""values of K, the width of a head, for which all kernels work on all GPUs"""
 
 
 def can_attend_packed(device: torch.device, head_width: int) -> bool:
-    """Return whether `packed_attention` works: on NVIDIA GPUs from 8.0 on (Ampere), in bf16."""
-    if device.type != "cuda" or torch.version.cuda is None or not find_spec("triton"):
+    """Return whether `packed_attention` works in bf16: on NVIDIA GPUs from 8.0 on (Ampere).
+
+    Its kernels must be compiled there (`can_compile`).
+    """
+    if head_width not in HEAD_WIDTHS or torch.version.cuda is None or not can_compile(device):
         return False
-    is_recent = torch.cuda.get_device_capability(device) >= (8, 0)
-    return is_recent and head_width in sentence_kernels.HEAD_WIDTHS
+    return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def packed_attention(
@@ -32,20 +39,20 @@ def packed_attention(
     is_causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Return Eq. 1 for each sentence: queries (U, H, K), keys and values (W, H, K) -> (U, H, K).
+    """Return Eq. 1 for each sentence: queries (Q, H, K), keys and values (M, H, K): (Q, H, K).
 
     `offsets`, those of queries and of keys, are (B + 1,) int32: sentence i has the rows from
-    offsets[i] to offsets[i + 1] - 1. Neither queries nor keys of a sentence are more than
-    `longest`. With `is_causal`, a query sees the keys up to its own position. `dropout` is the
+    offsets[i] to offsets[i + 1] - 1. `longest` are the most queries and the most keys of a
+    sentence. With `is_causal`, a query sees the keys up to its own position. `dropout` is the
     probability to drop a weight.
     """
     result: Tensor = _attend(query, key, value, [*offsets], [*longest], is_causal, dropout)[0]
     return result
 
 
-def _is_short(longest: list[int], dropout: float) -> bool:
-    """Return whether the kernels of `sentence_kernels` compute this."""
-    return dropout == 0 and max(longest) <= sentence_kernels.LONGEST
+def _uses_flash_attention(longest: list[int], dropout: float) -> bool:
+    """Return whether FlashAttention computes this, and not the kernels of `sentence_kernels`."""
+    return dropout > 0 or max(longest) > LONGEST
 
 
 @torch.library.custom_op("nmt::packed_attention", mutates_args=())
@@ -58,12 +65,15 @@ def _attend(
     is_causal: bool,
     dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the result and, for FlashAttention's backward pass, log-sums (H, U) and its seed."""
+    """Return the result and, for FlashAttention's backward pass, its logsumexp and rng_state."""
     inputs = query, key, value
-    if not _is_short(longest, dropout):
+    if _uses_flash_attention(longest, dropout):
         flash = torch.ops.aten._flash_attention_forward
-        result, log_sums, seed = flash(*inputs, *offsets, *longest, dropout, is_causal, False)[:3]
-        return result, log_sums, seed
+        outputs = flash(*inputs, *offsets, *longest, dropout, is_causal, False)
+        result, logsumexp, rng_state = outputs[:3]
+        return result, logsumexp, rng_state
+    from nmt.model import sentence_kernels
+
     return (sentence_kernels.forward(inputs, offsets, longest, is_causal), *_empty_state(query))
 
 
@@ -78,9 +88,10 @@ def _like(x: Tensor) -> Tensor:
 
 
 def _empty_state(query: Tensor) -> tuple[Tensor, Tensor]:
-    """Return tensors of the shapes that FlashAttention's state has; nobody reads them."""
-    log_sums = torch.empty(query.shape[1::-1], dtype=torch.float32, device=query.device)
-    return log_sums, torch.empty(2, dtype=torch.uint64, device=query.device)
+    """Return uninitialised tensors in place of FlashAttention's logsumexp and rng_state."""
+    tokens, heads, _width = query.shape
+    logsumexp = torch.empty(heads, tokens, dtype=torch.float32, device=query.device)
+    return logsumexp, torch.empty(2, dtype=torch.uint64, device=query.device)
 
 
 @torch.library.custom_op("nmt::packed_attention_backward", mutates_args=())
@@ -97,12 +108,14 @@ def _attend_backward(
 
     `outputs` are those of `_attend`.
     """
-    if not _is_short(longest, dropout):
-        result, log_sums, seed = outputs
+    if _uses_flash_attention(longest, dropout):
+        result, logsumexp, rng_state = outputs
         unused = torch.empty((), dtype=torch.uint64, device=gradient.device)
-        saved = result, log_sums, *offsets, *longest, dropout, is_causal, seed, unused
+        saved = result, logsumexp, *offsets, *longest, dropout, is_causal, rng_state, unused
         dq, dk, dv = torch.ops.aten._flash_attention_backward(gradient, *inputs, *saved)
         return dq, dk, dv
+    from nmt.model import sentence_kernels
+
     return sentence_kernels.backward(gradient, inputs, offsets, longest, is_causal)
 
 

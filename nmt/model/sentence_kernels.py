@@ -7,21 +7,24 @@ pass computes them again instead of reading them from memory.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-LONGEST = 128
-"""tokens of a sentence that one program can hold"""
-HEAD_WIDTHS = (16, 32, 64, 128)
-"""values of K, the width of a head, for which the kernels work"""
+
+@triton.jit
+def _rows_of(sentence, offsets):
+    """Return the first row of a sentence, and the number of its rows."""
+    first = tl.load(offsets + sentence)
+    return first.to(tl.int64), tl.load(offsets + sentence + 1) - first
 
 
 @triton.jit
 def _load(start, first, count, stride, head, width: tl.constexpr, block: tl.constexpr):
-    """Return the rows first, …, first + count - 1 of one head; 0 below: (block, width)."""
+    """Return `count` rows of one head from the row `first` on, then rows of 0: (block, width)."""
     rows = tl.arange(0, block)[:, None]
     columns = head * width + tl.arange(0, width)[None, :]
     return tl.load(start + (first + rows) * stride + columns, mask=rows < count, other=0.0)
@@ -29,7 +32,7 @@ def _load(start, first, count, stride, head, width: tl.constexpr, block: tl.cons
 
 @triton.jit
 def _store(start, first, count, stride, head, x, width: tl.constexpr, block: tl.constexpr):
-    """Write x (block, width) to the place that `_load` reads."""
+    """Write `count` rows of x (block, width) to the place that `_load` reads."""
     rows = tl.arange(0, block)[:, None]
     columns = head * width + tl.arange(0, width)[None, :]
     place = start + (first + rows) * stride + columns
@@ -53,15 +56,14 @@ def _weights(
 
 @triton.jit
 def _forward_kernel(
-    query, key, value, output, query_offsets, key_offsets, scale, q_stride, k_stride, v_stride,
-    o_stride, is_causal: tl.constexpr, width: tl.constexpr, q_block: tl.constexpr,
+    query, key, value, output, query_offsets, key_offsets, heads, scale, q_stride, k_stride,
+    v_stride, o_stride, is_causal: tl.constexpr, width: tl.constexpr, q_block: tl.constexpr,
     k_block: tl.constexpr,
 ):  # fmt: skip
-    """Write weights value of one sentence and one head."""
-    head, sentence = tl.program_id(0), tl.program_id(1)
-    first_query, first_key = tl.load(query_offsets + sentence), tl.load(key_offsets + sentence)
-    queries = tl.load(query_offsets + sentence + 1) - first_query
-    keys = tl.load(key_offsets + sentence + 1) - first_key
+    """Write softmax(q k^T * scale) v of one sentence and one head."""
+    sentence, head = tl.program_id(0) // heads, tl.program_id(0) % heads
+    first_query, queries = _rows_of(sentence, query_offsets)
+    first_key, keys = _rows_of(sentence, key_offsets)
     q = _load(query, first_query, queries, q_stride, head, width, q_block)
     k = _load(key, first_key, keys, k_stride, head, width, k_block)
     v = _load(value, first_key, keys, v_stride, head, width, k_block)
@@ -72,18 +74,20 @@ def _forward_kernel(
 @triton.jit
 def _backward_kernel(
     query, key, value, gradient, query_gradient, key_gradient, value_gradient, query_offsets,
-    key_offsets, scale, q_stride, k_stride, v_stride, g_stride, dq_stride, dk_stride, dv_stride,
-    is_causal: tl.constexpr, width: tl.constexpr, q_block: tl.constexpr, k_block: tl.constexpr,
+    key_offsets, heads, scale, q_stride, k_stride, v_stride, g_stride, dq_stride, dk_stride,
+    dv_stride, is_causal: tl.constexpr, width: tl.constexpr, q_block: tl.constexpr,
+    k_block: tl.constexpr,
 ):  # fmt: skip
-    """Write the gradients of one sentence and one head; `gradient` is that of the output.
+    """Write the gradients dQ, dK and dV of one sentence and one head, for G, that of the output.
 
-    With weights P = softmax(S) and output P V, of which the gradient is G: the gradient of V is
-    P^T G, that of P is G V^T = D, and that of S is P * (D - (P * D) 1).
+    With P = softmax(S) and S = scale * Q K^T:
+
+        dV = P^T G    dP = G V^T    dS = P * (dP - sum of each row of P * dP)
+        dQ = scale * dS K    dK = scale * dS^T Q
     """
-    head, sentence = tl.program_id(0), tl.program_id(1)
-    first_query, first_key = tl.load(query_offsets + sentence), tl.load(key_offsets + sentence)
-    queries = tl.load(query_offsets + sentence + 1) - first_query
-    keys = tl.load(key_offsets + sentence + 1) - first_key
+    sentence, head = tl.program_id(0) // heads, tl.program_id(0) % heads
+    first_query, queries = _rows_of(sentence, query_offsets)
+    first_key, keys = _rows_of(sentence, key_offsets)
     q = _load(query, first_query, queries, q_stride, head, width, q_block)
     k = _load(key, first_key, keys, k_stride, head, width, k_block)
     v = _load(value, first_key, keys, v_stride, head, width, k_block)
@@ -100,18 +104,17 @@ def _backward_kernel(
 def forward(
     inputs: Sequence[Tensor], offsets: Sequence[Tensor], longest: Sequence[int], is_causal: bool
 ) -> Tensor:
-    """Return Eq. 1 for each sentence: queries (U, H, K), keys and values (W, H, K) -> (U, H, K).
+    """Return Eq. 1 for the sentences of queries (Q, H, K), keys and values (M, H, K): (Q, H, K).
 
-    `inputs` are these three. `offsets` (B + 1,) and `longest` belong to queries and to keys:
-    sentence i has the queries from offsets[0][i] to offsets[0][i + 1] - 1, and at most longest[0],
-    which is at most `LONGEST`. With `is_causal`, a query sees the keys up to its own position.
+    `inputs` are these three; the H * K numbers of a row are contiguous. `offsets` (B + 1,) and
+    `longest` belong to queries and to keys: sentence i has the queries from offsets[0][i] to
+    offsets[0][i + 1] - 1, and no sentence more than longest[0], which is at most 128. With
+    `is_causal`, a query sees the keys up to its own position.
     """
     query = inputs[0]
     output = torch.empty(query.shape, dtype=query.dtype, device=query.device)
-    strides = [x.stride(0) for x in (*inputs, output)]
-    _forward_kernel[_programs(query, offsets)](
-        *inputs, output, *offsets, _scale(query), *strides, is_causal, **_settings(query, longest)
-    )
+    tensors = *inputs, output
+    _launch(_forward_kernel, tensors, offsets, longest, is_causal)
     return output
 
 
@@ -123,29 +126,30 @@ def backward(
     is_causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of the three `inputs` of `forward`, for the `gradient` of its result."""
-    query = inputs[0]
     dq, dk, dv = (torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in inputs)
-    tensors = *inputs, gradient, dq, dk, dv
-    strides = [x.stride(0) for x in tensors]
-    _backward_kernel[_programs(query, offsets)](
-        *tensors, *offsets, _scale(query), *strides, is_causal, **_settings(query, longest)
-    )
+    _launch(_backward_kernel, (*inputs, gradient, dq, dk, dv), offsets, longest, is_causal)
     return dq, dk, dv
 
 
-def _programs(query: Tensor, offsets: Sequence[Tensor]) -> tuple[int, int]:
-    """Return the numbers of programs: one for each head of each sentence."""
-    return query.shape[1], len(offsets[0]) - 1
-
-
-def _scale(query: Tensor) -> float:
-    """Return 1 / sqrt(d_k)."""
-    return 1 / math.sqrt(query.shape[2])
-
-
-def _settings(query: Tensor, longest: Sequence[int]) -> dict[str, int]:
-    """Return what a kernel is compiled for: its blocks, which hold a sentence, and its warps."""
+def _launch(
+    kernel: Any,
+    tensors: Sequence[Tensor],
+    offsets: Sequence[Tensor],
+    longest: Sequence[int],
+    is_causal: bool,
+) -> None:
+    """Launch a kernel for `tensors` (Q or M, H, K): one program for each sentence and head."""
+    _rows, heads, width = tensors[0].shape
     q_block, k_block = (max(16, triton.next_power_of_2(tokens)) for tokens in longest)
-    warps = 8 if max(q_block, k_block) > 64 else 4  # with fewer, a block does not fit in registers
-    width = query.shape[2]
-    return {"width": width, "q_block": q_block, "k_block": k_block, "num_warps": warps}
+    kernel[(heads * (len(offsets[0]) - 1),)](
+        *tensors,
+        *offsets,
+        heads,
+        1 / math.sqrt(width),
+        *(x.stride(0) for x in tensors),
+        is_causal=is_causal,
+        width=width,
+        q_block=q_block,
+        k_block=k_block,
+        num_warps=8 if max(q_block, k_block) > 64 else 4,  # else a block is more than the registers
+    )

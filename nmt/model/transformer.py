@@ -72,8 +72,9 @@ class Transformer(nn.Module):
         """Return the output of the decoder (B, T, D), from which `forward` computes the logits.
 
         `layouts` are those of source and target. If the target has an `UnpaddedLayout`, the output
-        is (U, D), and the attention weights recorded at padding have no meaning. No sentence may be
-        empty. `memory` is the result of `encode` for this source; if None, it is computed here.
+        is (U, D), and the attention weights recorded at padding have no meaning. With two
+        `PackedLayout`s, ids are (U,), and `attention` must be None. No sentence may be empty.
+        `memory` is the result of `encode` for this source; if None, it is computed here.
         """
         source_layout, target_layout = layouts
         if memory is None:

@@ -24,11 +24,11 @@ _SOURCE_SIDE_OF_DECODER = ("cross_attention.key", "cross_attention.value")
 """maps of the decoder that are applied to the tokens of the source"""
 # Share of a GPU's dense peak that training with compiled layers reaches at d_model 1024: one H200
 # reached 41.6 % there, and 27.5 % at d_model 512 (scripts/benchmarks/README.md). Narrower models
-# are limited by memory. Other GPUs are assumed to do the same.
-_UTILIZATION, _WIDE_MODEL, _LOSS_BY_WIDTH = 0.42, 1024, 0.6
+# are limited by memory: the share grows with d_model ** 0.6. Other GPUs are assumed to do the same.
+_UTILIZATION, _WIDE_MODEL, _WIDTH_EXPONENT = 0.42, 1024, 0.6
 # A step of the base model launched 1,203 kernels there: about 75 for an encoder layer and 120 for
-# a decoder layer. Python took 45 to 57 ms for it.
-_LAUNCH_SECONDS, _ENCODER_KERNELS, _DECODER_KERNELS = 42e-6, 75, 120
+# a decoder layer. Python took 40 to 70 ms for it, of which this is the middle.
+_LAUNCH_SECONDS, _ENCODER_KERNELS, _DECODER_KERNELS = 47e-6, 75, 120
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class GpuSpec:
 
 def utilization(config: ModelConfig) -> float:
     """Return the share of its peak speed that a GPU is assumed to reach in training this model."""
-    return _UTILIZATION * min(1.0, config.d_model / _WIDE_MODEL) ** _LOSS_BY_WIDTH
+    return _UTILIZATION * min(1.0, config.d_model / _WIDE_MODEL) ** _WIDTH_EXPONENT
 
 
 def step_seconds(gpu: GpuSpec, config: ModelConfig, operations: float, micro_batches: int) -> float:

@@ -205,7 +205,7 @@ class GradientComputer:
         computed = []
         parts = self._divide(store, rows)
         for part in parts:
-            batch = self._objective.collate(store, part)
+            batch = self._objective.build_batch(store, part)
             is_last = part is parts[-1]
             # the gradients of all processes are averaged once a step, after the last micro-batch
             with contextlib.nullcontext() if is_last else no_sync():
@@ -214,7 +214,7 @@ class GradientComputer:
                 loss.backward()
             computed.append(MicroBatch(part, loss.detach()))
         if not parts:  # the all-reduce needs every process, so one without pairs adds zero
-            any_batch = self._objective.collate(self._store, np.zeros(1, np.int64))
+            any_batch = self._objective.build_batch(self._store, np.zeros(1, np.int64))
             zero = self._parallel(any_batch).total * 0.0
             self._all_reduce_began = True
             zero.backward()
@@ -258,7 +258,7 @@ class GradientComputer:
             for part in self._divide(store, rows):
                 if team.cancelled.is_set():
                     break
-                loss = self._objective(self._objective.collate(store, part)).total
+                loss = self._objective(self._objective.build_batch(store, part)).total
                 gradients = torch.autograd.grad(loss, parameters)
                 if total:
                     torch._foreach_add_(total, gradients)

@@ -3,16 +3,14 @@
 Neither changes the results of the layers nor the names of their weights.
 """
 
-import os
-import shutil
 from functools import partial
-from importlib.util import find_spec
 from itertools import chain
 
 import torch
 from torch.utils.checkpoint import checkpoint
 
 from nmt.config import TrainingConfig
+from nmt.device import can_compile
 from nmt.model.transformer import Transformer
 
 
@@ -38,9 +36,9 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
 def _compiler_options() -> dict[str, bool]:
     """Return the options of PyTorch's compiler that differ from its own choice, if it knows them.
 
-    Without the first, it sums the gradients of a norm in the kernel of the backward pass, which
-    takes longer (base on an H200: 33.9 ms of kernels a step, and 31.8 ms with it), and compiles
-    again for fewer rows than 10,240.
+    `mix_order_reduction` is off: with it, the compiler sums the gradients of a norm in the kernel
+    of the backward pass, which takes longer (base on an H200: 33.9 ms of kernels a step instead of
+    31.8), and it compiles again for fewer than 10,240 rows.
     """
     wanted = {"triton.mix_order_reduction": False}
     return {name: value for name, value in wanted.items() if name in torch._inductor.list_options()}
@@ -49,16 +47,3 @@ def _compiler_options() -> dict[str, bool]:
 def is_compiled(training: TrainingConfig, device: torch.device) -> bool:
     """Return whether layers and loss are compiled: the recipe asks for it and it is possible."""
     return training.compile and can_compile(device)
-
-
-def can_compile(device: torch.device) -> bool:
-    """Return whether PyTorch can compile layers for a device.
-
-    It needs a GPU of compute capability 7.0 or more, Triton, and a C compiler. PyTorch for CUDA on
-    Linux includes Triton, but no compiler, and many containers have none.
-    """
-    if device.type != "cuda" or not find_spec("triton"):
-        return False
-    compilers = ("cc", "gcc", "clang")
-    has_compiler = bool(os.environ.get("CC")) or any(map(shutil.which, compilers))
-    return has_compiler and torch.cuda.get_device_capability(device) >= (7, 0)

@@ -21,7 +21,7 @@ SOFTMAX_ROWS = {"cpu": 64, "cuda": 2048}
 """positions whose softmax is computed at once: on a CPU they fit into the level-2 cache for common
 sizes of the vocabulary, on a GPU they use all of its cores"""
 PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
-"""lengths are padded to multiples of this: a GPU is fastest on multiples of 8 and on few shapes"""
+"""rows are padded to multiples of this: a GPU is fastest on multiples of 8 and on few shapes"""
 PROJECTION_ROWS = {"cpu": 1024, "cuda": 4096}
 """positions whose logits are in memory at once: enough for a fast matrix product"""
 
@@ -50,19 +50,20 @@ class Objective(nn.Module):
         self.model, self.smoothing, self.precision = model, smoothing, precision
         self.compiles = compiles
         self.device = next(model.parameters()).device
-        self.pad_multiple = PAD_MULTIPLE[hardware_kind(self.device)]
         attention = model.decoder.layers[0].self_attention
         head_width = attention.query.out_features // attention.heads
         self._packs = precision == "bf16" and can_attend_packed(self.device, head_width)
+        self.pad_multiple = 1 if self._packs else PAD_MULTIPLE[hardware_kind(self.device)]
+        """the lengths of the rows of a batch are multiples of this"""
 
-    def collate(self, store: TokenStore, rows: Indices) -> Batch | PackedBatch:
+    def build_batch(self, store: TokenStore, rows: Indices) -> Batch | PackedBatch:
         """Return the pairs at `rows` as a batch on the device of the model, packed if it can be."""
         if self._packs:
             return pack(store, rows, self.device)
         return collate(store, rows, self.pad_multiple).to(self.device)
 
     def forward(self, batch: Batch | PackedBatch) -> Loss:
-        """Run the model, on a CPU without padding; return the loss, summed over target tokens."""
+        """Run the model; return the loss, summed over the target tokens."""
         layouts = _layouts(batch)
         with autocast(self.device, self.precision, once=True):  # uses each weight once
             x = self.model.decoder_output(batch.source, batch.target_input, layouts=layouts)
@@ -80,7 +81,7 @@ class Objective(nn.Module):
 
 
 def _layouts(batch: Batch | PackedBatch) -> tuple[Layout, Layout]:
-    """Return how the tokens of source and target are computed: on a CPU without padding.
+    """Return how the tokens of source and target are computed: without padding, if possible.
 
     An accelerator computes the padding of a `Batch` too: to remove it, Python would have to wait
     until the device tells where the real tokens are.

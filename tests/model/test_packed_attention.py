@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import Tensor
 
+import nmt.model
 from nmt.data.tokens.batch import PackedBatch, collate, pack
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
-from nmt.model import packed_attention
 from nmt.model.packed_attention import can_attend_packed
 from nmt.training.loss import Objective
 from tests.stand_in_models import small_transformer
@@ -81,8 +81,8 @@ def ranges(offsets: Tensor) -> list[slice]:
 
 @pytest.fixture
 def kernels_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in = SimpleNamespace(LONGEST=128, forward=forward, backward=backward)
-    monkeypatch.setattr(packed_attention, "sentence_kernels", stand_in, raising=False)
+    stand_in = SimpleNamespace(forward=forward, backward=backward)
+    monkeypatch.setattr(nmt.model, "sentence_kernels", stand_in, raising=False)
 
 
 def test_a_packed_batch_has_the_tokens_of_a_padded_one() -> None:

@@ -8,11 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt import device as device_module
 from nmt.config import ModelConfig, TrainingConfig
+from nmt.device import can_compile
 from nmt.model.dropout import Dropout
 from nmt.model.transformer import Transformer
 from nmt.training import layers
-from nmt.training.layers import can_compile, prepare_layers
+from nmt.training.layers import prepare_layers
 
 V = 32
 ONCE = TrainingConfig(compile=True)
@@ -114,7 +116,9 @@ def test_nothing_is_compiled_on_a_cpu() -> None:
 def test_a_gpu_is_compiled_for_where_triton_knows_it_and_a_compiler_is_at_hand(
     monkeypatch: pytest.MonkeyPatch, missing: str, capability: tuple[int, int], possible: bool
 ) -> None:
-    monkeypatch.setattr(layers, "find_spec", lambda name: None if missing == "triton" else name)
+    monkeypatch.setattr(
+        device_module, "find_spec", lambda name: None if missing == "triton" else name
+    )
     monkeypatch.setattr(shutil, "which", lambda name: None if missing == "gcc" else name)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setenv("CC", "")

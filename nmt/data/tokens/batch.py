@@ -38,7 +38,7 @@ class PackedSide:
     positions: torch.Tensor
     """position of each token in its sentence: (U,) int64"""
     offsets: torch.Tensor
-    """tokens before each of B sentences, and of all: (B + 1,) int32"""
+    """index of the first token of each sentence, and at the end U: (B + 1,) int32"""
     longest: int
     """tokens of the longest sentence"""
 
@@ -87,22 +87,23 @@ def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch
 def pack(store: TokenStore, indices: Indices, device: torch.device) -> PackedBatch:
     """Build the packed batch of the pairs at `indices` of `store`, on `device`."""
     source, target = store.source.gather(indices), store.target.gather(indices)
-    source_ids, target_output = (side.ids.astype(np.int64) for side in (source, target))
-    offsets = [np.concatenate(([0], np.cumsum(side.lengths))) for side in (source, target)]
-    positions = [
-        np.arange(starts[-1]) - np.repeat(starts[:-1], side.lengths)
-        for starts, side in zip(offsets, (source, target), strict=True)
-    ]
+    target_output = target.ids.astype(np.int64)
     target_input = np.roll(target_output, 1)  # the token before each position
-    target_input[offsets[1][:-1]] = BOS
-    arrays = [source_ids, target_input, target_output, *positions, *offsets]
+    target_input[target.offsets[:-1]] = BOS
+    arrays = [source.ids.astype(np.int64), target_input, target_output]
+    for side in (source, target):
+        positions = np.arange(len(side.ids)) - np.repeat(side.offsets[:-1], side.lengths)
+        arrays += [positions, side.offsets]
     together = _to_device(torch.from_numpy(np.concatenate(arrays)), device)  # one copy, not seven
-    tensors = together.split([len(each) for each in arrays])
-    sides = (
-        PackedSide(tensors[3 + n], tensors[5 + n].int(), int(side.lengths.max()))
-        for n, side in enumerate((source, target))
+    ids, inputs, outputs, *rest = together.split([len(each) for each in arrays])
+    source_positions, source_offsets, target_positions, target_offsets = rest
+    return PackedBatch(
+        ids,
+        inputs,
+        outputs,
+        PackedSide(source_positions, source_offsets.int(), int(source.lengths.max())),
+        PackedSide(target_positions, target_offsets.int(), int(target.lengths.max())),
     )
-    return PackedBatch(*tensors[:3], *sides)
 
 
 def collate_source(rows: Sequence[Sequence[int]]) -> torch.Tensor:

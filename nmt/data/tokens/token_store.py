@@ -29,7 +29,7 @@ class Sentences:
 
         Sentence i has ids[offsets[i] : offsets[i + 1]].
         """
-        self.ids, self._offsets = ids, offsets
+        self.ids, self.offsets = ids, offsets
         self.lengths: Lengths = np.diff(offsets).astype(np.int32)
         """tokens of each sentence, EOS included"""
 
@@ -42,13 +42,13 @@ class Sentences:
 
     def sentence(self, index: int) -> Ids:
         """Return the ids of one sentence, the last one EOS."""
-        return self.ids[self._offsets[index] : self._offsets[index + 1]]
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
     def gather(self, indices: Indices) -> "Sentences":
         """Return a copy of the sentences at `indices`, in this order; repeats are allowed."""
         lengths = self.lengths[indices]
         offsets = np.concatenate(([0], np.cumsum(lengths)))
-        shifts = self._offsets[indices] - offsets[:-1]  # from new to old positions
+        shifts = self.offsets[indices] - offsets[:-1]  # from new to old positions
         old_positions = np.repeat(shifts, lengths) + np.arange(offsets[-1])
         return Sentences(self.ids[old_positions], offsets)
 
@@ -98,7 +98,7 @@ class SideWriter:
     """Appends ids and offsets of one language to files; `side_writer` creates one."""
 
     def __init__(self, ids: "_ArrayWriter", offsets: "_ArrayWriter") -> None:
-        self._ids, self._offsets = ids, offsets
+        self._ids, self.offsets = ids, offsets
 
     @property
     def tokens(self) -> int:
@@ -108,7 +108,7 @@ class SideWriter:
     def add(self, sentences: Sentences) -> None:
         """Append sentences, in their order, to the files."""
         # before the ids are added: `tokens` is where these sentences begin
-        self._offsets.add(self.tokens + np.cumsum(sentences.lengths))
+        self.offsets.add(self.tokens + np.cumsum(sentences.lengths))
         self._ids.add(sentences.ids)
 
 
