@@ -90,8 +90,7 @@ def training_memory(
     if config.training.activation_checkpointing:
         # each layer stores its input only, and one layer at a time is computed again
         layers = config.model.encoder_layers + config.model.decoder_layers
-        input_bytes = (p if device == "cpu" else FP32) * config.model.d_model
-        bytes_per_token = layers * input_bytes + bytes_per_token / layers
+        bytes_per_token = layers * p * config.model.d_model + bytes_per_token / layers
     # for each entry of the vocabulary: a logit and a probability of each position computed at once,
     # and a row of the embedding's gradient, once in float32 and once as the result of a product
     logit_bytes = min(tokens, shards * PROJECTION_ROWS[device]) * p
@@ -150,26 +149,20 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
       ReLU also its input, and for ReLU with dropout also its result;
     - for both: the dropout mask (p bytes per element on a CPU, one byte on a GPU) and the input of
       the norm;
-    - on a GPU in bf16: a bf16 copy of the input of each linear map, because norms are in float32;
     - on a CPU in bf16: the attention weights, because Eq. 1 is computed unfused.
     """
     p = BF16 if precision == "bf16" else FP32
     on_cpu = device == "cpu"
-    copies_inputs = precision == "bf16" and not on_cpu
     mask_bytes = p if on_cpu else 1
-    norm_input = p if on_cpu else FP32
-    mask_and_norm = ((mask_bytes if config.dropout else 0) + norm_input) * config.d_model
-    # a copy is made for each map, of queries, keys and values; else they share one input
-    inputs = (3 if copies_inputs else 1) * p * config.d_model
+    mask_and_norm = ((mask_bytes if config.dropout else 0) + p) * config.d_model
     weights = p * config.heads * length if on_cpu and precision == "bf16" else 0
-    # 5: queries, keys, values, their result, and the input of the output map
-    attention = inputs + 5 * p * config.d_model + weights + mask_and_norm
+    # 6: the input, queries, keys, values, their result, and the input of the output map
+    attention = 6 * p * config.d_model + weights + mask_and_norm
     # between the two linear maps: the second one's input, and what comes before it
     bytes_between = 2 * p if config.activation_dropout or config.activation != "relu" else p
     if config.activation_dropout:
         bytes_between += mask_bytes
-    input_copy = p * config.d_model if copies_inputs else 0
-    feed_forward = input_copy + bytes_between * config.d_ff + mask_and_norm
+    feed_forward = bytes_between * config.d_ff + mask_and_norm
     encoder = config.encoder_layers * (attention + feed_forward)
     decoder = config.decoder_layers * (2 * attention + feed_forward)
     return encoder + decoder
