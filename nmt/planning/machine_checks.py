@@ -16,12 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from nmt.inference.native.library import (
-    SWITCH,
-    is_turned_off,
-    native_library,
-    runs_on_this_processor,
-)
+from nmt.inference.native.library import native_library
+from nmt.kernels.compilation import SWITCH, is_turned_off, runs_on_this_processor
 from nmt.processor import available_cores, control_groups, meminfo, read_number
 
 if TYPE_CHECKING:

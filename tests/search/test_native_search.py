@@ -16,9 +16,9 @@ from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import NonFiniteScoresError
-from nmt.inference.native import library
 from nmt.inference.native.library import native_library
 from nmt.inference.prepare import restrict_vocabulary
+from nmt.kernels import compilation
 from nmt.model.transformer import Transformer
 from nmt.processor import processor_features
 from nmt.run_directory import LoadedModel
@@ -241,7 +241,7 @@ def test_without_the_library_pytorch_searches(
     cache = tmp_path / "cache"
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     if obstacle == "switched off":
-        monkeypatch.setenv(library.SWITCH, "0")
+        monkeypatch.setenv(compilation.SWITCH, "0")
     elif obstacle == "folder":
         cache.write_text("a file, where a folder is expected")
     else:
@@ -261,7 +261,7 @@ def test_it_is_compiled_once_for_each_processor(
     assert NativeSearch.build(random_run(), "fp32")
     assert compiled.stat().st_mtime_ns == written
     older = processor_features() - {"sse4_1"}
-    monkeypatch.setattr(library, "processor_features", lambda: older)
+    monkeypatch.setattr(compilation, "processor_features", lambda: older)
     assert NativeSearch.build(random_run(), "fp32")
     assert len(list(tmp_path.rglob("*.so"))) == 2
 
@@ -287,9 +287,9 @@ def test_instructions_of_every_generation_compute_the_same(
 ) -> None:
     if feature not in processor_features():
         pytest.skip(f"this processor has no {feature}")
-    flags = tuple(f.replace("=native", f"={processor}") for f in library.FLAGS)
+    flags = tuple(f.replace("=native", f"={processor}") for f in compilation.FLAGS)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(library, "FLAGS", flags)
+    monkeypatch.setattr(compilation, "FLAGS", flags)
     loaded, rows = random_run(), sentences()
     expected = beam_search(loaded.model, collate_source(rows), PLAIN)
     assert_same_results(native(loaded).search(rows, PLAIN, 1), expected)

@@ -1,35 +1,23 @@
-/* Vectors, and products of a few rows with a matrix: y = x W^T + b, in float32 or in 8-bit integers.
+/* Products of a few rows with a matrix: y = x W^T + b, in float32 or in 8-bit integers.
  *
  * A matrix is stored in panels of PANEL outputs: all that one step of the inner loop reads stands
  * side by side, and a panel stays in the first-level cache while all rows pass by it. Up to ROWS
  * rows are multiplied at once, with one register for each sum of LANES outputs.
  */
-#include <immintrin.h>
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../../kernels/vectors.h"
 #ifdef __AMX_INT8__
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
 
 #ifdef __AVX512F__
-#define LANES 16 /* floats in a register */
 #define VECTORS 4 /* registers in a panel: 6 x 4 sums fit into 32 registers */
 #else
-#define LANES 8
 #define VECTORS 2 /* 6 x 2 sums fit into 16 registers */
 #endif
 #define PANEL (LANES * VECTORS)
 #define ROWS 6
 #define PREFETCH_BYTES 4096 /* how far ahead of a product its matrix is loaded */
-#define INLINE static inline __attribute__((always_inline))
-
-/* They may stand at any address, but are read fastest at multiples of 64. */
-typedef float Floats __attribute__((vector_size(4 * LANES), may_alias, aligned(4)));
-typedef int32_t Ints __attribute__((vector_size(4 * LANES), may_alias, aligned(4)));
-typedef uint8_t Bytes __attribute__((vector_size(LANES), may_alias, aligned(1)));
 
 /* W (outputs, inputs) and b. `padded` is `outputs` rounded up to a multiple of PANEL: W has rows of
  * zeros there, and b the value that the caller gave. */
@@ -40,49 +28,6 @@ typedef struct {
   const int32_t *sums; /* (padded) sums of the rows of an int8 matrix */
   int32_t inputs, outputs, padded;
 } Linear;
-
-INLINE Floats all_floats(float x) { return (Floats){} + x; }
-
-INLINE float sum_of(Floats x) {
-#ifdef __AVX512F__
-  return _mm512_reduce_add_ps((__m512)x);
-#else
-  __m128 half = _mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
-  half = _mm_add_ps(half, _mm_movehl_ps(half, half));
-  return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
-#endif
-}
-
-INLINE float max_of(Floats x) {
-  float most = x[0];
-  for (int i = 1; i < LANES; i++) most = x[i] > most ? x[i] : most;
-  return most;
-}
-
-/* The larger of x and y; y where one of them is NaN. */
-INLINE Floats larger(Floats x, Floats y) {
-#ifdef __AVX512F__
-  return (Floats)_mm512_max_ps((__m512)x, (__m512)y);
-#else
-  return (Floats)_mm256_max_ps((__m256)x, (__m256)y);
-#endif
-}
-
-/* e^x for x <= 88, with a relative error below 2e-7; e^-87 for less than -87; NaN for NaN. */
-INLINE Floats exponential(Floats x) {
-  x = larger(all_floats(-87.0f), x);
-  Floats n = x * 1.44269504f + 12582912.0f - 12582912.0f; /* 1.5 * 2^23: rounds to an integer */
-  Ints whole = __builtin_convertvector(n, Ints);
-  Floats r = x - n * 0.693359375f + n * 2.12194440e-4f; /* ln 2 in two parts */
-  Floats p = all_floats(1.9875691500e-4f);
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
-  return p * (Floats)((whole + 127) << 23);
-}
 
 /* The largest absolute value of a quantized activation. Without VNNI, pairs of products are added in
  * 16 bits, which only 7 bits of an activation do not overflow. */

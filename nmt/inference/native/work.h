@@ -11,7 +11,6 @@
  */
 #include "layers.h"
 
-#define EXPORT __attribute__((visibility("default")))
 #define ROWS_OF_LOGITS 96 /* so many logits fit into the caches, and the matrix is read less often */
 
 typedef struct {

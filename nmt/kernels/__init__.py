@@ -1,0 +1,1 @@
+"""Operations of training in C, each of which does in one pass what PyTorch does in several."""
