@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from nmt.kernels.random import DropoutDraws, draw_levels
+
 LEVELS = 1 << 16  # values of a 16-bit random number
 
 _thread_local = threading.local()
@@ -51,11 +53,15 @@ class Dropout(nn.Module):
 
     def _mask(self, x: Tensor) -> tuple[Tensor, float]:
         """Return a mask like x (1: keep the element, 0: drop it) and the scale 1 / (1 - p)."""
+        draws = self.draw(x)
+        # in place: the mask takes the memory of the levels
+        return draws.levels.ge_(draws.lowest_kept).to(x.dtype), draws.scale
+
+    def draw(self, x: Tensor) -> DropoutDraws:
+        """Draw which elements of x, on a CPU, are dropped."""
         dropped_levels = min(round(self.p * LEVELS), LEVELS - 1)
-        generator = getattr(_thread_local, "generator", None)
-        draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)  # four levels in each
-        draws.random_(-(2**63), None, generator=generator)  # all 64 bits are random
-        levels = draws.view(torch.int16)[: x.numel()].view(x.shape)
-        # int16 levels begin at -LEVELS / 2; in place: the mask takes the memory of the draws
-        mask = levels.ge_(dropped_levels - LEVELS // 2)
-        return mask.to(x.dtype), LEVELS / (LEVELS - dropped_levels)
+        levels = draw_levels(x, getattr(_thread_local, "generator", None))
+        # int16 levels begin at -LEVELS / 2
+        return DropoutDraws(
+            levels, dropped_levels - LEVELS // 2, LEVELS / (LEVELS - dropped_levels)
+        )

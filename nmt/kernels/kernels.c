@@ -1,0 +1,3 @@
+/* What Python calls. */
+#include "vectors.h"
+#include "random.h"
