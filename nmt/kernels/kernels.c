@@ -1,3 +1,4 @@
 /* What Python calls. */
 #include "vectors.h"
 #include "random.h"
+#include "attention.h"

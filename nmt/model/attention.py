@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt.kernels.attention import AttentionShape, attend_unpadded, can_attend
 from nmt.model.dropout import Dropout
 from nmt.model.layout import PADDED, Layout, PackedLayout
 from nmt.model.packed_attention import packed_attention
@@ -114,12 +115,30 @@ class MultiHeadAttention(nn.Module):
         For self-attention, pass the same tensor as x and as memory. Without padding
         (`UnpaddedLayout`, `PackedLayout`), x, memory and result are (U, D), each with its own U.
         """
+        if (heads := self._attend_unpadded(x, memory, context)) is not None:
+            return self.output(heads)
         if memory is x:
             query, key, value = self.project_all(x, context.query_layout)
         else:
             query = self.project_query(x, context.query_layout)
             key, value = self.project_memory(memory, context.memory_layout)
         return self.attend(query, key, value, context)
+
+    def _attend_unpadded(
+        self, x: Tensor, memory: Tensor, context: AttentionContext
+    ) -> Tensor | None:
+        """Return the concatenated heads (U, D) by the C library, or None where it cannot do that.
+
+        It moves no rows into tensors with padding. It draws no dropout and records no weights.
+        """
+        queries, keys = context.query_layout.sentences, context.memory_layout.sentences
+        if not self.training or self.dropout.p > 0 or context.record is not None:
+            return None
+        if queries is None or keys is None or not can_attend(x, self.heads):
+            return None
+        query, key, value = self.query(x), self.key(memory), self.value(memory)
+        shape = AttentionShape(queries, keys, self.heads, context.is_causal)
+        return attend_unpadded(query, key, value, shape)
 
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, context: AttentionContext

@@ -11,6 +11,7 @@ padding they are (U, D), for the U positions that are computed.
 import torch
 from torch import Tensor
 
+from nmt.kernels.attention import SentenceBounds
 from nmt.model.masks import causal_mask, padding_mask
 
 TOKENS_MULTIPLE = 128
@@ -19,6 +20,9 @@ TOKENS_MULTIPLE = 128
 
 class Layout:
     """The layout with padding: activations x are (B, L, D)."""
+
+    sentences: SentenceBounds | None = None
+    """where sentences begin and end if they stand side by side"""
 
     def tokens(self, ids: Tensor) -> Tensor:
         """Return the ids of the positions that the model computes: here all, (B, L)."""
@@ -83,6 +87,8 @@ class UnpaddedLayout(Layout):
         token_at[computed] = torch.arange(len(computed), device=ids.device)
         self.token_at = token_at.view(rows, length)
         """index in (U,) of each token of the batch, U where none is computed: (B, L)"""
+        starts = torch.searchsorted(computed, torch.arange(rows + 1, device=ids.device) * length)
+        self.sentences = SentenceBounds(starts, (ids != padding).sum(1))
         self._computed = computed
         self._indices: dict[int, tuple[Tensor, Tensor]] = {}
 

@@ -1,0 +1,111 @@
+"""Attention without padding is Eq. 1, and its gradients are those of Eq. 1 in float64."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.kernels.attention import AttentionShape, SentenceBounds, attend_unpadded
+from tests.kernels.closeness import assert_rounded, random_bf16
+
+
+def sentences(lengths: list[int], padding: int = 0) -> SentenceBounds:
+    """SentenceBounds of these lengths, the first of which has some padding at its end."""
+    counts = torch.tensor(lengths, dtype=torch.int64)
+    real = counts.clone()
+    counts[:1] += padding
+    starts = torch.cat((torch.zeros(1, dtype=torch.int64), counts.cumsum(0)))
+    return SentenceBounds(starts, real)
+
+
+def by_equation(query: Tensor, key: Tensor, value: Tensor, shape: AttentionShape) -> Tensor:
+    """Eq. 1 in float64, one sentence and head after the other."""
+    result = torch.zeros(query.shape, dtype=torch.float64)
+    width = query.shape[1] // shape.heads
+    for n, length in enumerate(shape.memory.lengths.tolist()):
+        queries = slice(*shape.queries.starts[n : n + 2].tolist())
+        first, last = shape.memory.starts[n : n + 2].tolist()
+        for head in range(shape.heads):
+            columns = slice(head * width, (head + 1) * width)
+            q, k, v = query[queries, columns], key[first:last, columns], value[first:last, columns]
+            scores = q.double() @ k.double().t() / math.sqrt(width)
+            position = torch.arange(last - first)
+            is_hidden = position >= length
+            if shape.is_causal:
+                is_hidden = position > position[:, None]
+            weights = torch.softmax(scores.masked_fill(is_hidden, -math.inf), 1)
+            result[queries, columns] = weights @ v.double()
+    return result
+
+
+def with_gradients(
+    attend: object, inputs: list[Tensor], shape: AttentionShape, upstream: Tensor
+) -> list[Tensor]:
+    assert callable(attend)
+    result = attend(*inputs, shape)
+    return [result.detach(), *torch.autograd.grad(result, inputs, upstream.to(result.dtype))]
+
+
+def in_float64(inputs: list[Tensor]) -> list[Tensor]:
+    return [x.detach().double().requires_grad_() for x in inputs]
+
+
+@pytest.mark.parametrize(("heads", "width"), [(1, 16), (2, 48), (4, 64)], ids=str)
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(
+    ("targets", "sources"),
+    [([1], [1]), ([7, 33, 1, 64, 17], [4, 2, 40, 9, 50]), ([3, 130], [5, 16])],
+    ids=str,
+)
+def test_it_is_the_equation(
+    heads: int, width: int, is_causal: bool, targets: list[int], sources: list[int]
+) -> None:
+    torch.manual_seed(1)
+    queries = sentences(targets, padding=3)
+    memory = queries if is_causal else sentences(sources, padding=5)
+    shape = AttentionShape(queries, memory, heads, is_causal)
+    tokens = [int(each.starts[-1]) for each in (queries, memory, memory)]
+    inputs = [random_bf16(count, heads * width) for count in tokens]
+    upstream = torch.randn(tokens[0], heads * width).bfloat16()
+    found = with_gradients(attend_unpadded, inputs, shape, upstream)
+    exact = with_gradients(by_equation, in_float64(inputs), shape, upstream)
+    for mine, right in zip(found, exact, strict=True):
+        assert_rounded(mine, right)
+
+
+def test_no_sentences_have_an_empty_result() -> None:
+    nothing = sentences([])
+    inputs = [random_bf16(0, 16) for _ in range(3)]
+    shape = AttentionShape(nothing, nothing, 1, False)
+    for found in with_gradients(attend_unpadded, inputs, shape, torch.ones(0, 16)):
+        assert found.shape == (0, 16)
+
+
+def test_a_sentence_that_sees_nothing_gets_zeros() -> None:
+    shape = AttentionShape(sentences([2]), sentences([0], padding=3), 1, False)
+    inputs = [random_bf16(2, 16), random_bf16(3, 16), random_bf16(3, 16)]
+    for found in with_gradients(attend_unpadded, inputs, shape, torch.ones(2, 16)):
+        assert not found.any()
+
+
+def test_what_is_no_number_stays_none() -> None:
+    shape = AttentionShape(sentences([4]), sentences([5]), 1, False)
+    query, key, value = random_bf16(4, 16), random_bf16(5, 16), random_bf16(5, 16)
+    key.data[3, 2] = math.nan
+    assert attend_unpadded(query, key, value, shape).isnan().all()
+
+
+def test_two_threads_compute_at_once() -> None:
+    shape = AttentionShape(sentences([20, 30]), sentences([25, 10]), 2, False)
+    inputs = [random_bf16(50, 64), random_bf16(35, 64), random_bf16(35, 64)]
+    upstream = torch.randn(50, 64).bfloat16()
+
+    def compute(_: int) -> list[Tensor]:
+        return with_gradients(attend_unpadded, inputs, shape, upstream)
+
+    expected = compute(0)
+    with ThreadPoolExecutor(2) as pool:
+        for found in pool.map(compute, range(200)):
+            assert all(map(torch.equal, found, expected))
