@@ -2,3 +2,4 @@
 #include "vectors.h"
 #include "random.h"
 #include "attention.h"
+#include "norm.h"

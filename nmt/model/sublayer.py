@@ -5,6 +5,8 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from nmt.config import ModelConfig
+from nmt.kernels.library import can_use_kernels
+from nmt.kernels.norm import add_and_normalize
 from nmt.model.dropout import Dropout
 
 
@@ -35,7 +37,11 @@ class Sublayer(nn.Module):
         """Apply the sub-layer f, dropout, the residual sum and the norm: (B, T, D) -> (B, T, D)."""
         if self.pre:
             return self.dropout.add(x, f(self.norm(x)))
-        return self.norm(self.dropout.add(x, f(x)))
+        result = f(x)
+        if self.training and can_use_kernels(x, self.norm.weight, self.norm.bias):
+            draws = self.dropout.draw(result) if self.dropout.p > 0 else None
+            return add_and_normalize(x, result, draws, self.norm)
+        return self.norm(self.dropout.add(x, result))
 
 
 def final_norm(config: ModelConfig) -> nn.Module:

@@ -1,0 +1,74 @@
+/* The end of a sub-layer, LayerNorm(x + Dropout(f)), row by row in one pass, and its gradients. */
+typedef struct {
+  int32_t rows, width;
+  const int16_t *draws; /* (rows, width) random numbers; NULL: nothing is dropped */
+  int32_t lowest_kept; /* what draws less than this is dropped */
+  float scale; /* of what is kept */
+  float epsilon;
+  const float *gain, *bias; /* (width) */
+} Norm;
+
+/* Dropout of f: numbers i to i + LANES - 1 of all rows. */
+INLINE Floats drop(const Norm *n, Floats f, size_t i) {
+  if (!n->draws) return f;
+  Ints is_kept = load_int16(n->draws + i) >= n->lowest_kept;
+  return (Floats)((Ints)f & is_kept) * n->scale;
+}
+
+/* (x - mean) / standard deviation of a row: the mean and the factor that stands for the division. */
+typedef struct {
+  float mean, inverse;
+} Moments;
+
+INLINE Moments moments(const Norm *n, const Bf16 *row) {
+  Floats sum = {}, squares = {};
+  for (int i = 0; i < n->width; i += LANES) sum += load_bf16(row + i);
+  float mean = sum_of(sum) / n->width;
+  for (int i = 0; i < n->width; i += LANES) {
+    Floats centred = load_bf16(row + i) - mean;
+    squares += centred * centred;
+  }
+  return (Moments){mean, 1.0f / sqrtf(sum_of(squares) / n->width + n->epsilon)};
+}
+
+/* sum = x + Dropout(f), y = LayerNorm(sum). */
+EXPORT void nmt_add_norm(const Norm *n, const Bf16 *x, const Bf16 *f, Bf16 *sum, Bf16 *y) {
+  for (int r = 0; r < n->rows; r++) {
+    size_t row = (size_t)r * n->width;
+    for (size_t i = row; i < row + n->width; i += LANES)
+      store_bf16(sum + i, load_bf16(x + i) + drop(n, load_bf16(f + i), i));
+    Moments m = moments(n, sum + row);
+    for (int i = 0; i < n->width; i += LANES) {
+      Floats normal = (load_bf16(sum + row + i) - m.mean) * m.inverse;
+      store_bf16(y + row + i, normal * *(Floats *)(n->gain + i) + *(Floats *)(n->bias + i));
+    }
+  }
+}
+
+/* The gradients of x, f, gain and bias for that of y. The last two are added to what is there. */
+EXPORT void nmt_add_norm_gradients(const Norm *n, const Bf16 *sum, const Bf16 *y_gradient,
+                                   Bf16 *x_gradient, Bf16 *f_gradient, float *gain_gradient,
+                                   float *bias_gradient) {
+  for (int r = 0; r < n->rows; r++) {
+    size_t row = (size_t)r * n->width;
+    Moments m = moments(n, sum + row);
+    Floats total = {}, product = {};
+    for (int i = 0; i < n->width; i += LANES) {
+      Floats normal = (load_bf16(sum + row + i) - m.mean) * m.inverse;
+      Floats gradient = load_bf16(y_gradient + row + i);
+      *(Floats *)(gain_gradient + i) += gradient * normal;
+      *(Floats *)(bias_gradient + i) += gradient;
+      gradient *= *(Floats *)(n->gain + i);
+      total += gradient;
+      product += gradient * normal;
+    }
+    float mean = sum_of(total) / n->width, slope = sum_of(product) / n->width;
+    for (int i = 0; i < n->width; i += LANES) {
+      Floats normal = (load_bf16(sum + row + i) - m.mean) * m.inverse;
+      Floats gradient = load_bf16(y_gradient + row + i) * *(Floats *)(n->gain + i);
+      gradient = (gradient - mean - normal * slope) * m.inverse;
+      store_bf16(x_gradient + row + i, gradient);
+      store_bf16(f_gradient + row + i, drop(n, gradient, row + i));
+    }
+  }
+}
