@@ -3,3 +3,4 @@
 #include "random.h"
 #include "attention.h"
 #include "norm.h"
+#include "cross_entropy.h"

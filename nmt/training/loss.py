@@ -13,6 +13,8 @@ from nmt.data.tokens.batch import Batch, PackedBatch, collate, pack
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.data.tokens.tokenizer import PAD
 from nmt.device import autocast, hardware_kind
+from nmt.kernels.cross_entropy import replace_logits_by_gradient
+from nmt.kernels.library import can_use_kernels
 from nmt.model.layout import PADDED, Layout, PackedLayout, UnpaddedLayout
 from nmt.model.packed_attention import can_attend_packed
 from nmt.model.transformer import Transformer
@@ -191,6 +193,8 @@ def _replace_by_gradient(
     float32, `SOFTMAX_ROWS` positions at a time.
     """
     q_target, q_other = 1.0 - smoothing, smoothing / (logits.shape[1] - 1)
+    if can_use_kernels(logits):
+        return replace_logits_by_gradient(logits, target, real, q_target, q_other)
     rows = SOFTMAX_ROWS[hardware_kind(logits.device)]
     buffer = logits.new_empty((min(rows, len(logits)), logits.shape[1]), dtype=torch.float32)
     total = buffer.new_zeros(())
