@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.config import Activation
+from nmt.kernels.relu import linear_relu
 from nmt.model.dropout import Dropout
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
@@ -29,5 +30,8 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Transform each position on its own: (B, T, D) -> (B, T, D)."""
-        hidden = self.activation(self.inner(x))  # (B, T, F)
+        if self.activation is F.relu:
+            hidden = linear_relu(self.inner, x)  # (B, T, F)
+        else:
+            hidden = self.activation(self.inner(x))
         return self.outer(self.dropout(hidden))

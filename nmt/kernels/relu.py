@@ -1,0 +1,48 @@
+"""max(0, x W + b), the inner half of Eq. 2: all but the matrix products in one pass."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from nmt.kernels.library import address, can_use_kernels, kernels
+
+
+def linear_relu(module: nn.Linear, x: Tensor) -> Tensor:
+    """Return max(0, module(x)): (..., D) -> (..., F), in training by the library in C if it can."""
+    if (
+        type(module) is nn.Linear  # and no subclass, such as an adapter
+        and module.training
+        and can_use_kernels(x, module.weight, module.bias)
+    ):
+        y: Tensor = _LinearRelu.apply(x, module.weight, module.bias)  # type: ignore[no-untyped-call]
+        return y
+    return torch.relu(module(x))
+
+
+class _LinearRelu(torch.autograd.Function):
+    """max(0, x W^T + b): x (..., D) in bfloat16, W (F, D) and b (F,) in float32 -> (..., F)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        matrix = weight.to(x.dtype)
+        y = x.flatten(0, -2) @ matrix.t()  # (U, F)
+        kernels().nmt_add_bias_relu(*y.shape, address(bias), address(y))
+        ctx.save_for_backward(x, matrix, y)
+        return y.view(*x.shape[:-1], y.shape[1])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, matrix, y = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        sum_gradient, bias_gradient = torch.empty_like(y), torch.zeros(y.shape[1])
+        addresses = map(address, (y, gradient, sum_gradient, bias_gradient))
+        kernels().nmt_bias_relu_gradients(*y.shape, *addresses)
+        x_needs, weight_needs, bias_needs = ctx.needs_input_grad
+        return (
+            (sum_gradient @ matrix).view_as(x) if x_needs else None,
+            (sum_gradient.t() @ x.flatten(0, -2)).float() if weight_needs else None,
+            bias_gradient if bias_needs else None,
+        )

@@ -1,0 +1,98 @@
+"""Training uses the library where it can, learns the same, and does without where it cannot."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.data.tokens.batch import Batch
+from nmt.kernels import compilation, library, random
+from nmt.kernels.library import can_use_kernels
+from nmt.model.transformer import Transformer
+from nmt.training.loss import Objective
+from tests.stand_in_models import small_transformer
+
+PAD, BOS, V = 0, 2, 50
+IN_BF16 = torch.empty(2, 16, dtype=torch.bfloat16)
+KERNEL_LIBRARY = library.kernel_library  # before conftest.py replaces it
+
+
+def batch() -> Batch:
+    torch.manual_seed(3)
+    source, target = torch.randint(4, V, (9, 20)), torch.randint(4, V, (9, 17))
+    for n in range(1, 9):
+        source[n, 2 * n + 2 :] = target[n, 17 - n :] = PAD
+    inputs = torch.cat((torch.full((9, 1), BOS), target[:, :-1]), 1)
+    return Batch(source, inputs.masked_fill(target == PAD, PAD), target, int((target != PAD).sum()))
+
+
+def loss_and_gradients(model: Transformer, precision: str) -> tuple[Tensor, list[Tensor]]:
+    torch.manual_seed(4)
+    loss = Objective(model, 0.1, precision)(batch()).total
+    return loss.detach(), list(torch.autograd.grad(loss, list(model.parameters())))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"norm": "pre"}, {"activation": "gelu"}, {"activation_dropout": 0.2}, {"heads": 1}],
+    ids=str,
+)
+def test_a_model_learns_what_it_learns_without_the_library(
+    settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gradients are as close to those of float32, in which the same elements are dropped."""
+    monkeypatch.setattr(random, "kernel_library", lambda: None)
+    sizes = {"d_model": 64, "d_ff": 96, "heads": 4, "dropout": 0.3}
+    model = small_transformer(V, **sizes | settings).train()
+    exact_loss, exact = loss_and_gradients(model, "fp32")
+    loss, gradients = loss_and_gradients(model, "bf16")
+    monkeypatch.setattr(library, "kernel_library", lambda: None)
+    loss_without, without = loss_and_gradients(model, "bf16")
+    assert not torch.equal(loss, loss_without)  # the library was used
+    assert loss.item() == pytest.approx(exact_loss.item(), rel=2e-3)
+    assert loss_without.item() == pytest.approx(exact_loss.item(), rel=2e-3)
+    assert distance(gradients, exact) < 1.05 * distance(without, exact) < 0.1
+
+
+def distance(gradients: list[Tensor], exact: list[Tensor]) -> float:
+    """The norm of the difference beside that of the exact gradient."""
+    difference = torch.stack([(a - b).norm() for a, b in zip(gradients, exact, strict=True)])
+    return float(difference.norm() / torch.stack([g.norm() for g in exact]).norm())
+
+
+def test_the_same_seed_gives_the_same_gradients() -> None:
+    model = small_transformer(V, d_model=64, dropout=0.3).train()
+    first, second = (loss_and_gradients(model, "bf16")[1] for _ in range(2))
+    assert all(map(torch.equal, first, second))
+
+
+def test_it_computes_with_what_it_knows() -> None:
+    weight = torch.empty(16)
+    assert can_use_kernels(IN_BF16) and can_use_kernels(IN_BF16, weight)
+    assert not can_use_kernels(IN_BF16.float())
+    assert not can_use_kernels(IN_BF16, weight.bfloat16())
+    assert not can_use_kernels(IN_BF16, torch.empty(20))
+
+
+def test_it_leaves_operations_on_several_cores_to_pytorch() -> None:
+    torch.set_num_threads(2)
+    assert not can_use_kernels(IN_BF16)
+    torch.set_num_threads(1)
+    assert can_use_kernels(IN_BF16)
+
+
+@pytest.mark.parametrize("obstacle", ["no compiler", "compiler fails", "switched off"])
+def test_without_the_library_pytorch_computes(
+    obstacle: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if obstacle == "switched off":
+        monkeypatch.setenv(compilation.SWITCH, "0")
+    else:
+        monkeypatch.setenv("CC", "no-such-compiler" if obstacle == "no compiler" else "false")
+    for module in (library, random):
+        monkeypatch.setattr(module, "kernel_library", KERNEL_LIBRARY.__wrapped__)
+    assert not can_use_kernels(IN_BF16)
+    model = small_transformer(V, d_model=64, dropout=0.3).train()
+    assert loss_and_gradients(model, "bf16")[0].isfinite()
