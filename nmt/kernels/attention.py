@@ -71,29 +71,36 @@ class _UnpaddedAttention(torch.autograd.Function):
         query, key, value = query.contiguous(), key.contiguous(), value.contiguous()
         result = torch.empty_like(query)
         ctx.save_for_backward(query, key, value)
-        ctx.attention = _CAttention(
-            sentences=len(shape.memory.lengths),
-            heads=shape.heads,
-            width=query.shape[1] // shape.heads,
-            is_causal=shape.is_causal,
-            query_starts=shape.queries.starts.data_ptr(),
-            memory_starts=shape.memory.starts.data_ptr(),
-            memory_lengths=shape.memory.lengths.data_ptr(),
-            query=query.data_ptr(),
-            key=key.data_ptr(),
-            value=value.data_ptr(),
-        )
-        ctx.shape = shape  # alive, because the structure holds their addresses only
-        if kernels().nmt_attention(ctypes.byref(ctx.attention), address(result)):
+        ctx.shape = shape
+        arguments = _arguments(query, key, value, shape)
+        if kernels().nmt_attention(ctypes.byref(arguments), address(result)):
             raise MemoryError
         return result
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        query, key, value = ctx.saved_tensors  # at other addresses if they were computed again
+        arguments = _arguments(query, key, value, ctx.shape)
         gradient = gradient.contiguous()
-        gradients = [torch.empty_like(x) for x in ctx.saved_tensors]  # of query, key, value
+        gradients = [torch.empty_like(x) for x in (query, key, value)]
         addresses = map(address, (gradient, *gradients))
-        if kernels().nmt_attention_gradients(ctypes.byref(ctx.attention), *addresses):
+        if kernels().nmt_attention_gradients(ctypes.byref(arguments), *addresses):
             raise MemoryError
         return (*gradients, None)
+
+
+def _arguments(query: Tensor, key: Tensor, value: Tensor, shape: AttentionShape) -> _CAttention:
+    """Return the structure that the C functions read; it does not keep the tensors alive."""
+    return _CAttention(
+        sentences=len(shape.memory.lengths),
+        heads=shape.heads,
+        width=query.shape[1] // shape.heads,
+        is_causal=shape.is_causal,
+        query_starts=shape.queries.starts.data_ptr(),
+        memory_starts=shape.memory.starts.data_ptr(),
+        memory_lengths=shape.memory.lengths.data_ptr(),
+        query=query.data_ptr(),
+        key=key.data_ptr(),
+        value=value.data_ptr(),
+    )

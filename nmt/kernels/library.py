@@ -38,6 +38,6 @@ def kernels() -> ctypes.CDLL:
     return library
 
 
-def address(x: Tensor) -> ctypes.c_void_p:
-    """Return the address of the first element of x, which is contiguous."""
-    return ctypes.c_void_p(x.data_ptr())
+def address(x: Tensor | None) -> ctypes.c_void_p:
+    """Return the address of the first element of x, which is contiguous; NULL for None."""
+    return ctypes.c_void_p(None if x is None else x.data_ptr())

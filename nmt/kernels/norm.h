@@ -1,17 +1,15 @@
 /* The end of a sub-layer, LayerNorm(x + Dropout(f)), row by row in one pass, and its gradients. */
 typedef struct {
   int32_t rows, width;
-  const int16_t *draws; /* (rows, width) random numbers; NULL: nothing is dropped */
-  int32_t lowest_kept; /* what draws less than this is dropped */
+  int32_t lowest_kept; /* what has a level less than this is dropped */
   float scale; /* of what is kept */
   float epsilon;
-  const float *gain, *bias; /* (width) */
 } Norm;
 
-/* Dropout of f: numbers i to i + LANES - 1 of all rows. */
-INLINE Floats drop(const Norm *n, Floats f, size_t i) {
-  if (!n->draws) return f;
-  Ints is_kept = load_int16(n->draws + i) >= n->lowest_kept;
+/* Dropout of LANES numbers with these random levels; if they are NULL, nothing is dropped. */
+INLINE Floats drop(const Norm *n, Floats f, const int16_t *levels, size_t i) {
+  if (!levels) return f;
+  Ints is_kept = load_int16(levels + i) >= n->lowest_kept;
   return (Floats)((Ints)f & is_kept) * n->scale;
 }
 
@@ -31,24 +29,25 @@ INLINE Moments moments(const Norm *n, const Bf16 *row) {
   return (Moments){mean, 1.0f / sqrtf(sum_of(squares) / n->width + n->epsilon)};
 }
 
-/* sum = x + Dropout(f), y = LayerNorm(sum). */
-EXPORT void nmt_add_norm(const Norm *n, const Bf16 *x, const Bf16 *f, Bf16 *sum, Bf16 *y) {
+/* sum = x + Dropout(f), y = LayerNorm(sum), all (rows, width); gain and bias are (width). */
+EXPORT void nmt_add_norm(const Norm *n, const Bf16 *x, const Bf16 *f, const int16_t *levels,
+                         const float *gain, const float *bias, Bf16 *sum, Bf16 *y) {
   for (int r = 0; r < n->rows; r++) {
     size_t row = (size_t)r * n->width;
     for (size_t i = row; i < row + n->width; i += LANES)
-      store_bf16(sum + i, load_bf16(x + i) + drop(n, load_bf16(f + i), i));
+      store_bf16(sum + i, load_bf16(x + i) + drop(n, load_bf16(f + i), levels, i));
     Moments m = moments(n, sum + row);
     for (int i = 0; i < n->width; i += LANES) {
       Floats normal = (load_bf16(sum + row + i) - m.mean) * m.inverse;
-      store_bf16(y + row + i, normal * *(Floats *)(n->gain + i) + *(Floats *)(n->bias + i));
+      store_bf16(y + row + i, normal * *(Floats *)(gain + i) + *(Floats *)(bias + i));
     }
   }
 }
 
 /* The gradients of x, f, gain and bias for that of y. The last two are added to what is there. */
-EXPORT void nmt_add_norm_gradients(const Norm *n, const Bf16 *sum, const Bf16 *y_gradient,
-                                   Bf16 *x_gradient, Bf16 *f_gradient, float *gain_gradient,
-                                   float *bias_gradient) {
+EXPORT void nmt_add_norm_gradients(const Norm *n, const Bf16 *sum, const int16_t *levels,
+                                   const float *gain, const Bf16 *y_gradient, Bf16 *x_gradient,
+                                   Bf16 *f_gradient, float *gain_gradient, float *bias_gradient) {
   for (int r = 0; r < n->rows; r++) {
     size_t row = (size_t)r * n->width;
     Moments m = moments(n, sum + row);
@@ -58,17 +57,17 @@ EXPORT void nmt_add_norm_gradients(const Norm *n, const Bf16 *sum, const Bf16 *y
       Floats gradient = load_bf16(y_gradient + row + i);
       *(Floats *)(gain_gradient + i) += gradient * normal;
       *(Floats *)(bias_gradient + i) += gradient;
-      gradient *= *(Floats *)(n->gain + i);
+      gradient *= *(Floats *)(gain + i);
       total += gradient;
       product += gradient * normal;
     }
     float mean = sum_of(total) / n->width, slope = sum_of(product) / n->width;
     for (int i = 0; i < n->width; i += LANES) {
       Floats normal = (load_bf16(sum + row + i) - m.mean) * m.inverse;
-      Floats gradient = load_bf16(y_gradient + row + i) * *(Floats *)(n->gain + i);
+      Floats gradient = load_bf16(y_gradient + row + i) * *(Floats *)(gain + i);
       gradient = (gradient - mean - normal * slope) * m.inverse;
       store_bf16(x_gradient + row + i, gradient);
-      store_bf16(f_gradient + row + i, drop(n, gradient, row + i));
+      store_bf16(f_gradient + row + i, drop(n, gradient, levels, row + i));
     }
   }
 }

@@ -17,12 +17,9 @@ class _CNorm(ctypes.Structure):
     _fields_ = (
         ("rows", ctypes.c_int32),
         ("width", ctypes.c_int32),
-        ("draws", ctypes.c_void_p),
         ("lowest_kept", ctypes.c_int32),
         ("scale", ctypes.c_float),
         ("epsilon", ctypes.c_float),
-        ("gain", ctypes.c_void_p),
-        ("bias", ctypes.c_void_p),
     )
 
 
@@ -30,7 +27,15 @@ def add_and_normalize(
     x: Tensor, f: Tensor, draws: DropoutDraws | None, norm: nn.LayerNorm
 ) -> Tensor:
     """Return norm(x + Dropout(f)) for x and f (..., D) in bfloat16; without draws nothing drops."""
-    y: Tensor = _AddAndNormalize.apply(x, f, draws, norm.weight, norm.bias, norm.eps)  # type: ignore[no-untyped-call]
+    levels = draws.levels if draws else None
+    constants = _CNorm(
+        rows=x.numel() // x.shape[-1],
+        width=x.shape[-1],
+        lowest_kept=draws.lowest_kept if draws else 0,
+        scale=draws.scale if draws else 1.0,
+        epsilon=norm.eps,
+    )
+    y: Tensor = _AddAndNormalize.apply(x, f, levels, norm.weight, norm.bias, constants)  # type: ignore[no-untyped-call]
     return y
 
 
@@ -42,36 +47,27 @@ class _AddAndNormalize(torch.autograd.Function):
         ctx: Any,
         x: Tensor,
         f: Tensor,
-        draws: DropoutDraws | None,
+        levels: Tensor | None,
         gain: Tensor,
         bias: Tensor,
-        epsilon: float,
+        constants: _CNorm,
     ) -> Tensor:
         x, f = x.contiguous(), f.contiguous()
         total, y = torch.empty_like(x), torch.empty_like(x)
-        ctx.save_for_backward(total, gain, bias)
-        ctx.draws = draws  # alive, because the structure holds their address only
-        ctx.norm = _CNorm(
-            rows=x.numel() // x.shape[-1],
-            width=x.shape[-1],
-            draws=draws.levels.data_ptr() if draws else None,
-            lowest_kept=draws.lowest_kept if draws else 0,
-            scale=draws.scale if draws else 1.0,
-            epsilon=epsilon,
-            gain=gain.data_ptr(),
-            bias=bias.data_ptr(),
-        )
-        kernels().nmt_add_norm(ctypes.byref(ctx.norm), *map(address, (x, f, total, y)))
+        ctx.save_for_backward(total, levels, gain)
+        ctx.constants = constants
+        inputs = x, f, levels, gain, bias
+        kernels().nmt_add_norm(ctypes.byref(constants), *map(address, (*inputs, total, y)))
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        total, gain, bias = ctx.saved_tensors
-        gradient = gradient.contiguous()
+        total, levels, gain = ctx.saved_tensors
         x_gradient, f_gradient = torch.empty_like(total), torch.empty_like(total)
-        gain_gradient, bias_gradient = torch.zeros_like(gain), torch.zeros_like(bias)
+        gain_gradient, bias_gradient = torch.zeros_like(gain), torch.zeros_like(gain)
+        inputs = total, levels, gain, gradient.contiguous()
         results = x_gradient, f_gradient, gain_gradient, bias_gradient
-        addresses = map(address, (total, gradient, *results))
-        kernels().nmt_add_norm_gradients(ctypes.byref(ctx.norm), *addresses)
+        addresses = map(address, (*inputs, *results))
+        kernels().nmt_add_norm_gradients(ctypes.byref(ctx.constants), *addresses)
         return x_gradient, f_gradient, None, gain_gradient, bias_gradient, None

@@ -6,10 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.config import TrainingConfig
 from nmt.data.tokens.batch import Batch
 from nmt.kernels import compilation, library, random
 from nmt.kernels.library import can_use_kernels
 from nmt.model.transformer import Transformer
+from nmt.training.layers import prepare_layers
 from nmt.training.loss import Objective
 from tests.stand_in_models import small_transformer
 
@@ -65,6 +67,16 @@ def test_the_same_seed_gives_the_same_gradients() -> None:
     model = small_transformer(V, d_model=64, dropout=0.3).train()
     first, second = (loss_and_gradients(model, "bf16")[1] for _ in range(2))
     assert all(map(torch.equal, first, second))
+
+
+def test_layers_that_are_computed_again_give_the_same_gradients() -> None:
+    """Activation checkpointing frees what a kernel saves, and computes it at another address."""
+    gradients = []
+    for again in (False, True):
+        model = small_transformer(V, d_model=64, dropout=0.3).train()
+        prepare_layers(model, TrainingConfig(activation_checkpointing=again))
+        gradients.append(loss_and_gradients(model, "bf16")[1])
+    assert all(map(torch.equal, *gradients))
 
 
 def test_it_computes_with_what_it_knows() -> None:
