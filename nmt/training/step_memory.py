@@ -149,8 +149,8 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
       ReLU also its input, and for ReLU with dropout also its result;
     - for both: the dropout mask (p bytes per element on a CPU, one byte on a GPU) and the input of
       the norm;
-    - on a CPU in bf16: the attention weights, because Eq. 1 is computed unfused. Where the kernel in
-      C computes it, they are not stored, and the estimate is too high.
+    - on a CPU in bf16: the attention weights, because Eq. 1 is computed unfused. A kernel in C
+      stores none, so that the estimate is too high with it.
     """
     p = BF16 if precision == "bf16" else FP32
     on_cpu = device == "cpu"
