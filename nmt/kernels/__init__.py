@@ -1,1 +1,1 @@
-"""Operations of training in C, each of which does in one pass what PyTorch does in several."""
+"""Operations of training, in C or for a GPU in Triton, that take PyTorch several passes."""

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.kernels.attention import AttentionShape, attend_unpadded, can_attend
+from nmt.kernels.packed_attention import packed_attention
 from nmt.model.dropout import Dropout
 from nmt.model.layout import PADDED, Layout, PackedLayout
-from nmt.model.packed_attention import packed_attention
 
 FEW_QUERIES = 8
 """queries per sentence (one per hypothesis) up to which a CPU is faster without the fused kernel"""

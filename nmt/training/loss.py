@@ -15,8 +15,8 @@ from nmt.data.tokens.tokenizer import PAD
 from nmt.device import autocast, hardware_kind
 from nmt.kernels.cross_entropy import replace_logits_by_gradient
 from nmt.kernels.library import can_use_kernels
+from nmt.kernels.packed_attention import can_attend_packed
 from nmt.model.layout import PADDED, Layout, PackedLayout, UnpaddedLayout
-from nmt.model.packed_attention import can_attend_packed
 from nmt.model.transformer import Transformer
 
 SOFTMAX_ROWS = {"cpu": 64, "cuda": 2048}

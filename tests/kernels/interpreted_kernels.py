@@ -2,8 +2,8 @@
 
 import torch
 
-from nmt.model import sentence_kernels
-from tests.model.test_packed_attention import backward, forward
+from nmt.kernels import sentence_kernels
+from tests.kernels.test_packed_attention import backward, forward
 
 
 def main() -> None:

@@ -72,7 +72,7 @@ def _attend(
         outputs = flash(*inputs, *offsets, *longest, dropout, is_causal, False)
         result, logsumexp, rng_state = outputs[:3]
         return result, logsumexp, rng_state
-    from nmt.model import sentence_kernels
+    from nmt.kernels import sentence_kernels
 
     return (sentence_kernels.forward(inputs, offsets, longest, is_causal), *_empty_state(query))
 
@@ -114,7 +114,7 @@ def _attend_backward(
         saved = result, logsumexp, *offsets, *longest, dropout, is_causal, rng_state, unused
         dq, dk, dv = torch.ops.aten._flash_attention_backward(gradient, *inputs, *saved)
         return dq, dk, dv
-    from nmt.model import sentence_kernels
+    from nmt.kernels import sentence_kernels
 
     return sentence_kernels.backward(gradient, inputs, offsets, longest, is_causal)
 

@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
-import nmt.model
+import nmt.kernels
 from nmt.data.tokens.batch import PackedBatch, collate, pack
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
-from nmt.model.packed_attention import can_attend_packed
+from nmt.kernels.packed_attention import can_attend_packed
 from nmt.training.loss import Objective
 from tests.stand_in_models import small_transformer
 
@@ -82,7 +82,7 @@ def ranges(offsets: Tensor) -> list[slice]:
 @pytest.fixture
 def kernels_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in = SimpleNamespace(forward=forward, backward=backward)
-    monkeypatch.setattr(nmt.model, "sentence_kernels", stand_in, raising=False)
+    monkeypatch.setattr(nmt.kernels, "sentence_kernels", stand_in, raising=False)
 
 
 def test_a_packed_batch_has_the_tokens_of_a_padded_one() -> None:
@@ -127,6 +127,6 @@ def test_a_cpu_does_not_attend_packed() -> None:
 def test_the_kernels_compute_what_pytorch_does() -> None:
     """In Triton's interpreter, which needs no GPU and is chosen before Triton is imported."""
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    command = [sys.executable, "-m", "tests.model.interpreted_kernels"]
+    command = [sys.executable, "-m", "tests.kernels.interpreted_kernels"]
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
