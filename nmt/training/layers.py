@@ -24,9 +24,10 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
     again in the backward pass.
     """
     compiles = is_compiled(training, next(model.parameters()).device)
+    options = _compiler_options() if compiles else {}
     for layer in chain(model.encoder.layers, model.decoder.layers):
         if compiles:
-            layer.compile(dynamic=True, options=_compiler_options())
+            layer.compile(dynamic=True, options=options)
         if training.activation_checkpointing:
             # a module calls what is in this attribute, where `compile` puts its code, if anything
             call = layer._compiled_call_impl or layer._call_impl

@@ -98,7 +98,7 @@ class SideWriter:
     """Appends ids and offsets of one language to files; `side_writer` creates one."""
 
     def __init__(self, ids: "_ArrayWriter", offsets: "_ArrayWriter") -> None:
-        self._ids, self.offsets = ids, offsets
+        self._ids, self._offsets = ids, offsets
 
     @property
     def tokens(self) -> int:
@@ -108,7 +108,7 @@ class SideWriter:
     def add(self, sentences: Sentences) -> None:
         """Append sentences, in their order, to the files."""
         # before the ids are added: `tokens` is where these sentences begin
-        self.offsets.add(self.tokens + np.cumsum(sentences.lengths))
+        self._offsets.add(self.tokens + np.cumsum(sentences.lengths))
         self._ids.add(sentences.ids)
 
 

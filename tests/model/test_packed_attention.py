@@ -127,6 +127,6 @@ def test_a_cpu_does_not_attend_packed() -> None:
 def test_the_kernels_compute_what_pytorch_does() -> None:
     """In Triton's interpreter, which needs no GPU and is chosen before Triton is imported."""
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    command = [sys.executable, "-m", "tests.kernels.interpreted_kernels"]
+    command = [sys.executable, "-m", "tests.model.interpreted_kernels"]
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
