@@ -178,6 +178,12 @@ def free_memory_of(device: torch.device) -> int | None:
     return None
 
 
+def release_free_memory(device: torch.device) -> None:
+    """Give memory back to a device that PyTorch keeps for later tensors; a CPU has none."""
+    if device.type != "cpu":
+        torch.get_device_module(device).empty_cache()
+
+
 def reset_peak_memory(device: torch.device) -> None:
     """Let `peak_memory` count from now on."""
     if reset := getattr(torch.get_device_module(device), "reset_peak_memory_stats", None):

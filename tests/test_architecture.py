@@ -2,7 +2,7 @@
 
 cli -> serving, report, planning -> training -> evaluation -> translation -> search, exchange
     -> inference -> stored_model -> load_run -> checkpoint, run_directory -> data, model
-    -> config, config_file, config_mistakes, device, kernels
+    -> config, config_file, config_mistakes, cuda_recorder, device, kernels
     -> strict_yaml, memory, processor, files -> errors
 """
 
@@ -28,7 +28,7 @@ LAYERS = [
     {"load_run"},
     {"checkpoint", "checkpoint_files", "adapter", "run_directory"},
     {"data", "model"},
-    {"config", "config_file", "config_mistakes", "device", "kernels"},
+    {"config", "config_file", "config_mistakes", "cuda_recorder", "device", "kernels"},
     {"strict_yaml", "memory", "processor", "files"},
     {"errors"},
 ]

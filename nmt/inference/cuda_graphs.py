@@ -7,17 +7,17 @@ one shape. To have few shapes, lengths are multiples of `LENGTH_MULTIPLE`, and r
 are ignored fill a batch up to one of a few sizes.
 """
 
-import contextlib
 import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
-from weakref import WeakSet, ref
+from weakref import ref
 
 import torch
 from torch import Tensor, nn
 
+from nmt.cuda_recorder import Program, Recorder
 from nmt.model.attention import AttentionContext, AttentionRecord
 from nmt.model.buckets import round_up_to_bucket
 from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache
@@ -29,39 +29,6 @@ STEPS_PER_COMPACTION = 16
 """Least number of steps between removals of unused positions from the cache, which are slow."""
 MAX_SHAPES = 128
 """Most graphs of one decoder. If one more is needed, all are dropped: each takes GPU memory."""
-
-Program = Callable[[], None]
-"""a function that reads and writes only tensors at fixed addresses"""
-Recorder = Callable[[Program], Program]
-"""a function that records the GPU work of a program, and returns a program that replays it"""
-
-
-class CudaRecorder:
-    """Records CUDA graphs that share one memory pool; only one of them runs at a time."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._stream = torch.cuda.Stream(device)  # memory is reused only within a stream
-        self._graphs: WeakSet[torch.cuda.CUDAGraph] = WeakSet()
-
-    def __call__(self, program: Program) -> Program:
-        """Return a program that launches the same kernels at once; recording computes nothing."""
-        graph, current = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self._stream.device)
-        # a pool is freed with the last of its graphs
-        pool = next((other.pool() for other in self._graphs), None)
-        self._stream.wait_stream(current)
-        with torch.cuda.stream(self._stream):
-            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-            try:
-                program()
-            except BaseException:
-                with contextlib.suppress(RuntimeError):  # the first error is the useful one
-                    graph.capture_end()
-                raise
-            graph.capture_end()
-        current.wait_stream(self._stream)
-        self._graphs.add(graph)
-        replay: Program = graph.replay
-        return replay
 
 
 class StaticBuffer:

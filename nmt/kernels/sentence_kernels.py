@@ -64,6 +64,8 @@ def _forward_kernel(
     sentence, head = tl.program_id(0) // heads, tl.program_id(0) % heads
     first_query, queries = _rows_of(sentence, query_offsets)
     first_key, keys = _rows_of(sentence, key_offsets)
+    if keys == 0:  # an empty sentence, which has no queries either
+        return
     q = _load(query, first_query, queries, q_stride, head, width, q_block)
     k = _load(key, first_key, keys, k_stride, head, width, k_block)
     v = _load(value, first_key, keys, v_stride, head, width, k_block)
@@ -88,6 +90,8 @@ def _backward_kernel(
     sentence, head = tl.program_id(0) // heads, tl.program_id(0) % heads
     first_query, queries = _rows_of(sentence, query_offsets)
     first_key, keys = _rows_of(sentence, key_offsets)
+    if keys == 0:  # an empty sentence, which has no queries either
+        return
     q = _load(query, first_query, queries, q_stride, head, width, q_block)
     k = _load(key, first_key, keys, k_stride, head, width, k_block)
     v = _load(value, first_key, keys, v_stride, head, width, k_block)

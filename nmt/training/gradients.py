@@ -18,11 +18,12 @@ from nmt.checkpoint import trained_parameters
 from nmt.data.tokens.batches import micro_batches
 from nmt.data.tokens.stages import StagedPlan
 from nmt.data.tokens.token_store import Indices, TokenStore
-from nmt.device import step_seed, widest_float
+from nmt.device import release_free_memory, step_seed, widest_float
 from nmt.memory import is_out_of_memory
 from nmt.model.dropout import masks_from
 from nmt.run_directory import LoadedModel
 from nmt.training.distributed import ProcessGroup, shard
+from nmt.training.gradient_graphs import GradientGraphs
 from nmt.training.layers import is_compiled
 from nmt.training.loss import Objective
 from nmt.training.step_memory import MicroBatchSize, trained_count
@@ -84,7 +85,8 @@ class GradientComputer:
         self.micro_batch_size = MicroBatchSize(loaded, store, precision, group.size)
         """how many tokens are computed at once"""
         self._loaded, self._store, self._plan = loaded, store, plan
-        self._device = next(loaded.model.parameters()).device
+        self._parameters = list(trained_parameters(loaded.model).values())
+        self._device = self._parameters[0].device
         smoothing = loaded.config.training.label_smoothing
         compiles = is_compiled(loaded.config.training, self._device)
         self._objective = Objective(loaded.model, smoothing, precision, compiles)
@@ -92,6 +94,8 @@ class GradientComputer:
         """the objective, wrapped to average gradients if there are several processes"""
         self._team: ThreadTeam | None = None
         """the threads that compute shards; None: micro-batches are computed one after another"""
+        self._graphs = GradientGraphs.of(self._objective, loaded.config, group.size)
+        """compute micro-batches as CUDA graphs; None: they cannot"""
         self._all_reduce_began = False
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), trained_count(loaded.model)))
 
@@ -137,7 +141,7 @@ class GradientComputer:
             own_tokens = torch.tensor(int(store.target.lengths.sum()))
             tokens = int(self.group.all_reduce_sum(own_tokens))
         micro_batches = self._compute_until_it_fits(step, store, rows)
-        gradients = [p.grad for p in self._loaded.model.parameters() if p.grad is not None]
+        gradients = [p.grad for p in self._parameters if p.grad is not None]
         losses = [micro_batch.loss for micro_batch in micro_batches]
         loss = torch.stack(losses).sum() if losses else torch.zeros((), device=self._device)
         return ComputedStep(
@@ -182,13 +186,14 @@ class GradientComputer:
                     raise
             # outside of `except`, which would keep the tensors of the failed attempt alive
             self._loaded.model.zero_grad(set_to_none=True)
-            if self._device.type != "cpu":
-                torch.get_device_module(self._device).empty_cache()
+            release_free_memory(self._device)
 
     def _compute_less_at_once(self, store: TokenStore, rows: Indices) -> bool:
-        """Use smaller micro-batches, or one thread; returns False if nothing smaller is left."""
+        """Use no graphs, smaller micro-batches or one thread; return False if nothing is left."""
         if self._all_reduce_began:  # the other processes are in it and cannot repeat the step
             return False
+        if self._graphs and self._graphs.give_up():
+            return True
         longest = max(side.lengths[rows].max(initial=1) for side in (store.source, store.target))
         if self.micro_batch_size.halve(smallest=int(longest)):
             return True
@@ -202,8 +207,11 @@ class GradientComputer:
         torch.manual_seed(step_seed(self._loaded.config.seed, step, self.group.rank))
         assert self._parallel is not None
         no_sync = getattr(self._parallel, "no_sync", contextlib.nullcontext)
-        computed = []
         parts = self._divide(store, rows)
+        if self._graphs:
+            self._graphs.begin_step(self.micro_batch_size.tokens)
+            return [MicroBatch(part, self._graphs.add_gradients(store, part)) for part in parts]
+        computed = []
         for part in parts:
             batch = self._objective.build_batch(store, part)
             is_last = part is parts[-1]
@@ -229,12 +237,11 @@ class GradientComputer:
             lambda index: self._compute_shard(team, step, store, index, shards[index]),
             self.cpu_shards,
         )
-        parameters = list(trained_parameters(self._loaded.model).values())
         micro_batches: list[MicroBatch] = []
         for computed, gradients in results:
             micro_batches += computed
             # not strict: a shard without pairs has no gradients
-            for parameter, gradient in zip(parameters, gradients, strict=False):
+            for parameter, gradient in zip(self._parameters, gradients, strict=False):
                 if parameter.grad is None:
                     parameter.grad = gradient
                 else:
@@ -251,7 +258,6 @@ class GradientComputer:
         """
         generator = torch.Generator()
         generator.manual_seed(step_seed(self._loaded.config.seed, step, index))
-        parameters = list(trained_parameters(self._loaded.model).values())
         computed: list[MicroBatch] = []
         total: list[Tensor] = []
         with masks_from(generator):
@@ -259,7 +265,7 @@ class GradientComputer:
                 if team.cancelled.is_set():
                     break
                 loss = self._objective(self._objective.build_batch(store, part)).total
-                gradients = torch.autograd.grad(loss, parameters)
+                gradients = torch.autograd.grad(loss, self._parameters)
                 if total:
                     torch._foreach_add_(total, gradients)
                 else:

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.data.tokens.batch import Batch, PackedBatch, collate, pack
+from nmt.data.tokens.batch import Batch, collate
+from nmt.data.tokens.packing import PackedBatch, pack
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.data.tokens.tokenizer import PAD
 from nmt.device import autocast, hardware_kind
@@ -54,13 +55,14 @@ class Objective(nn.Module):
         self.device = next(model.parameters()).device
         attention = model.decoder.layers[0].self_attention
         head_width = attention.query.out_features // attention.heads
-        self._packs = precision == "bf16" and can_attend_packed(self.device, head_width)
-        self.pad_multiple = 1 if self._packs else PAD_MULTIPLE[hardware_kind(self.device)]
+        self.packs = precision == "bf16" and can_attend_packed(self.device, head_width)
+        """whether batches are packed"""
+        self.pad_multiple = 1 if self.packs else PAD_MULTIPLE[hardware_kind(self.device)]
         """the lengths of the rows of a batch are multiples of this"""
 
     def build_batch(self, store: TokenStore, rows: Indices) -> Batch | PackedBatch:
         """Return the pairs at `rows` as a batch on the device of the model, packed if it can be."""
-        if self._packs:
+        if self.packs:
             return pack(store, rows, self.device)
         return collate(store, rows, self.pad_multiple).to(self.device)
 

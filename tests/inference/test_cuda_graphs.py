@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from nmt.config import DecodingConfig
+from nmt.cuda_recorder import CudaRecorder, Program
 from nmt.inference import cuda_graphs as replayed
-from nmt.inference.cuda_graphs import CudaGraphDecoder, CudaRecorder, Program
+from nmt.inference.cuda_graphs import CudaGraphDecoder
 from nmt.inference.prepare import use_cuda_graphs
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
@@ -23,47 +22,9 @@ from nmt.search.hypothesis import Hypothesis
 from nmt.search.sampling import greedy_search
 from tests.inference.small_models import sentences, small_transformer
 from tests.search.plain_search import assert_same
+from tests.tape_recorder import TapeRecorder
 
 BOS = 2
-
-
-class _Noting(TorchDispatchMode):
-    """Notes every operator with the tensors themselves, as a graph knows addresses."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.calls: list[tuple[Any, Any, Any, Any]] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        self.calls.append((func, args, kwargs or {}, result))
-        return result
-
-
-class TapeRecorder:
-    """As `CudaRecorder`: what is noted reads and writes the same memory again, without Python.
-
-    `recorded` and `replayed` count.
-    """
-
-    def __init__(self) -> None:
-        self.recorded = self.replayed = 0
-
-    def __call__(self, program: Program) -> Program:
-        with _Noting() as tape:
-            program()
-        self.recorded += 1
-
-        def replay() -> None:
-            self.replayed += 1
-            for operator, args, kwargs, before in tape.calls:
-                now = operator(*args, **kwargs)
-                for old, new in zip(tree_leaves(before), tree_leaves(now), strict=True):
-                    is_result = isinstance(old, Tensor) and old.data_ptr() != new.data_ptr()
-                    if is_result:
-                        old.copy_(new)
-
-        return replay
 
 
 @pytest.fixture(params=["post", "pre"])

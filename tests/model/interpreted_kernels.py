@@ -16,6 +16,7 @@ def main() -> None:
     for queries, keys, is_causal in (
         ([5, 1, 17], [3, 20, 7], False),
         ([40, 1, 31], [40, 1, 31], True),
+        ([3, 0, 2, 0], [4, 1, 1, 0], False),  # sentences that fill a batch
     ):
         query, key, value, gradient = map(draw, (sum(queries), sum(keys), sum(keys), sum(queries)))
         offsets = [torch.tensor([0, *each]).cumsum(0).int() for each in (queries, keys)]

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 import nmt.kernels
-from nmt.data.tokens.batch import PackedBatch, collate, pack
+from nmt.data.tokens.batch import collate
+from nmt.data.tokens.packing import PackedBatch, pack
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.kernels.packed_attention import can_attend_packed
@@ -117,6 +118,35 @@ def test_loss_and_gradients_are_those_of_padded_rows(
     torch.testing.assert_close(losses[1], losses[0], rtol=1e-9, atol=1e-9)
     for padded, packed in zip(*found, strict=True):
         torch.testing.assert_close(packed, padded, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "multiple"),
+    [
+        (([1], [1]), 16),
+        (([3, 9, 1], [5, 2, 4]), 16),
+        (([16], [15]), 16),  # one token of the target is missing, and needs one of the source
+        (([4] * 7, [4] * 7), 28),  # nothing is missing but a pair
+        (([128, 5], [7, 120]), 100),
+    ],
+)
+def test_filling_a_batch_changes_its_sizes_and_nothing_else(
+    lengths: tuple[list[int], list[int]], multiple: int, kernels_on_a_cpu: None
+) -> None:
+    model = small_transformer(V, dropout=0.0).double().train()
+    objective, store = Objective(model, 0.1, "fp32"), pairs(*lengths)
+    rows = np.arange(len(store))
+    plain, filled = pack(store, rows, CPU), pack(store, rows, CPU, multiple)
+    tokens_of_source, tokens_of_target, count, *longest = filled.shape
+    assert tokens_of_source % multiple == tokens_of_target % multiple == 0
+    assert all(limit.bit_count() == 1 for limit in (count, *longest))
+    sentences = [side.offsets.diff() for side in (filled.source_side, filled.target_side)]
+    assert max(sentences[0].max(), sentences[1].max()) <= longest[0] == longest[1]
+    assert not ((sentences[0] == 0) & (sentences[1] > 0)).any()  # no query without a key
+    losses = [objective(batch).total for batch in (plain, filled)]
+    found = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
+    torch.testing.assert_close(losses[1], losses[0], rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(found[1], found[0], rtol=1e-6, atol=1e-9)
 
 
 def test_a_cpu_does_not_attend_packed() -> None:

@@ -7,13 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 import nmt
 from nmt.config import ModelConfig, TrainingConfig
-from nmt.data.tokens.batch import collate, pack
+from nmt.cuda_recorder import CudaRecorder, Program
+from nmt.data.tokens.batch import collate
+from nmt.data.tokens.packing import pack
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.model.transformer import Transformer
+from nmt.training.gradient_graphs import GradientGraphs
 from nmt.training.layers import prepare_layers
 from nmt.training.loss import Objective
 from nmt.training.train import train
@@ -78,6 +82,58 @@ def test_loss_and_gradients_are_those_of_a_cpu_in_float64(
     length = torch.nn.utils.get_total_norm
     assert loss.item() == pytest.approx(expected.item(), rel=largest_loss_error)
     assert length(differences) < largest_gradient_error * length(expected_gradients)
+
+
+@pytest.mark.parametrize("compiles", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize(("longest", "attention_dropout"), [(40, 0.0), (200, 0.0), (40, 0.1)])
+def test_gradients_of_a_recorded_graph_are_those_of_kernel_after_kernel(
+    longest: int, attention_dropout: float, compiles: bool
+) -> None:
+    config = ModelConfig(
+        d_model=256,
+        heads=4,
+        d_ff=1024,
+        encoder_layers=2,
+        decoder_layers=2,
+        dropout=0.1,
+        attention_dropout=attention_dropout,
+    )
+    model, store = Transformer(config, V, V).cuda().train(), random_pairs(longest=longest)
+    prepare_layers(model, TrainingConfig(compile=compiles))
+    objective = Objective(model, 0.1, "bf16", compiles=compiles)
+    recorder = CudaRecorder(torch.device("cuda"))
+    replays = 0
+
+    def counting(program: Program) -> Program:
+        replay = recorder(program)
+
+        def counted() -> None:
+            nonlocal replays
+            replays += 1
+            replay()
+
+        return counted
+
+    def steps(graphs: GradientGraphs) -> list[tuple[Tensor, list[Tensor]]]:
+        found = []
+        for step in range(5):
+            torch.manual_seed(step)
+            graphs.begin_step(4096)
+            losses = [graphs.add_gradients(store, np.arange(n, n + 12)) for n in range(0, 48, 12)]
+            gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+            found.append((torch.stack(losses), gradients))
+        return found
+
+    plain = GradientGraphs(objective, counting, 4096)
+    plain.give_up()
+    expected = steps(plain)
+    found = steps(GradientGraphs(objective, counting, 4096))
+    assert replays > 10
+    for (losses, gradients), (wanted_losses, wanted) in zip(found, expected, strict=True):
+        torch.testing.assert_close(losses, wanted_losses, rtol=1e-5, atol=0)
+        differences = [a - b for a, b in zip(gradients, wanted, strict=True)]
+        length = torch.nn.utils.get_total_norm
+        assert length(differences) < 1e-3 * length(wanted)
 
 
 @pytest.mark.parametrize("settings", [(), ("training.precision=bf16", "training.clip_norm=0.5")])

@@ -1,4 +1,4 @@
-"""A batch, the input of the model: sentence pairs as padded rows of ids, or packed side by side."""
+"""A batch, the input of the model: sentence pairs as rows of ids with padding."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,37 +27,11 @@ class Batch:
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on `device`. Python does not wait for the copy, unless it is to mps."""
         tensors = self.source, self.target_input, self.target_output
-        source, target_input, target_output = (_to_device(ids, device) for ids in tensors)
+        source, target_input, target_output = (to_device(ids, device) for ids in tensors)
         return Batch(source, target_input, target_output, self.tokens)
 
 
-@dataclass(frozen=True)
-class PackedSide:
-    """Where the sentences of one side of a `PackedBatch` stand, among U tokens."""
-
-    positions: torch.Tensor
-    """position of each token in its sentence: (U,) int64"""
-    offsets: torch.Tensor
-    """index of the first token of each sentence, and at the end U: (B + 1,) int32"""
-    longest: int
-    """tokens of the longest sentence"""
-
-
-@dataclass(frozen=True)
-class PackedBatch:
-    """Sentence pairs without padding, one behind the other: U source and W target tokens."""
-
-    source: torch.Tensor
-    """(U,) int64, each sentence ends with EOS"""
-    target_input: torch.Tensor
-    """(W,) int64, each sentence begins with BOS"""
-    target_output: torch.Tensor
-    """(W,) int64, each sentence ends with EOS: the token after each position of the input"""
-    source_side: PackedSide
-    target_side: PackedSide
-
-
-def _to_device(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+def to_device(x: torch.Tensor, device: torch.device) -> torch.Tensor:
     """Return x, which is on the CPU, on `device`; Python does not wait, unless it is mps."""
     # Only a copy from pinned memory is asynchronous. To mps, such a copy is not safe.
     if device.type in ("cpu", "mps", "meta"):
@@ -81,28 +55,6 @@ def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch
         target_input=torch.from_numpy(target_input),
         target_output=torch.from_numpy(target_output),
         tokens=len(target.ids),
-    )
-
-
-def pack(store: TokenStore, indices: Indices, device: torch.device) -> PackedBatch:
-    """Build the packed batch of the pairs at `indices` of `store`, on `device`."""
-    source, target = store.source.gather(indices), store.target.gather(indices)
-    target_output = target.ids.astype(np.int64)
-    target_input = np.roll(target_output, 1)  # the token before each position
-    target_input[target.offsets[:-1]] = BOS
-    arrays = [source.ids.astype(np.int64), target_input, target_output]
-    for side in (source, target):
-        positions = np.arange(len(side.ids)) - np.repeat(side.offsets[:-1], side.lengths)
-        arrays += [positions, side.offsets]
-    together = _to_device(torch.from_numpy(np.concatenate(arrays)), device)  # one copy, not seven
-    ids, inputs, outputs, *rest = together.split([len(each) for each in arrays])
-    source_positions, source_offsets, target_positions, target_offsets = rest
-    return PackedBatch(
-        ids,
-        inputs,
-        outputs,
-        PackedSide(source_positions, source_offsets.int(), int(source.lengths.max())),
-        PackedSide(target_positions, target_offsets.int(), int(target.lengths.max())),
     )
 
 
