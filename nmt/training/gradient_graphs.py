@@ -26,7 +26,7 @@ SIZES = 16
 with 8 instead of 16 forty shapes and 4.8 %."""
 _ROOM = 65 / 64
 """so much more than a full micro-batch is its largest size, since filling it takes some tokens"""
-MAX_SHAPES = 128
+MAX_SHAPES = 256
 """most graphs; batches of further shapes are computed without one, because each takes memory"""
 
 
