@@ -23,20 +23,29 @@ def _rows_of(sentence, offsets):
 
 
 @triton.jit
-def _load(start, first, count, stride, head, width: tl.constexpr, block: tl.constexpr):
-    """Return `count` rows of one head from the row `first` on, then rows of 0: (block, width)."""
+def _place(start, first, count, stride, head, width: tl.constexpr, block: tl.constexpr):
+    """Return where `count` rows of one head stand from the row `first` on, and which of it is real.
+
+    Both are (block, width rounded up to a power of two): what is not real is beyond row or head.
+    """
     rows = tl.arange(0, block)[:, None]
-    columns = head * width + tl.arange(0, width)[None, :]
-    return tl.load(start + (first + rows) * stride + columns, mask=rows < count, other=0.0)
+    columns = tl.arange(0, triton.next_power_of_2(width))[None, :]
+    is_real = (rows < count) & (columns < width)
+    return start + (first + rows) * stride + head * width + columns, is_real
+
+
+@triton.jit
+def _load(start, first, count, stride, head, width: tl.constexpr, block: tl.constexpr):
+    """Return `count` rows of one head from the row `first` on, with zeros around them."""
+    place, is_real = _place(start, first, count, stride, head, width, block)
+    return tl.load(place, mask=is_real, other=0.0)
 
 
 @triton.jit
 def _store(start, first, count, stride, head, x, width: tl.constexpr, block: tl.constexpr):
-    """Write `count` rows of x (block, width) to the place that `_load` reads."""
-    rows = tl.arange(0, block)[:, None]
-    columns = head * width + tl.arange(0, width)[None, :]
-    place = start + (first + rows) * stride + columns
-    tl.store(place, x.to(start.dtype.element_ty), mask=rows < count)
+    """Write `count` rows of x to the place that `_load` reads."""
+    place, is_real = _place(start, first, count, stride, head, width, block)
+    tl.store(place, x.to(start.dtype.element_ty), mask=is_real)
 
 
 @triton.jit

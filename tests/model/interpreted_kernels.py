@@ -10,15 +10,15 @@ def main() -> None:
     """Compare result and gradients of self- and cross-attention."""
     generator = torch.Generator().manual_seed(1)
 
-    def draw(rows: int) -> torch.Tensor:
-        return torch.randn(rows, 3, 16, generator=generator)
-
-    for queries, keys, is_causal in (
-        ([5, 1, 17], [3, 20, 7], False),
-        ([40, 1, 31], [40, 1, 31], True),
-        ([3, 0, 2, 0], [4, 1, 1, 0], False),  # sentences that fill a batch
+    for queries, keys, is_causal, width in (
+        ([5, 1, 17], [3, 20, 7], False, 16),
+        ([40, 1, 31], [40, 1, 31], True, 16),
+        ([3, 0, 2, 0], [4, 1, 1, 0], False, 16),  # sentences that fill a batch
+        ([5, 1, 17], [3, 20, 7], False, 24),  # no power of two
     ):
-        query, key, value, gradient = map(draw, (sum(queries), sum(keys), sum(keys), sum(queries)))
+        rows = sum(queries), sum(keys), sum(keys), sum(queries)
+        draws = [torch.randn(count, 3, width, generator=generator) for count in rows]
+        query, key, value, gradient = draws
         offsets = [torch.tensor([0, *each]).cumsum(0).int() for each in (queries, keys)]
         rest = offsets, (max(queries), max(keys)), is_causal
         inputs = query, key, value
