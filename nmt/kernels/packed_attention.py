@@ -16,10 +16,8 @@ from nmt.device import can_compile
 
 LONGEST = 128
 """tokens of a sentence that one program of `sentence_kernels` can hold"""
-LARGEST_HEAD = 64
-"""largest width K of a head for which all kernels work on all GPUs"""
-HEAD_MULTIPLE = 8
-"""K is a multiple of this: so FlashAttention wants it"""
+HEAD_WIDTHS = range(16, 65, 8)
+"""values of K, the width of a head, for which all kernels work on all GPUs"""
 
 
 def can_attend_packed(device: torch.device, head_width: int) -> bool:
@@ -27,8 +25,7 @@ def can_attend_packed(device: torch.device, head_width: int) -> bool:
 
     Its kernels must be compiled there (`can_compile`).
     """
-    fits = head_width <= LARGEST_HEAD and head_width % HEAD_MULTIPLE == 0
-    if not fits or torch.version.cuda is None or not can_compile(device):
+    if head_width not in HEAD_WIDTHS or torch.version.cuda is None or not can_compile(device):
         return False
     return torch.cuda.get_device_capability(device) >= (8, 0)
 
