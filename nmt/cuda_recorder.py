@@ -5,6 +5,7 @@ fixed addresses, and has fixed shapes.
 """
 
 import contextlib
+import warnings
 from collections.abc import Callable
 from weakref import WeakSet
 
@@ -30,15 +31,21 @@ class CudaRecorder:
         pool = next((other.pool() for other in self._graphs), None)
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
-            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
+                graph.capture_begin(pool=pool, capture_error_mode="thread_local")
                 program()
+                graph.capture_end()
             except BaseException:
                 with contextlib.suppress(RuntimeError):  # the first error is the useful one
-                    graph.capture_end()
+                    graph.capture_end()  # an error if it has not begun, or has ended
                 raise
-            graph.capture_end()
         current.wait_stream(self._stream)
         self._graphs.add(graph)
         replay: Program = graph.replay
         return replay
+
+
+def warn_without_graphs(what: str, reason: str) -> None:
+    """Warn that `what`, such as training, goes on without graphs; of `reason`, the first line."""
+    first_line = reason.strip().split("\n")[0]
+    warnings.warn(f"{what} goes on without CUDA graphs, slower: {first_line}", stacklevel=3)

@@ -179,7 +179,7 @@ def free_memory_of(device: torch.device) -> int | None:
 
 
 def release_free_memory(device: torch.device) -> None:
-    """Give memory back to a device that PyTorch keeps for later tensors; a CPU has none."""
+    """Give the device back the memory that PyTorch keeps for later tensors; a CPU has none."""
     if device.type != "cpu":
         torch.get_device_module(device).empty_cache()
 

@@ -9,7 +9,6 @@ are ignored fill a batch up to one of a few sizes.
 
 import math
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from weakref import ref
@@ -17,7 +16,7 @@ from weakref import ref
 import torch
 from torch import Tensor, nn
 
-from nmt.cuda_recorder import Program, Recorder
+from nmt.cuda_recorder import Program, Recorder, warn_without_graphs
 from nmt.model.attention import AttentionContext, AttentionRecord
 from nmt.model.buckets import round_up_to_bucket
 from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache
@@ -217,11 +216,7 @@ class CudaGraphDecoder(Decoder):
             raise
         except RuntimeError as error:
             self._recorder = None
-            reason = str(error).strip().split("\n")[0]
-            warnings.warn(
-                f"this GPU records no CUDA graphs ({reason}); decoding goes on without, slower",
-                stacklevel=2,
-            )
+            warn_without_graphs("decoding", str(error))
             return step
 
     def _make_buffers(self, names: Sequence[str]) -> dict[str, StaticBuffer]:

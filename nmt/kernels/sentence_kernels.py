@@ -24,28 +24,29 @@ def _rows_of(sentence, offsets):
 
 @triton.jit
 def _place(start, first, count, stride, head, width: tl.constexpr, block: tl.constexpr):
-    """Return where `count` rows of one head stand from the row `first` on, and which of it is real.
+    """Return the addresses of `count` rows of one head from the row `first` on, and a mask.
 
-    Both are (block, width rounded up to a power of two): what is not real is beyond row or head.
+    Both are (block, width rounded up to a power of two). The mask is False beyond the last row, and
+    beyond the last column.
     """
     rows = tl.arange(0, block)[:, None]
     columns = tl.arange(0, triton.next_power_of_2(width))[None, :]
-    is_real = (rows < count) & (columns < width)
-    return start + (first + rows) * stride + head * width + columns, is_real
+    mask = (rows < count) & (columns < width)
+    return start + (first + rows) * stride + head * width + columns, mask
 
 
 @triton.jit
 def _load(start, first, count, stride, head, width: tl.constexpr, block: tl.constexpr):
     """Return `count` rows of one head from the row `first` on, with zeros around them."""
-    place, is_real = _place(start, first, count, stride, head, width, block)
-    return tl.load(place, mask=is_real, other=0.0)
+    place, mask = _place(start, first, count, stride, head, width, block)
+    return tl.load(place, mask=mask, other=0.0)
 
 
 @triton.jit
 def _store(start, first, count, stride, head, x, width: tl.constexpr, block: tl.constexpr):
     """Write `count` rows of x to the place that `_load` reads."""
-    place, is_real = _place(start, first, count, stride, head, width, block)
-    tl.store(place, x.to(start.dtype.element_ty), mask=is_real)
+    place, mask = _place(start, first, count, stride, head, width, block)
+    tl.store(place, x.to(start.dtype.element_ty), mask=mask)
 
 
 @triton.jit
@@ -121,8 +122,8 @@ def forward(
 
     `inputs` are these three; the H * K numbers of a row are contiguous. `offsets` (B + 1,) and
     `longest` belong to queries and to keys: sentence i has the queries from offsets[0][i] to
-    offsets[0][i + 1] - 1, and no sentence more than longest[0], which is at most 128. With
-    `is_causal`, a query sees the keys up to its own position.
+    offsets[0][i + 1] - 1, and no sentence more than longest[0], which is at most 128. A
+    sentence with queries has keys. With `is_causal`, a query sees the keys up to its own position.
     """
     query = inputs[0]
     output = torch.empty(query.shape, dtype=query.dtype, device=query.device)

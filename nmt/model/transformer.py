@@ -73,8 +73,8 @@ class Transformer(nn.Module):
 
         `layouts` are those of source and target. If the target has an `UnpaddedLayout`, the output
         is (U, D), and the attention weights recorded at padding have no meaning. With two
-        `PackedLayout`s, ids are (U,), and `attention` must be None. No sentence may be empty.
-        `memory` is the result of `encode` for this source; if None, it is computed here.
+        `PackedLayout`s, ids are (U,), and `attention` must be None. A sentence with target tokens
+        has source tokens. `memory` is the result of `encode` for this source; None: computed here.
         """
         source_layout, target_layout = layouts
         if memory is None:

@@ -7,58 +7,61 @@ one that was recorded. And it has one shape: so packed batches are filled up to 
 """
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from nmt.config import Config
-from nmt.cuda_recorder import CudaRecorder, Program, Recorder
+from nmt.cuda_recorder import CudaRecorder, Program, Recorder, warn_without_graphs
 from nmt.data.tokens.packing import PackedBatch, pack
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.device import release_free_memory
 from nmt.training.loss import Objective
 
 SIZES = 16
-"""A side is filled up to a multiple of about this fraction of a full micro-batch. The batches of
-25,000 tokens of a text then have some seventy shapes, and 2.8 % of what is computed is filling;
-with 8 instead of 16 forty shapes and 4.8 %."""
-_ROOM = 65 / 64
-"""so much more than a full micro-batch is its largest size, since filling it takes some tokens"""
-MAX_SHAPES = 256
-"""most graphs; batches of further shapes are computed without one, because each takes memory"""
+"""Each side of a batch is filled up to a multiple of 1/16 of a full micro-batch. Filling is then
+2.8 % of what is computed, and the batches of 25,000 tokens of a text have some seventy shapes; with
+8 instead of 16 it is 4.8 %, and forty."""
+_LARGEST_SIZE = 65 / 64
+"""of a side, in full micro-batches: more than 1, because filling a target needs source tokens"""
+MAX_GRAPHS = 256
+"""batches of further shapes are computed without a graph, because each graph takes memory"""
 
 
 @dataclass(frozen=True)
-class _RecordedBatch:
+class _GradientGraph:
     """A graph, and the memory that it reads and writes."""
 
     batch: PackedBatch
+    buffers: list[Tensor]
+    """those of the model: kept, because the table of positions is replaced when it grows"""
     loss: Tensor
     """scalar"""
     replay: Program
-    """adds the gradients of `batch` to `Parameter.grad` and overwrites `loss`"""
+    """adds the gradients of `batch` to those of `GradientGraphs` and overwrites `loss`"""
 
 
 class GradientGraphs:
     """Computes loss and gradients of packed batches, from the second one of a shape on by a graph.
 
     Graphs and the kernels that they replace compute the same. If a graph cannot be recorded, or
-    memory becomes scarce, `give_up` drops all of them, and training goes on without.
+    memory runs out, there are no graphs any more, and training goes on without.
     """
 
     def __init__(self, objective: Objective, recorder: Recorder, batch_tokens: int) -> None:
-        """The objective's weights must keep their addresses; `batch_tokens` is the recipe's."""
+        """The weights must keep their addresses; `batch_tokens` is the recipe's."""
         self._objective, self._recorder, self._batch_tokens = objective, recorder, batch_tokens
         self._parameters = [p for p in objective.parameters() if p.requires_grad]
         self._gradients = [torch.zeros_like(p) for p in self._parameters]
-        """the memory of each `Parameter.grad`"""
-        self._recorded: dict[tuple[int, ...], _RecordedBatch | None] = {}
-        """by shape: the graph; None: the shape occurred only once so far"""
+        """the sums of a step, which are each `Parameter.grad` until the optimizer deletes these"""
+        self._graphs: dict[tuple[int, ...], _GradientGraph] = {}
+        """by the shape of the batch"""
+        self._seen: set[tuple[int, ...]] = set()
+        """shapes that have occurred"""
         self._may_record = True
         self._multiple = 1
-        """of which the tokens of a filled side are a multiple"""
+        """the tokens of each side are filled up to a multiple of this"""
 
     @classmethod
     def of(cls, objective: Objective, config: Config, processes: int) -> "GradientGraphs | None":
@@ -73,11 +76,12 @@ class GradientGraphs:
         return cls(objective, recorder, config.training.batch_tokens)
 
     def begin_step(self, tokens: int) -> None:
-        """Set all gradients to zero, at the addresses that graphs know.
+        """Set all gradients to zero, and make them `Parameter.grad`.
 
         `tokens` is the most that a side of a micro-batch of this step may have.
         """
-        self._multiple = math.ceil(min(tokens, self._batch_tokens) * _ROOM / SIZES)
+        full = min(tokens, self._batch_tokens)
+        self._multiple = math.ceil(full * _LARGEST_SIZE / SIZES)
         torch._foreach_zero_(self._gradients)
         for parameter, gradient in zip(self._parameters, self._gradients, strict=True):
             parameter.grad = gradient
@@ -87,33 +91,41 @@ class GradientGraphs:
 
         Returns their loss: scalar, in nats.
         """
+        # filled up even if nothing is recorded: dropout masks depend on the shape
         batch = pack(store, rows, self._objective.device, self._multiple)
-        recorded = self._graph(batch)
-        if recorded is None:
+        graph = self._graph(batch)
+        if graph is None:
             return self._compute(batch)
-        if batch is not recorded.batch:
-            torch._foreach_copy_(recorded.batch.tensors(), batch.tensors())
-        recorded.replay()
-        return recorded.loss.clone()  # the next batch of the shape overwrites it
+        if batch is not graph.batch:
+            torch._foreach_copy_(graph.batch.tensors(), batch.tensors())
+        graph.replay()
+        return graph.loss.clone()  # the next batch of the shape overwrites it
 
-    def give_up(self) -> bool:
-        """Drop all graphs and record no more; return whether graphs were recorded until now."""
-        was_recording, self._may_record = self._may_record, False
-        self._recorded.clear()
-        return was_recording
+    def drop_all(self, reason: str) -> bool:
+        """Drop all graphs, record no more and warn; return False if there were none to drop."""
+        if not self._graphs:
+            return False
+        self._give_up(reason)
+        return True
 
-    def _graph(self, batch: PackedBatch) -> _RecordedBatch | None:
-        """Return the graph of the batch's shape, if there is one; the second batch is recorded.
+    def _give_up(self, reason: str) -> None:
+        self._may_record = False
+        self._graphs.clear()
+        warn_without_graphs("training", reason)
+
+    def _graph(self, batch: PackedBatch) -> _GradientGraph | None:
+        """Return the graph of the batch's shape, recorded now if it is the second batch; or None.
 
         The first batch of a shape is computed without, because kernels are compiled then.
         """
         shape = batch.shape
-        is_second = shape in self._recorded and self._recorded[shape] is None
-        if is_second and self._may_record:
-            self._recorded[shape] = self._record(batch)
-        elif len(self._recorded) < MAX_SHAPES:
-            self._recorded.setdefault(shape, None)
-        return self._recorded.get(shape)
+        if shape in self._graphs:
+            return self._graphs[shape]
+        is_first = shape not in self._seen
+        self._seen.add(shape)
+        if is_first or not self._may_record or len(self._graphs) >= MAX_GRAPHS:
+            return None
+        return self._record(batch)
 
     def _compute(self, batch: PackedBatch) -> Tensor:
         """Add the gradients kernel by kernel; return the loss."""
@@ -122,7 +134,7 @@ class GradientGraphs:
         torch._foreach_add_(self._gradients, gradients)  # few kernels instead of one for each
         return loss.detach()
 
-    def _record(self, batch: PackedBatch) -> _RecordedBatch | None:
+    def _record(self, batch: PackedBatch) -> _GradientGraph | None:
         """Return the graph of a batch, whose tensors become those that it reads; None: give up."""
         loss = torch.zeros((), device=self._objective.device)
         release_free_memory(loss.device)  # graphs have memory of their own
@@ -131,12 +143,10 @@ class GradientGraphs:
             loss.copy_(self._compute(batch))
 
         try:
-            return _RecordedBatch(batch, loss, self._recorder(program))
+            replay = self._recorder(program)
         except RuntimeError as error:
-            self.give_up()
-            reason = str(error).strip().split("\n")[0]
-            warnings.warn(
-                f"this GPU records no CUDA graphs ({reason}); training goes on without, slower",
-                stacklevel=2,
-            )
+            self._give_up(str(error))
             return None
+        graph = _GradientGraph(batch, list(self._objective.buffers()), loss, replay)
+        self._graphs[batch.shape] = graph
+        return graph

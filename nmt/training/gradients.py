@@ -2,12 +2,11 @@
 
 On a CPU several threads compute shards of the step at the same time. On a GPU, in each of the
 processes that torchrun starts, and with activation checkpointing, micro-batches are computed one
-after another.
+after another; on a GPU as CUDA graphs, if they can be recorded.
 """
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from nmt.device import release_free_memory, step_seed, widest_float
 from nmt.memory import is_out_of_memory
 from nmt.model.dropout import masks_from
 from nmt.run_directory import LoadedModel
+from nmt.training.computed_step import ComputedStep, MicroBatch
 from nmt.training.distributed import ProcessGroup, shard
 from nmt.training.gradient_graphs import GradientGraphs
 from nmt.training.layers import is_compiled
@@ -31,36 +31,6 @@ from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
 _PAIRS_IN_MESSAGE = 3
 _CHARACTERS_IN_MESSAGE = 60  # of each pair
-
-
-@dataclass(frozen=True, slots=True)
-class MicroBatch:
-    """Pairs whose gradient was computed at once."""
-
-    rows: Indices
-    """the pairs: row indices of a token store"""
-    loss: Tensor
-    """summed over their target tokens, in nats: scalar"""
-
-
-@dataclass(frozen=True)
-class ComputedStep:
-    """A step whose gradient was computed into `Parameter.grad`; tensors are on the device."""
-
-    step: int
-    """number of the step, from 1"""
-    loss: Tensor
-    """summed over the tokens of all processes, in nats: scalar float64"""
-    norm: Tensor
-    """L2 norm of the whole gradient: scalar"""
-    tokens: int
-    """target tokens of all processes"""
-    pairs: Indices
-    """the pairs of the step, of all processes: row indices of the training store"""
-    store: TokenStore
-    """the ids that this process computed: the training store, or sampled segmentations of it"""
-    micro_batches: list[MicroBatch]
-    """the micro-batches of this process; their `rows` are those of `store`"""
 
 
 class GradientComputer:
@@ -95,7 +65,7 @@ class GradientComputer:
         self._team: ThreadTeam | None = None
         """the threads that compute shards; None: micro-batches are computed one after another"""
         self._graphs = GradientGraphs.of(self._objective, loaded.config, group.size)
-        """compute micro-batches as CUDA graphs; None: they cannot"""
+        """computes micro-batches as CUDA graphs; None if they cannot be recorded"""
         self._all_reduce_began = False
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), trained_count(loaded.model)))
 
@@ -180,6 +150,8 @@ class GradientComputer:
             try:
                 if self._team:
                     return self._compute_shards(self._team, step, store, rows)
+                if self._graphs:
+                    return self._compute_by_graphs(self._graphs, step, store, rows)
                 return self._compute_in_turn(step, store, rows)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error) or not self._compute_less_at_once(store, rows):
@@ -192,7 +164,7 @@ class GradientComputer:
         """Use no graphs, smaller micro-batches or one thread; return False if nothing is left."""
         if self._all_reduce_began:  # the other processes are in it and cannot repeat the step
             return False
-        if self._graphs and self._graphs.give_up():
+        if self._graphs and self._graphs.drop_all("the memory of the GPU ran out"):
             return True
         longest = max(side.lengths[rows].max(initial=1) for side in (store.source, store.target))
         if self.micro_batch_size.halve(smallest=int(longest)):
@@ -202,16 +174,22 @@ class GradientComputer:
         self._team = ThreadTeam(1, torch.get_num_threads() // self._team.members)
         return True
 
+    def _compute_by_graphs(
+        self, graphs: GradientGraphs, step: int, store: TokenStore, rows: Indices
+    ) -> list[MicroBatch]:
+        """Compute one micro-batch after another, each launched at once if its shape is recorded."""
+        torch.manual_seed(step_seed(self._loaded.config.seed, step))
+        graphs.begin_step(self.micro_batch_size.tokens)
+        parts = self._divide(store, rows)
+        return [MicroBatch(part, graphs.add_gradients(store, part)) for part in parts]
+
     def _compute_in_turn(self, step: int, store: TokenStore, rows: Indices) -> list[MicroBatch]:
         """Compute one micro-batch after another; gradients are added up in `Parameter.grad`."""
         torch.manual_seed(step_seed(self._loaded.config.seed, step, self.group.rank))
         assert self._parallel is not None
         no_sync = getattr(self._parallel, "no_sync", contextlib.nullcontext)
-        parts = self._divide(store, rows)
-        if self._graphs:
-            self._graphs.begin_step(self.micro_batch_size.tokens)
-            return [MicroBatch(part, self._graphs.add_gradients(store, part)) for part in parts]
         computed = []
+        parts = self._divide(store, rows)
         for part in parts:
             batch = self._objective.build_batch(store, part)
             is_last = part is parts[-1]

@@ -110,7 +110,9 @@ def training_memory(
 def _gradient_copies(config: Config, hardware: Hardware, tokens: int) -> int:
     """Return how many gradients of the whole model are in memory; `tokens` are computed at once."""
     if hardware.cpu_shards == 1:
-        return 1 if hardware.processes == 1 else 2  # the second one is for the all-reduce
+        # the second one is for the all-reduce; or that of a micro-batch which a CUDA graph adds
+        adds_by_graph = hardware.device == "cuda" and hardware.precision == "bf16"
+        return 2 if hardware.processes > 1 or adds_by_graph else 1
     # each shard has its own, and a second one while it adds up micro-batches; the gradient of
     # the output projection comes on top
     per_shard = 2 if config.training.batch_tokens > tokens else 1

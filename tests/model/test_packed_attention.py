@@ -14,7 +14,7 @@ from torch import Tensor
 
 import nmt.kernels
 from nmt.data.tokens.batch import collate
-from nmt.data.tokens.packing import PackedBatch, pack
+from nmt.data.tokens.packing import pack
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.kernels.packed_attention import can_attend_packed
@@ -111,9 +111,8 @@ def test_loss_and_gradients_are_those_of_padded_rows(
     model = small_transformer(V, norm=norm, dropout=0.0).double().train()
     objective, store = Objective(model, 0.1, "fp32"), pairs(*lengths)
     rows = np.arange(len(store))
-    batch = pack(store, rows, CPU)
-    assert isinstance(batch, PackedBatch)
-    losses = [objective(each).total for each in (collate(store, rows), batch)]
+    batches = collate(store, rows), pack(store, rows, CPU)
+    losses = [objective(batch).total for batch in batches]
     found = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
     torch.testing.assert_close(losses[1], losses[0], rtol=1e-9, atol=1e-9)
     for padded, packed in zip(*found, strict=True):

@@ -16,7 +16,8 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, RunDirectory
-from nmt.training.gradients import ComputedStep, GradientComputer
+from nmt.training.computed_step import ComputedStep
+from nmt.training.gradients import GradientComputer
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
 from tests.training.runs import Diverge, MakeTrainer, Recipe, Trained, quiet

@@ -17,6 +17,7 @@ from nmt.data.tokens.packing import pack
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.model.transformer import Transformer
+from nmt.training import gradient_graphs
 from nmt.training.gradient_graphs import GradientGraphs
 from nmt.training.layers import prepare_layers
 from nmt.training.loss import Objective
@@ -95,7 +96,7 @@ def test_loss_and_gradients_are_those_of_a_cpu_in_float64(
 @pytest.mark.parametrize("compiles", [False, True], ids=["eager", "compiled"])
 @pytest.mark.parametrize(("longest", "attention_dropout"), [(40, 0.0), (200, 0.0), (40, 0.1)])
 def test_gradients_of_a_recorded_graph_are_those_of_kernel_after_kernel(
-    longest: int, attention_dropout: float, compiles: bool
+    longest: int, attention_dropout: float, compiles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = ModelConfig(
         d_model=256,
@@ -132,9 +133,9 @@ def test_gradients_of_a_recorded_graph_are_those_of_kernel_after_kernel(
             found.append((torch.stack(losses), gradients))
         return found
 
-    plain = GradientGraphs(objective, counting, 4096)
-    plain.give_up()
-    expected = steps(plain)
+    monkeypatch.setattr(gradient_graphs, "MAX_GRAPHS", 0)
+    expected = steps(GradientGraphs(objective, counting, 4096))
+    monkeypatch.undo()
     found = steps(GradientGraphs(objective, counting, 4096))
     assert replays > 10
     for (losses, gradients), (wanted_losses, wanted) in zip(found, expected, strict=True):
@@ -153,6 +154,14 @@ def test_a_run_resumes_bit_for_bit_in_deterministic_mode(
     recipe: Recipe, tmp_path: Path, settings: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    recorded: list[Program] = []
+
+    class CountingRecorder(CudaRecorder):
+        def __call__(self, program: Program) -> Program:
+            recorded.append(program)
+            return super().__call__(program)
+
+    monkeypatch.setattr(gradient_graphs, "CudaRecorder", CountingRecorder)
     config = recipe("training.device=cuda", "training.compile=false", *settings)
     torch.use_deterministic_algorithms(True)
     try:
@@ -162,6 +171,7 @@ def test_a_run_resumes_bit_for_bit_in_deterministic_mode(
     finally:
         torch.use_deterministic_algorithms(False)
     assert_same_run(tmp_path / "parts", whole)
+    assert bool(recorded) == (settings == IN_BF16)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

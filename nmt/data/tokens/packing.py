@@ -90,13 +90,14 @@ def _fill(
     The appended sentences have up to `longest` tokens PAD, or none. Each that has target tokens
     has source tokens too, because attention needs a key for each query.
     """
-    of_target = -len(target.ids) % multiple
-    least = -(-of_target // longest)  # sentences, and so source tokens, that these need
-    of_source = least + -(len(source.ids) + least) % multiple
-    count = max(least, -(-of_source // longest))
+    target_filling = -len(target.ids) % multiple
+    fewest = -(-target_filling // longest)  # sentences, and so source tokens, that these need
+    source_filling = fewest + -(len(source.ids) + fewest) % multiple
+    count = max(fewest, -(-source_filling // longest))
     pairs = _next_power_of_2(len(source.lengths) + count)
     empty = pairs - len(source.lengths) - count
-    return _append(source, of_source, count, empty), _append(target, of_target, count, empty)
+    filled_source = _append(source, source_filling, count, empty)
+    return filled_source, _append(target, target_filling, count, empty)
 
 
 def _append(side: Sentences, tokens: int, sentences: int, empty: int) -> Sentences:
