@@ -74,23 +74,33 @@ static void multiply(int rows, int columns, int terms, Left a, const float *b, i
   }
 }
 
-/* Transpose LANES x LANES numbers, by exchanging ever larger blocks. */
+/* The lower halves of two vectors, a lane of each in turn; and their upper halves. */
+#if LANES == 16
+#define LOWER 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define UPPER 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#else
+#define LOWER 0, 8, 1, 9, 2, 10, 3, 11
+#define UPPER 4, 12, 5, 13, 6, 14, 7, 15
+#endif
+#if defined __clang__ || __GNUC__ >= 12
+#define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (Ints){__VA_ARGS__})
+#endif
+
+/* Transpose LANES x LANES numbers. Each round rotates the bits of (row, lane), read as one number, by
+ * one bit. After log2(LANES) rounds the two are exchanged. */
 INLINE void transpose_block(Floats x[LANES]) {
+  Floats y[LANES];
 #pragma GCC unroll 4
-  for (int size = 1; size < LANES; size *= 2) {
-    Ints upper, lower; /* lanes of the two rows that are exchanged; those of the second from LANES */
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; i++) {
-      upper[i] = i & size ? LANES + i - size : i;
-      lower[i] = i & size ? LANES + i : i + size;
+  for (int round = 1; round < LANES; round *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < LANES / 2; i++) {
+      y[2 * i] = SHUFFLE(x[i], x[i + LANES / 2], LOWER);
+      y[2 * i + 1] = SHUFFLE(x[i], x[i + LANES / 2], UPPER);
     }
 #pragma GCC unroll 16
-    for (int i = 0; i < LANES; i++) {
-      if (i & size) continue;
-      Floats first = x[i], second = x[i + size];
-      x[i] = __builtin_shuffle(first, second, upper);
-      x[i + size] = __builtin_shuffle(first, second, lower);
-    }
+    for (int i = 0; i < LANES; i++) x[i] = y[i];
   }
 }
 

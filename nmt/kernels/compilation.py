@@ -21,6 +21,7 @@ FLAGS = (
     *("-std=gnu11", "-O3", "-march=native", "-shared", "-fPIC", "-fvisibility=hidden"),
     # errno and floating-point traps are used nowhere, and would forbid vector instructions
     *("-fno-math-errno", "-fno-trapping-math"),
+    "-mprefer-vector-width=512",  # else Clang divides vectors of 512 bits
 )
 NEEDED = {"avx2", "fma"}
 """features of the processor without which the C code cannot run"""
