@@ -11,7 +11,7 @@ typedef struct {
   int32_t is_causal; /* a position sees itself and earlier ones */
   const int64_t *query_starts, *memory_starts; /* (sentences + 1): the first token of each */
   const int64_t *memory_lengths; /* (sentences): tokens that may be seen, if not causal */
-  const Bf16 *query, *key, *value; /* (tokens, heads * width), as are results and gradients */
+  const Number *query, *key, *value; /* (tokens, heads * width), as are results and gradients */
 } Attention;
 
 /* Numbers of one sentence and head: T queries, S keys; rows of scores have `padded` >= S. */
@@ -31,12 +31,12 @@ typedef struct {
 /* Where a product is written, in rows of `stride` numbers. */
 typedef struct {
   void *at;
-  int stride, is_bf16; /* else float32 */
+  int stride, is_number; /* of the type Number, else float */
 } Result;
 
-INLINE void store(Result y, size_t i, Floats x) {
-  if (y.is_bf16)
-    store_bf16((Bf16 *)y.at + i, x);
+INLINE void store_product(Result y, size_t i, Floats x) {
+  if (y.is_number)
+    store((Number *)y.at + i, x);
   else
     *(Floats *)((float *)y.at + i) = x;
 }
@@ -57,7 +57,7 @@ INLINE void multiply_block(const int vectors, int rows, int terms, Left a, const
   for (int r = 0; r < ROWS; r++)
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; v++)
-      if (r < rows) store(y, first + r * y.stride + v * LANES, sums[r][v] * factor);
+      if (r < rows) store_product(y, first + r * y.stride + v * LANES, sums[r][v] * factor);
 }
 
 /* y = a b factor, a (rows, terms) and b (terms, columns); `columns` is a multiple of LANES. */
@@ -117,10 +117,10 @@ static void transpose(int width, int padded, const float *x, float *y) {
     }
 }
 
-static void load_rows(int rows, int width, const Bf16 *x, int stride, float *y) {
+static void load_rows(int rows, int width, const Number *x, int stride, float *y) {
   for (int r = 0; r < rows; r++)
     for (int i = 0; i < width; i += LANES)
-      *(Floats *)(y + r * width + i) = load_bf16(x + (size_t)r * stride + i);
+      *(Floats *)(y + r * width + i) = load(x + (size_t)r * stride + i);
 }
 
 /* scores (padded) become softmax(scores) of the first `visible` ones, and zeros behind them. */
@@ -196,7 +196,7 @@ static float *allocate(const Attention *a, Head *h) {
 }
 
 /* y (tokens, heads * width) = softmax(q k^T / sqrt(K)) v. Returns 0, or 1 if memory ran out. */
-EXPORT int nmt_attention(const Attention *a, Bf16 *y) {
+EXPORT int nmt_attention(const Attention *a, Number *y) {
   Head h;
   float *memory = allocate(a, &h);
   if (!memory) return 1;
@@ -213,8 +213,9 @@ EXPORT int nmt_attention(const Attention *a, Bf16 *y) {
 }
 
 /* The gradients of queries, keys and values for the gradient of y. */
-EXPORT int nmt_attention_gradients(const Attention *a, const Bf16 *y_gradient, Bf16 *query_gradient,
-                                   Bf16 *key_gradient, Bf16 *value_gradient) {
+EXPORT int nmt_attention_gradients(const Attention *a, const Number *y_gradient,
+                                   Number *query_gradient, Number *key_gradient,
+                                   Number *value_gradient) {
   Head h;
   float *memory = allocate(a, &h);
   if (!memory) return 1;

@@ -56,7 +56,7 @@ def can_attend(x: Tensor, heads: int) -> bool:
 
 
 def attend_unpadded(query: Tensor, key: Tensor, value: Tensor, shape: AttentionShape) -> Tensor:
-    """Return Eq. 1 of all heads: queries (U, D), keys and values (V, D) -> (U, D), in bfloat16."""
+    """Return Eq. 1 of all heads: queries (U, D), keys and values (V, D) -> (U, D)."""
     heads: Tensor = _UnpaddedAttention.apply(query, key, value, shape)  # type: ignore[no-untyped-call]
     return heads
 
@@ -73,7 +73,7 @@ class _UnpaddedAttention(torch.autograd.Function):
         ctx.save_for_backward(query, key, value)
         ctx.shape = shape
         arguments = _arguments(query, key, value, shape)
-        if kernels().nmt_attention(ctypes.byref(arguments), address(result)):
+        if kernels(query).nmt_attention(ctypes.byref(arguments), address(result)):
             raise MemoryError
         return result
 
@@ -85,7 +85,7 @@ class _UnpaddedAttention(torch.autograd.Function):
         gradient = gradient.contiguous()
         gradients = [torch.empty_like(x) for x in (query, key, value)]
         addresses = map(address, (gradient, *gradients))
-        if kernels().nmt_attention_gradients(ctypes.byref(arguments), *addresses):
+        if kernels(query).nmt_attention_gradients(ctypes.byref(arguments), *addresses):
             raise MemoryError
         return (*gradients, None)
 

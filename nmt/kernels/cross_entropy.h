@@ -7,17 +7,17 @@ typedef struct {
 } Targets;
 
 /* The logits of a row as floats, followed by very small ones; their sum; returns the largest. */
-INLINE float load_logits(const Bf16 *logits, int entries, float *row, float *sum_of_logits) {
+INLINE float load_logits(const Number *logits, int entries, float *row, float *sum_of_logits) {
   Floats most = all_floats(-INFINITY), sum = {};
   int whole = entries / LANES * LANES;
-  Bf16 rest[LANES];
+  Number rest[LANES];
   for (int i = 0; i < LANES; i++) rest[i] = i < entries - whole ? logits[whole + i] : 0;
   for (int i = 0; i < whole; i += LANES) {
-    Floats x = *(Floats *)(row + i) = load_bf16(logits + i);
+    Floats x = *(Floats *)(row + i) = load(logits + i);
     most = larger(most, x);
     sum += x;
   }
-  Floats last = load_bf16(rest);
+  Floats last = load(rest);
   *sum_of_logits = sum_of(sum + last);
   for (int i = entries - whole; i < LANES; i++) last[i] = -1e30f;
   if (whole < entries) *(Floats *)(row + whole) = last;
@@ -26,7 +26,7 @@ INLINE float load_logits(const Bf16 *logits, int entries, float *row, float *sum
 
 /* Overwrite logits (rows, entries) by the gradient p - q of their loss. The loss, with and without
  * smoothing, is added to losses[0] and losses[1]. `row` has space for entries + LANES floats. */
-EXPORT void nmt_cross_entropy(const Targets *t, Bf16 *logits, float *row, double *losses) {
+EXPORT void nmt_cross_entropy(const Targets *t, Number *logits, float *row, double *losses) {
   int entries = t->entries, whole = entries / LANES * LANES;
   for (int r = 0; r < t->rows; r++, logits += entries) {
     if (!t->is_real[r]) {
@@ -43,9 +43,9 @@ EXPORT void nmt_cross_entropy(const Targets *t, Bf16 *logits, float *row, double
     losses[1] += log_z - target_logit;
     row[t->targets[r]] -= (t->q_target - t->q_other) * total;
     for (int i = 0; i < whole; i += LANES)
-      store_bf16(logits + i, *(Floats *)(row + i) * inverse - t->q_other);
-    Bf16 rest[LANES];
-    store_bf16(rest, *(Floats *)(row + whole) * inverse - t->q_other);
+      store(logits + i, *(Floats *)(row + i) * inverse - t->q_other);
+    Number rest[LANES];
+    store(rest, *(Floats *)(row + whole) * inverse - t->q_other);
     memcpy(logits + whole, rest, (entries - whole) * sizeof *logits);
   }
 }

@@ -24,7 +24,7 @@ class _CTargets(ctypes.Structure):
 def replace_logits_by_gradient(
     logits: Tensor, target: Tensor, real: Tensor, q_target: float, q_other: float
 ) -> tuple[Tensor, Tensor]:
-    """Overwrite logits (U, V), contiguous, in bfloat16; return the loss, smoothed and plain.
+    """Overwrite logits (U, V), contiguous; return the loss, smoothed and plain.
 
     `target` (U,) holds ids, `real` (U,) is the mask of positions that count. The smoothed
     distribution is `q_target` for the target and `q_other` for every other entry.
@@ -33,6 +33,6 @@ def replace_logits_by_gradient(
     losses = torch.zeros(2, dtype=torch.float64)
     target, real = target.contiguous(), real.contiguous()
     targets = _CTargets(*logits.shape, q_target, q_other, target.data_ptr(), real.data_ptr())
-    kernels().nmt_cross_entropy(ctypes.byref(targets), *map(address, (logits, row, losses)))
+    kernels(logits).nmt_cross_entropy(ctypes.byref(targets), *map(address, (logits, row, losses)))
     total, cross_entropy = losses.float()
     return total, cross_entropy

@@ -1,4 +1,4 @@
-"""The library in C of this folder, and when it may be used instead of PyTorch."""
+"""The libraries in C of this folder, one for each type of activations, and when they are used."""
 
 import ctypes
 import functools
@@ -11,29 +11,35 @@ from nmt.kernels.compilation import load_library
 
 WIDTH_MULTIPLE = 16
 """rows of activations and weights are as wide as a multiple of this: floats of a register"""
+_SOURCES = {torch.bfloat16: "bf16.c", torch.float32: "float32.c"}
+"""the C file of each type of activations"""
 
 
 @functools.cache
-def kernel_library() -> ctypes.CDLL | None:
-    """Return the library, or None where it cannot be compiled: PyTorch computes there."""
-    return load_library(Path(__file__).parent / "kernels.c")
+def kernel_library(dtype: torch.dtype) -> ctypes.CDLL | None:
+    """Return the library for activations of this type, or None where PyTorch computes.
+
+    There is one for bfloat16 and one for float32, unless they cannot be compiled.
+    """
+    source = _SOURCES.get(dtype)
+    return load_library(Path(__file__).parent / source) if source else None
 
 
 def can_use_kernels(x: Tensor, *weights: Tensor) -> bool:
-    """Return whether the library computes with activations like x and with these weights.
+    """Return whether a library computes with activations like x and with these weights.
 
-    x is in bfloat16 on a CPU, weights are in float32. The library uses the calling thread alone, so
-    it is not used where PyTorch divides an operation among several cores.
+    x is in bfloat16 or float32 on a CPU, weights are in float32. A library uses the calling thread
+    alone, so it is not used where PyTorch divides an operation among several cores.
     """
-    if not x.is_cpu or x.dtype != torch.bfloat16 or torch.get_num_threads() > 1:
+    if not x.is_cpu or torch.get_num_threads() > 1:
         return False
     suits = [w.dtype == torch.float32 and w.shape[-1] % WIDTH_MULTIPLE == 0 for w in weights]
-    return all(suits) and kernel_library() is not None
+    return all(suits) and kernel_library(x.dtype) is not None
 
 
-def kernels() -> ctypes.CDLL:
-    """Return the library where `can_use_kernels` was true."""
-    library = kernel_library()
+def kernels(x: Tensor) -> ctypes.CDLL:
+    """Return the library for activations like x, for which `can_use_kernels` was true."""
+    library = kernel_library(x.dtype)
     assert library is not None
     return library
 

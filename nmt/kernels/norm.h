@@ -18,43 +18,43 @@ typedef struct {
   float mean, inverse;
 } Moments;
 
-INLINE Moments moments(const Norm *n, const Bf16 *row) {
+INLINE Moments moments(const Norm *n, const Number *row) {
   Floats sum = {}, squares = {};
-  for (int i = 0; i < n->width; i += LANES) sum += load_bf16(row + i);
+  for (int i = 0; i < n->width; i += LANES) sum += load(row + i);
   float mean = sum_of(sum) / n->width;
   for (int i = 0; i < n->width; i += LANES) {
-    Floats centred = load_bf16(row + i) - mean;
+    Floats centred = load(row + i) - mean;
     squares += centred * centred;
   }
   return (Moments){mean, 1.0f / sqrtf(sum_of(squares) / n->width + n->epsilon)};
 }
 
 /* sum = x + Dropout(f), y = LayerNorm(sum), all (rows, width); gain and bias are (width). */
-EXPORT void nmt_add_norm(const Norm *n, const Bf16 *x, const Bf16 *f, const int16_t *levels,
-                         const float *gain, const float *bias, Bf16 *sum, Bf16 *y) {
+EXPORT void nmt_add_norm(const Norm *n, const Number *x, const Number *f, const int16_t *levels,
+                         const float *gain, const float *bias, Number *sum, Number *y) {
   for (int r = 0; r < n->rows; r++) {
     size_t row = (size_t)r * n->width;
     for (size_t i = row; i < row + n->width; i += LANES)
-      store_bf16(sum + i, load_bf16(x + i) + drop(n, load_bf16(f + i), levels, i));
+      store(sum + i, load(x + i) + drop(n, load(f + i), levels, i));
     Moments m = moments(n, sum + row);
     for (int i = 0; i < n->width; i += LANES) {
-      Floats normal = (load_bf16(sum + row + i) - m.mean) * m.inverse;
-      store_bf16(y + row + i, normal * *(Floats *)(gain + i) + *(Floats *)(bias + i));
+      Floats normal = (load(sum + row + i) - m.mean) * m.inverse;
+      store(y + row + i, normal * *(Floats *)(gain + i) + *(Floats *)(bias + i));
     }
   }
 }
 
 /* The gradients of x, f, gain and bias for that of y. The last two are added to what is there. */
-EXPORT void nmt_add_norm_gradients(const Norm *n, const Bf16 *sum, const int16_t *levels,
-                                   const float *gain, const Bf16 *y_gradient, Bf16 *x_gradient,
-                                   Bf16 *f_gradient, float *gain_gradient, float *bias_gradient) {
+EXPORT void nmt_add_norm_gradients(const Norm *n, const Number *sum, const int16_t *levels,
+                                   const float *gain, const Number *y_gradient, Number *x_gradient,
+                                   Number *f_gradient, float *gain_gradient, float *bias_gradient) {
   for (int r = 0; r < n->rows; r++) {
     size_t row = (size_t)r * n->width;
     Moments m = moments(n, sum + row);
     Floats total = {}, product = {};
     for (int i = 0; i < n->width; i += LANES) {
-      Floats normal = (load_bf16(sum + row + i) - m.mean) * m.inverse;
-      Floats gradient = load_bf16(y_gradient + row + i);
+      Floats normal = (load(sum + row + i) - m.mean) * m.inverse;
+      Floats gradient = load(y_gradient + row + i);
       *(Floats *)(gain_gradient + i) += gradient * normal;
       *(Floats *)(bias_gradient + i) += gradient;
       gradient *= *(Floats *)(gain + i);
@@ -63,11 +63,11 @@ EXPORT void nmt_add_norm_gradients(const Norm *n, const Bf16 *sum, const int16_t
     }
     float mean = sum_of(total) / n->width, slope = sum_of(product) / n->width;
     for (int i = 0; i < n->width; i += LANES) {
-      Floats normal = (load_bf16(sum + row + i) - m.mean) * m.inverse;
-      Floats gradient = load_bf16(y_gradient + row + i) * *(Floats *)(gain + i);
+      Floats normal = (load(sum + row + i) - m.mean) * m.inverse;
+      Floats gradient = load(y_gradient + row + i) * *(Floats *)(gain + i);
       gradient = (gradient - mean - normal * slope) * m.inverse;
-      store_bf16(x_gradient + row + i, gradient);
-      store_bf16(f_gradient + row + i, drop(n, gradient, levels, row + i));
+      store(x_gradient + row + i, gradient);
+      store(f_gradient + row + i, drop(n, gradient, levels, row + i));
     }
   }
 }

@@ -26,7 +26,7 @@ class _CNorm(ctypes.Structure):
 def add_and_normalize(
     x: Tensor, f: Tensor, draws: DropoutDraws | None, norm: nn.LayerNorm
 ) -> Tensor:
-    """Return norm(x + Dropout(f)) for x and f (..., D) in bfloat16; without draws nothing drops."""
+    """Return norm(x + Dropout(f)) for x and f (..., D) of one type; without draws nothing drops."""
     levels = draws.levels if draws else None
     constants = _CNorm(
         rows=x.numel() // x.shape[-1],
@@ -57,7 +57,7 @@ class _AddAndNormalize(torch.autograd.Function):
         ctx.save_for_backward(total, levels, gain)
         ctx.constants = constants
         inputs = x, f, levels, gain, bias
-        kernels().nmt_add_norm(ctypes.byref(constants), *map(address, (*inputs, total, y)))
+        kernels(x).nmt_add_norm(ctypes.byref(constants), *map(address, (*inputs, total, y)))
         return y
 
     @staticmethod
@@ -69,5 +69,5 @@ class _AddAndNormalize(torch.autograd.Function):
         inputs = total, levels, gain, gradient.contiguous()
         results = x_gradient, f_gradient, gain_gradient, bias_gradient
         addresses = map(address, (*inputs, *results))
-        kernels().nmt_add_norm_gradients(ctypes.byref(ctx.constants), *addresses)
+        kernels(total).nmt_add_norm_gradients(ctypes.byref(ctx.constants), *addresses)
         return x_gradient, f_gradient, None, gain_gradient, bias_gradient, None

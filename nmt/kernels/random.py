@@ -24,11 +24,11 @@ class DropoutDraws:
 def draw_levels(x: Tensor, generator: torch.Generator | None) -> Tensor:
     """Return a random int16 number for each element of x, which is on a CPU.
 
-    For bfloat16 the library in C, if it can be compiled, draws them from a seed that `generator`
+    The library in C for the type of x, if there is one, draws them from a seed that `generator`
     draws: PyTorch takes ten times as long. None is the global generator.
     """
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)  # four levels in each
-    library = kernel_library() if x.dtype == torch.bfloat16 else None
+    library = kernel_library(x.dtype)
     if library is None:
         draws.random_(-(2**63), None, generator=generator)  # all 64 bits are random
     else:

@@ -22,13 +22,13 @@ def linear_relu(module: nn.Linear, x: Tensor) -> Tensor:
 
 
 class _LinearRelu(torch.autograd.Function):
-    """max(0, x W^T + b): x (..., D) in bfloat16, W (F, D) and b (F,) in float32 -> (..., F)."""
+    """max(0, x W^T + b): x (..., D), W (F, D) and b (F,) in float32 -> (..., F)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         matrix = weight.to(x.dtype)
         y = x.flatten(0, -2) @ matrix.t()  # (U, F)
-        kernels().nmt_add_bias_relu(*y.shape, address(bias), address(y))
+        kernels(y).nmt_add_bias_relu(*y.shape, address(bias), address(y))
         ctx.save_for_backward(x, matrix, y)
         return y.view(*x.shape[:-1], y.shape[1])
 
@@ -39,7 +39,7 @@ class _LinearRelu(torch.autograd.Function):
         gradient = gradient.contiguous()
         sum_gradient, bias_gradient = torch.empty_like(y), torch.zeros(y.shape[1])
         addresses = map(address, (y, gradient, sum_gradient, bias_gradient))
-        kernels().nmt_bias_relu_gradients(*y.shape, *addresses)
+        kernels(y).nmt_bias_relu_gradients(*y.shape, *addresses)
         x_needs, weight_needs, bias_needs = ctx.needs_input_grad
         return (
             (sum_gradient @ matrix).view_as(x) if x_needs else None,

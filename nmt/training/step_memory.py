@@ -151,8 +151,10 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
       ReLU also its input, and for ReLU with dropout also its result;
     - for both: the dropout mask (p bytes per element on a CPU, one byte on a GPU) and the input of
       the norm;
-    - on a CPU in bf16: the attention weights, because Eq. 1 is computed unfused. A kernel in C
-      stores none, so that the estimate is too high with it.
+    - on a CPU in bf16: the attention weights, because Eq. 1 is computed unfused.
+
+    The kernels in C store no attention weights, and two bytes per element of a mask. With them the
+    estimate is too high.
     """
     p = BF16 if precision == "bf16" else FP32
     on_cpu = device == "cpu"

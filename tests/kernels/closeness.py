@@ -1,20 +1,23 @@
-"""How close numbers in bfloat16 are to the exact ones."""
+"""How close the results of the library are to the exact ones."""
 
 import torch
 from torch import Tensor
 
-ROUNDING = 2.0**-8  # half the distance of two numbers in bfloat16, beside the number
+ROUNDING = {torch.bfloat16: 2.0**-8, torch.float32: 2.0**-24}
+"""half the distance of two numbers of a type, beside the number"""
+TOLERANCE = {torch.bfloat16: 1.01 * 2.0**-8, torch.float32: 1e-5}
+"""relative error of a result: it is rounded once, and is a sum in float32"""
 
 
 def assert_rounded(found: Tensor, exact: Tensor) -> None:
-    """In bfloat16, `found` is `exact` (float64) rounded once; sums in float32 may move it a little.
+    """`found` is `exact` (float64) rounded once; sums in float32 may move it a little.
 
     Numbers near zero are differences of larger ones, and as exact as these.
     """
-    assert found.dtype == torch.bfloat16
     size = exact.abs().mean().item() if exact.numel() else 0.0
-    torch.testing.assert_close(found.double(), exact, rtol=1.01 * ROUNDING, atol=1e-4 * size)
+    rtol, atol = TOLERANCE[found.dtype], min(TOLERANCE[found.dtype], 1e-4) * size
+    torch.testing.assert_close(found.double(), exact, rtol=rtol, atol=atol)
 
 
-def random_bf16(*shape: int) -> Tensor:
-    return torch.randn(shape).bfloat16().requires_grad_()
+def random_activations(dtype: torch.dtype, *shape: int) -> Tensor:
+    return torch.randn(shape).to(dtype).requires_grad_()

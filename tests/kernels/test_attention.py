@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nmt.kernels.attention import AttentionShape, SentenceBounds, attend_unpadded
-from tests.kernels.closeness import assert_rounded, random_bf16
+from tests.kernels.closeness import assert_rounded, random_activations
 
 
 def sentences(lengths: list[int], padding: int = 0) -> SentenceBounds:
@@ -60,47 +60,65 @@ def in_float64(inputs: list[Tensor]) -> list[Tensor]:
     ids=str,
 )
 def test_it_is_the_equation(
-    heads: int, width: int, is_causal: bool, targets: list[int], sources: list[int]
+    heads: int,
+    width: int,
+    is_causal: bool,
+    targets: list[int],
+    sources: list[int],
+    dtype: torch.dtype,
 ) -> None:
     torch.manual_seed(1)
     queries = sentences(targets, padding=3)
     memory = queries if is_causal else sentences(sources, padding=5)
     shape = AttentionShape(queries, memory, heads, is_causal)
     tokens = [int(each.starts[-1]) for each in (queries, memory, memory)]
-    inputs = [random_bf16(count, heads * width) for count in tokens]
-    upstream = torch.randn(tokens[0], heads * width).bfloat16()
+    inputs = [random_activations(dtype, count, heads * width) for count in tokens]
+    upstream = torch.randn(tokens[0], heads * width).to(dtype)
     found = with_gradients(attend_unpadded, inputs, shape, upstream)
     exact = with_gradients(by_equation, in_float64(inputs), shape, upstream)
     for mine, right in zip(found, exact, strict=True):
+        assert mine.dtype == dtype
         assert_rounded(mine, right)
 
 
-def test_no_sentences_have_an_empty_result() -> None:
+def test_no_sentences_have_an_empty_result(dtype: torch.dtype) -> None:
     nothing = sentences([])
-    inputs = [random_bf16(0, 16) for _ in range(3)]
+    inputs = [random_activations(dtype, 0, 16) for _ in range(3)]
     shape = AttentionShape(nothing, nothing, 1, False)
     for found in with_gradients(attend_unpadded, inputs, shape, torch.ones(0, 16)):
         assert found.shape == (0, 16)
 
 
-def test_a_sentence_that_sees_nothing_gets_zeros() -> None:
+def test_a_sentence_that_sees_nothing_gets_zeros(dtype: torch.dtype) -> None:
     shape = AttentionShape(sentences([2]), sentences([0], padding=3), 1, False)
-    inputs = [random_bf16(2, 16), random_bf16(3, 16), random_bf16(3, 16)]
+    inputs = [
+        random_activations(dtype, 2, 16),
+        random_activations(dtype, 3, 16),
+        random_activations(dtype, 3, 16),
+    ]
     for found in with_gradients(attend_unpadded, inputs, shape, torch.ones(2, 16)):
         assert not found.any()
 
 
-def test_what_is_no_number_stays_none() -> None:
+def test_what_is_no_number_stays_none(dtype: torch.dtype) -> None:
     shape = AttentionShape(sentences([4]), sentences([5]), 1, False)
-    query, key, value = random_bf16(4, 16), random_bf16(5, 16), random_bf16(5, 16)
+    query, key, value = (
+        random_activations(dtype, 4, 16),
+        random_activations(dtype, 5, 16),
+        random_activations(dtype, 5, 16),
+    )
     key.data[3, 2] = math.nan
     assert attend_unpadded(query, key, value, shape).isnan().all()
 
 
-def test_two_threads_compute_at_once() -> None:
+def test_two_threads_compute_at_once(dtype: torch.dtype) -> None:
     shape = AttentionShape(sentences([20, 30]), sentences([25, 10]), 2, False)
-    inputs = [random_bf16(50, 64), random_bf16(35, 64), random_bf16(35, 64)]
-    upstream = torch.randn(50, 64).bfloat16()
+    inputs = [
+        random_activations(dtype, 50, 64),
+        random_activations(dtype, 35, 64),
+        random_activations(dtype, 35, 64),
+    ]
+    upstream = torch.randn(50, 64).to(dtype)
 
     def compute(_: int) -> list[Tensor]:
         return with_gradients(attend_unpadded, inputs, shape, upstream)

@@ -7,21 +7,21 @@ from torch import Tensor, nn
 
 from nmt.kernels.norm import add_and_normalize
 from nmt.kernels.random import DropoutDraws
-from tests.kernels.closeness import ROUNDING, assert_rounded, random_bf16
+from tests.kernels.closeness import ROUNDING, assert_rounded, random_activations
 
 
 @pytest.mark.parametrize("p", [0.0, 0.5, 0.75])
 @pytest.mark.parametrize("shape", [(1, 16), (50, 48), (3, 5, 256), (0, 32)], ids=str)
-def test_it_is_the_norm_of_the_sum(p: float, shape: tuple[int, ...]) -> None:
+def test_it_is_the_norm_of_the_sum(p: float, shape: tuple[int, ...], dtype: torch.dtype) -> None:
     torch.manual_seed(1)
     width = shape[-1]
     norm = nn.LayerNorm(width, eps=1e-3)
     nn.init.normal_(norm.weight)
     nn.init.normal_(norm.bias)
-    x, f = random_bf16(*shape), random_bf16(*shape)
+    x, f = random_activations(dtype, *shape), random_activations(dtype, *shape)
     levels = torch.randint(-(2**15), 2**15, shape, dtype=torch.int16)
     draws = DropoutDraws(levels, round(p * 2**16) - 2**15, 1 / (1 - p)) if p else None
-    upstream = torch.randn(shape).bfloat16()
+    upstream = torch.randn(shape).to(dtype)
 
     y = add_and_normalize(x, f, draws, norm)
     gradients = torch.autograd.grad(y, (x, f, norm.weight, norm.bias), upstream)
@@ -29,7 +29,7 @@ def test_it_is_the_norm_of_the_sum(p: float, shape: tuple[int, ...]) -> None:
     mask = (levels >= draws.lowest_kept) * draws.scale if draws else torch.ones(shape)
     exact = [each.detach().double().requires_grad_() for each in (x, f, norm.weight, norm.bias)]
     # the sum is rounded, as if it were a tensor of its own
-    total = _Rounded.apply(exact[0] + exact[1] * mask)  # type: ignore[no-untyped-call]
+    total = _Rounded.apply(exact[0] + exact[1] * mask, dtype)  # type: ignore[no-untyped-call]
     right = F.layer_norm(total, (width,), exact[2], exact[3], norm.eps)
     expected = torch.autograd.grad(right, exact, upstream.double())
     assert_rounded(y, right)
@@ -41,16 +41,15 @@ def test_it_is_the_norm_of_the_sum(p: float, shape: tuple[int, ...]) -> None:
 
 class _Rounded(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: object, x: Tensor) -> Tensor:
-        return x.float().bfloat16().double()
+    def forward(ctx: object, x: Tensor, dtype: torch.dtype) -> Tensor:
+        return x.float().to(dtype).double()
 
     @staticmethod
-    def backward(ctx: object, gradient: Tensor) -> Tensor:
-        return gradient
+    def backward(ctx: object, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient, None
 
 
-def test_a_row_of_equal_numbers_has_no_infinite_norm() -> None:
-    y = add_and_normalize(
-        torch.ones(2, 32).bfloat16(), torch.ones(2, 32).bfloat16(), None, nn.LayerNorm(32)
-    )
-    assert y.abs().max() < ROUNDING
+def test_a_row_of_equal_numbers_has_no_infinite_norm(dtype: torch.dtype) -> None:
+    x = torch.ones(2, 32, dtype=dtype)
+    y = add_and_normalize(x, x, None, nn.LayerNorm(32))
+    assert y.abs().max() < ROUNDING[dtype]

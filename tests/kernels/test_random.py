@@ -12,8 +12,8 @@ from nmt.kernels.random import draw_levels
 N = 1 << 20
 
 
-def drawn(count: int, seed: int) -> Tensor:
-    return draw_levels(torch.empty(count).bfloat16(), torch.Generator().manual_seed(seed))
+def drawn(count: int, seed: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return draw_levels(torch.empty(count, dtype=dtype), torch.Generator().manual_seed(seed))
 
 
 def test_every_level_is_as_frequent() -> None:
@@ -60,21 +60,24 @@ def xoshiro(seed: int, rounds: int) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 1000])
-def test_a_seed_gives_the_numbers_of_xoshiro_on_every_processor(count: int) -> None:
+def test_a_seed_gives_the_numbers_of_xoshiro_on_every_processor(
+    count: int, dtype: torch.dtype
+) -> None:
     seed = torch.empty(1, dtype=torch.int64)
     seed.random_(-(2**63), None, generator=torch.Generator().manual_seed(5))
-    levels = drawn(count, 5)
+    levels = drawn(count, 5, dtype)
     assert levels.dtype == torch.int16 and levels.shape == (count,)
     assert (levels.int() & 0xFFFF).tolist() == xoshiro(int(seed) % 2**64, 32)[:count]
 
 
 def test_each_draw_takes_other_numbers_of_the_generator() -> None:
-    generator, x = torch.Generator().manual_seed(1), torch.empty(100).bfloat16()
+    generator, x = torch.Generator().manual_seed(1), torch.empty(100)
     assert not torch.equal(draw_levels(x, generator), draw_levels(x, generator))
 
 
-def test_without_the_library_pytorch_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = torch.empty(10)
-    in_float32 = draw_levels(x, torch.Generator().manual_seed(1))
-    monkeypatch.setattr(random, "kernel_library", lambda: None)
-    assert torch.equal(draw_levels(x.bfloat16(), torch.Generator().manual_seed(1)), in_float32)
+def test_without_the_library_pytorch_draws(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_float64 = drawn(10, 1, torch.float64)  # for which there is no library
+    monkeypatch.setattr(random, "kernel_library", lambda dtype: None)
+    assert torch.equal(drawn(10, 1, dtype), in_float64)
