@@ -103,8 +103,7 @@ def init(options: InitOptions) -> None:
     given. Takes some steps of the model for about half a minute, to know how fast this machine is.
     """
     output = options.output
-    if output.exists():
-        raise ConfigError(f"{output} exists; remove it, or choose another name with --output")
+    _check_output(output)
     from nmt.data.corpora.folders import replace_folder_atomically
     from nmt.data.corpora.splits import divide_text
     from nmt.data.text.lines import check_name, check_no_pipe
@@ -146,6 +145,22 @@ def init(options: InitOptions) -> None:
     for warning in recipe.warnings:
         print_warning(warning)
     log(f"planned: {recipe.time.total / 60:.0f} min; train with: {command}")
+
+
+def _check_output(output: Path) -> None:
+    """Check that a recipe may be written to this path, before its text is read.
+
+    Raises:
+        ConfigError: It exists, or lies below a file.
+    """
+    if output.exists():
+        raise ConfigError(f"{output} exists; remove it, or choose another name with --output")
+    above = next((path for path in output.parents if path.exists()), Path())
+    if not above.is_dir():
+        raise ConfigError(
+            f"{output} cannot be written: {above} is not a folder; choose another name with "
+            "--output"
+        )
 
 
 def _describe_text(profile: "TextProfile", data: "DataConfig") -> str:
