@@ -47,7 +47,8 @@ def find_config(name: str) -> Path:
     if (folder / f"{stem}.yaml").is_file() and "/" not in stem:
         return folder / f"{stem}.yaml"
     recipes = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
-    raise ConfigError(f"{name}: no such file and no bundled recipe of that name ({recipes})")
+    got = name or "an empty name"
+    raise ConfigError(f"{got}: no such file and no bundled recipe of that name ({recipes})")
 
 
 def read_yaml_file(path: Path) -> str:
@@ -100,22 +101,24 @@ def _parse_keys(text: str, where: str, expected: str) -> tuple[dict[str, Any], d
 def _apply_setting(values: dict[str, Any], assignment: str) -> list[KeyPath]:
     """Change `values`, the nested keys of a recipe, by one `section.key=value` of --set.
 
-    Returns the path of the key, and then those of the keys inside of the new value.
+    Returns the path of the key, then those of the sections around it that the recipe did not have,
+    and of the keys inside of the new value.
     """
     name, separator, text = assignment.partition("=")
     if not separator or not name:
         raise ConfigError(f"--set {assignment}: write it as section.key=value")
     path = tuple(name.split("."))
     *parents, key = path
-    for parent in parents:
-        child = values.setdefault(parent, {})
-        if not isinstance(child, dict):  # such as null in the file
-            child = values[parent] = {}
-        values = child
+    added: list[KeyPath] = []
+    for depth, parent in enumerate(parents, 1):
+        if not isinstance(values.get(parent), dict):  # absent, or such as null in the file
+            values[parent] = {}
+            added.append(path[:depth])
+        values = values[parent]
     values[key], lines = strict_yaml.parse(text, f"--set {name}")
     if values[key] == {} and not text.strip():
         values[key] = None  # an empty value is null
-    return [path, *((*path, *inner) for inner in lines)]
+    return [path, *added, *((*path, *inner) for inner in lines)]
 
 
 def _validate(

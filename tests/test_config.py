@@ -273,6 +273,23 @@ def test_a_wrong_key_inside_of_a_setting_is_not_looked_for_in_the_file() -> None
     assert refusal(text, "model.heads=2", "training={max_steps: abc}") == message
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("training.foo.bar=1", "--set training.foo.bar: unknown key 'training.foo'; known keys: "),
+        ("foo.bar=1", "--set foo.bar: unknown key 'foo'; known keys: data, "),
+        (
+            "training.log_every.x=1",
+            "--set training.log_every.x: 'training.log_every': input should",
+        ),
+    ],
+)
+def test_a_section_that_a_setting_adds_is_not_looked_for_in_the_file(
+    setting: str, message: str
+) -> None:
+    assert refusal("training:\n  log_every: 9", setting).startswith(message)
+
+
 def test_a_config_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Config().model.heads = 4  # type: ignore[misc]
