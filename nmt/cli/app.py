@@ -119,13 +119,22 @@ def _exit(message: str, exit_code: int) -> NoReturn:
     sys.exit(exit_code)
 
 
+def _leave_out_last_collection() -> None:
+    """Let Python end faster, without a last garbage collection; called when it ends.
+
+    Triton needs it: since 3.9 its library prints a page about objects that are left over.
+    """
+    if "triton" not in sys.modules:
+        gc.freeze()
+
+
 def main() -> None:
     """Run the command line; print an `NmtError` or `OSError` as a sentence on stderr and exit."""
     _fill_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # a file name that is not UTF-8, which a command may print, goes out as it is
         sys.stdout.reconfigure(errors="surrogateescape")
-    atexit.register(gc.freeze)  # Python then ends faster, without a last garbage collection
+    atexit.register(_leave_out_last_collection)
     for stop_signal in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop_signal, _raise_stopped)
     try:

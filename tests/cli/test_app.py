@@ -30,6 +30,20 @@ finally:
     print(*sys.modules, file=sys.stderr)
 """
 
+LEFT_OVER = """
+import sys
+from nmt.cli.app import main
+
+class Circle:
+    def __init__(self):
+        self.itself = self
+    def __del__(self):
+        print("collected")
+
+sys.modules[sys.argv.pop()] = Circle()
+main()
+"""
+
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -55,6 +69,16 @@ def test_help_lists_every_command_and_imports_nothing_heavy(python: Python) -> N
     assert len(modules) < 400
     listed = {line.split()[0] for line in result.stdout.splitlines() if line.startswith("  ")}
     assert set(COMMANDS) <= listed
+
+
+@pytest.mark.parametrize(("module", "collected"), [("other", False), ("triton", True)])
+def test_the_last_garbage_collection_is_for_triton_alone(
+    python: Python, module: str, collected: bool
+) -> None:
+    """Triton's library prints a page about objects that were not collected."""
+    result = python("-c", LEFT_OVER, "--version", module)
+    assert ("collected" in result.stdout) is collected
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("group", ["", "data", "plot"])
