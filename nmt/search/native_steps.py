@@ -61,24 +61,22 @@ class NativeSteps:
             raise AssertionError("more hypotheses or tokens than the memory was taken for")
         self._steps_left -= 1
         sentences, parents, tokens = np.array(rows, np.int32).T.copy()
+        best = min(best, self._entries)
+        best_tokens = np.empty((len(rows), best), np.int32)
+        best_log_p = np.empty((len(rows), best), np.float32)
         attended = np.zeros(len(rows), np.int32)
         failed = self._library.nmt_step(
             self._steps,
             len(rows),
-            *(address(array) for array in (sentences, parents, tokens, self._log_p)),
+            *(address(array) for array in (sentences, parents, tokens)),
+            best,
+            *(address(array) for array in (self._log_p, best_tokens, best_log_p)),
             address(attended) if attention else None,
         )
         if failed:
             raise NonFiniteScoresError()
-        best = min(best, self._entries)
-        indices = np.empty((len(rows), best), np.int32)
-        values = np.empty((len(rows), best), np.float32)
-        self._library.nmt_largest(
-            ctypes.byref(self._weights.model),
-            *(address(self._log_p), len(rows), best, address(indices), address(values)),
-        )
         log_p = self._log_p[: len(rows), : self._entries]
-        return NextScores(log_p, indices, values, attended.tolist())
+        return NextScores(log_p, best_tokens, best_log_p, attended.tolist())
 
 
 def one_after_another(sources: Sequence[Sequence[int]]) -> tuple[Array, Array]:

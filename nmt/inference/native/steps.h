@@ -45,15 +45,28 @@ static void continue_rows(Steps *steps, int rows, const int32_t *row_sentence,
     if (!r || row_sentence[r - 1] != row_sentence[r]) swap_past(&w->sentences[row_sentence[r]]);
 }
 
+/* Find the `most` most probable tokens of one row of log_p (size), the best one first. Where fewer than
+ * that are above -inf, token 0 and -inf stand for the others. */
+static void store_best(const float *log_p, int size, int32_t most, int32_t *tokens, float *values) {
+  Candidate best[most];
+  int count = best_logits(log_p, size, 0, most, best);
+  for (int i = 0; i < most; i++) {
+    tokens[i] = i < count ? best[i].token : 0;
+    values[i] = i < count ? best[i].score : -INFINITY;
+  }
+}
+
 /* Compute the next step of `rows` hypotheses, those of a sentence side by side.
  *
  * row_sentence, parent and token (rows) say which sentence they belong to, which of its rows of the
- * last step they continue, and their last token. log_p (rows, padded) gets log P of each next token.
- * attended (rows) gets the source position, EOS excluded, with the most attention of each row; it may
- * be NULL.
+ * last step they continue, and their last token. log_p (rows, padded) gets log P of each next token;
+ * best_tokens and best_log_p (rows, most) get the `most` most probable tokens and their log P, see
+ * `store_best`. attended (rows) gets the source position, EOS excluded, with the most attention of
+ * each row; it may be NULL.
  * Returns 0, or 1 if a score is NaN or infinite. */
 EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *row_sentence, const int32_t *parent,
-                    const int32_t *token, float *log_p, int32_t *attended) {
+                    const int32_t *token, int32_t most, float *log_p, int32_t *best_tokens,
+                    float *best_log_p, int32_t *attended) {
   const Model *m = steps->model;
   Work *w = &steps->work;
   int size = m->projection.padded, failed = 0;
@@ -64,10 +77,12 @@ EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *row_sentence, con
     int count = rows - first < ROWS_OF_LOGITS ? rows - first : ROWS_OF_LOGITS;
     float *logits = log_p + (size_t)first * size;
     apply(&m->projection, count, w->x + (size_t)first * m->d_model, logits, &w->buffers);
-    for (int r = 0; r < count; r++, logits += size) {
+    for (int r = first; r < first + count; r++, logits += size) {
       float log_total = log_sum(logits, size);
       failed |= !isfinite(log_total);
       for (int i = 0; i < size; i += LANES) *(Floats *)(logits + i) -= log_total;
+      /* now, while the row is in the first-level cache */
+      store_best(logits, size, most, best_tokens + r * most, best_log_p + r * most);
     }
   }
   for (int r = 0; attended && r < rows; r++) {
@@ -79,19 +94,4 @@ EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *row_sentence, con
   steps->step++;
   release_tiles();
   return failed;
-}
-
-/* Find the `most` largest of each row of log_p (rows, padded), the largest first, and their columns.
- * Where a row has fewer than that above -inf, column 0 and -inf stand for the others. */
-EXPORT void nmt_largest(const Model *m, const float *log_p, int32_t rows, int32_t most,
-                        int32_t *indices, float *values) {
-  int size = m->projection.padded;
-  Candidate best[most];
-  for (int r = 0; r < rows; r++, indices += most, values += most) {
-    int count = best_logits(log_p + (size_t)r * size, size, 0, most, best);
-    for (int i = 0; i < most; i++) {
-      indices[i] = i < count ? best[i].token : 0;
-      values[i] = i < count ? best[i].score : -INFINITY;
-    }
-  }
 }
