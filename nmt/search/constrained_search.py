@@ -19,8 +19,9 @@ import numpy as np
 from nmt.checkpoint_files import Array
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import DataError
+from nmt.search.constrained_sentence import ConstraintProgress
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis
-from nmt.search.sentence_search import Partial, SentenceSearch
+from nmt.search.sentence_search import Candidate, SentenceSearch
 from nmt.search.step_decoder import NextScores, StepDecoder, StepRow
 
 LOG_IMPROBABLE = math.log(0.01)
@@ -65,55 +66,85 @@ class _NextTokens:
         """
         self.searches, self.scores = searches, scores
         self.settings = searches[0].settings
-        self.first_rows = list(accumulate((len(s.live) for s in searches), initial=0))
-        """the row of each sentence's first hypothesis, and R"""
         self.spelling = searches[0].constraints.spelling
+        self.hypotheses = [(search, i) for search in searches for i in range(len(search.live))]
+        """of each row its sentence's search, and the index of its hypothesis there"""
+        self.sentences = [n for n, search in enumerate(searches) for _ in search.live]
+        """of each row the index of its sentence"""
+        self.first_rows = list(accumulate((len(s.live) for s in searches[:-1]), initial=0))
+        """the row of each sentence's first hypothesis"""
+        self.length = len(searches[0].live[0].tokens)
+        """the number of tokens that all live hypotheses have"""
         unknown = () if self.settings.allow_unknown else (UNK,)
         self.excluded = [PAD, BOS, *unknown]
-        self.eos_log_p: list[float] = scores.log_p[:, EOS].tolist()
+        self.eos_log_p = scores.log_p[:, EOS].astype(np.float64)  # (R,)
+        self.least_log_p = scores.best_log_p[:, 0].astype(np.float64) + LOG_IMPROBABLE
+        """(R,) a token with less is improbable"""
         self.best_tokens: list[list[int]] = scores.best_tokens.tolist()
         self.best_log_p: list[list[float]] = scores.best_log_p.tolist()
-        for row, search, i in self._rows():
+        for row in np.flatnonzero(self.eos_log_p > math.log(0.5)).tolist():
+            search, i = self.hypotheses[row]
             hypothesis = search.live[i]
-            would_end = self.eos_log_p[row] > math.log(0.5)  # EOS has more than half of p
-            prefix = search.constraints.next_prefix_tokens
-            if would_end and hypothesis.missing_tokens and prefix(hypothesis.progress) is None:
+            prefix = search.constraints.next_prefix_tokens(hypothesis.progress)
+            if hypothesis.missing_tokens and prefix is None:
                 search.live[i] = hypothesis.with_handicap()
+        self.may_end = self._rows_that_may_end()
 
-    def candidates(self) -> Iterator[list[Partial]]:
-        """Yield the continuations that compete in each sentence (Post and Vilar, section 3.1).
+    def candidates(self) -> list[list[Candidate]]:
+        """Return the continuations that compete in each sentence (Post and Vilar, section 3.1).
 
-        These are the best ones of the sentence (about as many as its beam), the best of each
-        hypothesis, and all that continue or begin a term.
+        These are the best ones of the sentence (as many as its beam), the best of each hypothesis,
+        and all that continue or begin a term.
         """
+        found: list[list[Candidate]] = []
+        in_terms: set[tuple[int, int]] = set()  # row and token
+        for search, first in zip(self.searches, self.first_rows, strict=True):
+            found.append(list(self._term_continuations(search, first)))
+            in_terms.update((first + each.parent, each.token) for each in found[-1])
         tokens, log_p = self._free_tokens()
-        adjusted_scores = [h.adjusted_score for search in self.searches for h in search.live]
-        totals = log_p + np.array(adjusted_scores)[:, None]  # (R, K)
-        best = totals.shape[1]  # K
-        sizes = np.diff(self.first_rows)
-        sentences = np.repeat(np.arange(len(sizes)), sizes * best)
-        # by sentence, and within it by the score of hypothesis and token together, best first
-        order = np.lexsort((-totals.ravel(), sentences))
-        ranked = list(
-            zip(
-                (order // best).tolist(),  # row
-                tokens.ravel()[order].tolist(),
-                log_p.ravel()[order].tolist(),
-                strict=True,
-            )
+        rows, columns = np.nonzero(self._best_free(log_p))
+        best = zip(
+            rows.tolist(),
+            tokens[rows, columns].tolist(),
+            log_p[rows, columns].tolist(),
+            strict=True,
         )
-        pairs = zip(self.first_rows, self.first_rows[1:], strict=False)
-        for search, (first, end) in zip(self.searches, pairs, strict=True):
-            in_terms = list(self._term_continuations(search, first))
-            free = ranked[first * best : end * best]
-            distinct = list(_distinct(search, free, first, in_terms))
-            yield distinct or [self._any_allowed(search, first)]
+        for row, token, log_probability in best:
+            if (row, token) in in_terms:
+                continue
+            search, i = self.hypotheses[row]
+            if continued := search.continue_with(i, token, log_probability):
+                found[self.sentences[row]].append(continued)
+        for n, (search, first) in enumerate(zip(self.searches, self.first_rows, strict=True)):
+            found[n] = found[n] or [self._any_allowed(search, first)]
+        return found
 
-    def _rows(self) -> Iterator[tuple[int, SentenceSearch, int]]:
-        """Yield each row, its sentence's search and the index of its hypothesis there."""
-        for first, search in zip(self.first_rows, self.searches, strict=False):
-            for i in range(len(search.live)):
-                yield first + i, search, i
+    def _best_free(self, log_p: Array) -> Array:
+        """Return a mask (R, K) of the best of each sentence and of each hypothesis.
+
+        `log_p` is what `_free_tokens` returns.
+        """
+        adjusted_scores = [search.live[i].adjusted_score for search, i in self.hypotheses]
+        totals = log_p + np.array(adjusted_scores)[:, None]  # of hypothesis and token together
+        is_best = np.zeros(totals.shape, bool)
+        is_best[np.arange(len(totals)), totals.argmax(1)] = True
+        # by sentence, and within it by the total, the best one first
+        sentences = np.repeat(self.sentences, totals.shape[1])
+        order = np.lexsort((-totals.ravel(), sentences))
+        ranks = np.arange(len(order)) - np.searchsorted(sentences, sentences)
+        beams = np.array([search.beam for search in self.searches])
+        is_best.ravel()[order[ranks < beams[sentences]]] = True
+        return is_best & (log_p > IMPOSSIBLE)
+
+    def _rows_that_may_end(self) -> Array:
+        """Return a mask (R,) of the hypotheses that EOS may follow."""
+        if self.length < self.settings.min_length:
+            return np.zeros(len(self.hypotheses), bool)
+        is_complete = [not search.live[i].missing_tokens for search, i in self.hypotheses]
+        # With forbidden words, ending early could beat all improbable alternatives.
+        forbids = [bool(search.constraints.spelled.forbidden) for search, _ in self.hypotheses]
+        is_improbable = self.eos_log_p < self.least_log_p
+        return np.array(is_complete) & ~(np.array(forbids) & is_improbable)
 
     def _free_tokens(self) -> tuple[Array, Array]:
         """Return tokens and log P (R, K) of those that are no part of a term; -inf: may not follow.
@@ -121,37 +152,29 @@ class _NextTokens:
         They are among the best of each row, unless a row has rules of its own.
         """
         tokens, log_p = self.scores.best_tokens.copy(), self.scores.best_log_p.copy()
-        no_eos = np.zeros(len(tokens), bool)  # rows that may not end now
-        special: list[tuple[int, SentenceSearch, int]] = []
-        for row, search, i in self._rows():
-            if self._has_own_rules(search, i):
-                special.append((row, search, i))
-            no_eos[row] = not self._may_end(search, i, row)
         log_p[np.isin(tokens, self.excluded)] = IMPOSSIBLE
-        log_p[(tokens == EOS) & no_eos[:, None]] = IMPOSSIBLE
-        for row, search, i in special:
-            allowed = self._allowed(search, i, row)
-            tokens[row] = _largest(allowed, tokens.shape[1])
-            log_p[row] = allowed[tokens[row]]
+        log_p[(tokens == EOS) & ~self.may_end[:, None]] = IMPOSSIBLE
+        for row, (search, i) in enumerate(self.hypotheses):
+            if self._has_own_rules(search, i):
+                allowed = self._allowed(search, i, row)
+                tokens[row] = _largest(allowed, tokens.shape[1])
+                log_p[row] = allowed[tokens[row]]
+            if search.may_refuse(self.length):
+                for k, token in enumerate(tokens[row].tolist()):
+                    if log_p[row, k] > IMPOSSIBLE and not search.continue_with(i, token, 0.0):
+                        log_p[row, k] = IMPOSSIBLE
         return tokens, log_p
 
     def _has_own_rules(self, search: SentenceSearch, i: int) -> bool:
         """Whether more than special tokens may be forbidden after hypothesis i of a sentence."""
+        if 0 < self.settings.no_repeat_ngram <= self.length:
+            return True
         constraints, progress = search.constraints, search.live[i].progress
-        return (
+        return not constraints.has_only_terms and (
             constraints.spelled.has_unknown
             or constraints.next_prefix_tokens(progress) is not None
             or constraints.ends_in_forbidden(progress)
-            or 0 < self.settings.no_repeat_ngram <= progress.length
         )
-
-    def _may_end(self, search: SentenceSearch, i: int, row: int) -> bool:
-        hypothesis = search.live[i]
-        if hypothesis.missing_tokens or hypothesis.progress.length < self.settings.min_length:
-            return False
-        # With forbidden words, ending early could beat all improbable alternatives.
-        is_improbable = self.eos_log_p[row] < self.best_log_p[row][0] + LOG_IMPROBABLE
-        return not (search.constraints.spelled.forbidden and is_improbable)
 
     def _allowed(self, search: SentenceSearch, i: int, row: int) -> Array:
         """Return log P (V,) of the tokens after hypothesis i; -inf for those that may not follow.
@@ -169,11 +192,11 @@ class _NextTokens:
         allowed = log_p.copy()
         allowed[self.excluded] = IMPOSSIBLE
         allowed[_repetitions(hypothesis.tokens, self.settings.no_repeat_ngram)] = IMPOSSIBLE
-        if hypothesis.progress.length < self.settings.min_length:
+        if self.length < self.settings.min_length:
             allowed[EOS] = IMPOSSIBLE
         if (allowed == IMPOSSIBLE).all():
             allowed[EOS] = log_p[EOS]
-        elif not self._may_end(search, i, row):
+        elif not self.may_end[row]:
             allowed[EOS] = IMPOSSIBLE
         if constraints.ends_in_forbidden(hypothesis.progress):
             allowed[self.spelling.word_ends] = IMPOSSIBLE
@@ -183,7 +206,7 @@ class _NextTokens:
             allowed[UNK] = IMPOSSIBLE
         return allowed
 
-    def _term_continuations(self, search: SentenceSearch, first_row: int) -> Iterator[Partial]:
+    def _term_continuations(self, search: SentenceSearch, first_row: int) -> Iterator[Candidate]:
         """Yield the continuations of a sentence whose new token is a part of a term."""
         constraints = search.constraints
         for i, hypothesis in enumerate(search.live):
@@ -191,30 +214,32 @@ class _NextTokens:
                 continue
             row = first_row + i
             for token in constraints.next_term_tokens(hypothesis.progress):
-                log_probability = float(self.scores.log_p[row, token])
+                log_probability = self.scores.log_p.item(row, token)
                 if not (continued := search.continue_with(i, token, log_probability)):
                     continue
-                if continued.progress.matched == 1 and self._is_misplaced(search, continued, row):
+                progress = continued.progress
+                if progress and progress.matched == 1 and self._is_misplaced(search, progress, row):
                     continued = continued.with_handicap()
                 yield continued
 
-    def _is_misplaced(self, search: SentenceSearch, continued: Partial, row: int) -> bool:
+    def _is_misplaced(self, search: SentenceSearch, progress: ConstraintProgress, row: int) -> bool:
         """Whether a term that has just begun stands inside another word or before its turn."""
         attended = self.scores.attended[row]
-        is_expected = search.constraints.is_expected(continued.progress, attended)
+        is_expected = search.constraints.is_expected(progress, attended)
         return not is_expected or self._expects_longer_word(row)
 
     def _expects_longer_word(self, row: int) -> bool:
         """Whether all tokens that would end the last word are improbable."""
-        least = self.best_log_p[row][0] + LOG_IMPROBABLE
+        least = float(self.least_log_p[row])
         for token, log_p in zip(self.best_tokens[row], self.best_log_p[row], strict=True):
             if log_p < least:
                 return True
             if self.spelling.ends_word[token]:
                 return False
-        return bool(self.scores.log_p[row].take(self.spelling.word_ends).max() < least)
+        is_probable = self.scores.log_p[row] >= least
+        return not (is_probable & self.spelling.word_ends).any()
 
-    def _any_allowed(self, search: SentenceSearch, first_row: int) -> Partial:
+    def _any_allowed(self, search: SentenceSearch, first_row: int) -> Candidate:
         """Return a hypothesis's most probable allowed continuation, or raise a DataError."""
         for i in range(len(search.live)):
             allowed = self._allowed(search, i, first_row + i)
@@ -228,37 +253,6 @@ class _NextTokens:
             f"{search.constraints.spelled.text}: no translation meets all of this; leave out "
             "some of the terms or forbidden words"
         )
-
-
-def _distinct(
-    search: SentenceSearch,
-    free: list[tuple[int, int, float]],
-    first_row: int,
-    in_terms: list[Partial],
-) -> Iterator[Partial]:
-    """Yield `in_terms`, the best of `free` and the best of each hypothesis, each once.
-
-    `free` are row, token and log P, the best continuation first; `first_row` is the row of the
-    sentence's first hypothesis.
-    """
-    yield from in_terms
-    seen = {(continued.parent, continued.last_token) for continued in in_terms}
-    continued_hypotheses: set[int] = set()
-    count = 0
-    for row, token, log_probability in free:
-        i = row - first_row
-        if log_probability == IMPOSSIBLE:  # so are all that follow
-            return
-        if count >= search.beam and i in continued_hypotheses:
-            continue
-        if (i, token) not in seen:
-            if not (continued := search.continue_with(i, token, log_probability)):
-                continue
-            yield continued
-        count += 1
-        continued_hypotheses.add(i)
-        if count >= search.beam and len(continued_hypotheses) == len(search.live):
-            return
 
 
 def _largest(values: Array, count: int) -> Array:

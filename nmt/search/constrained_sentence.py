@@ -52,28 +52,37 @@ class ConstrainedSentence:
         self.spelled = spelled
         self.spelling = spelling
         self._first_ids = frozenset(option.ids[0] for option in spelled.tokenizations)
-        self._has_only_terms = not spelled.forbidden and not spelled.prefix_text
+        self.has_only_terms = not (spelled.forbidden or spelled.prefix_text or spelled.has_unknown)
+        """whether any token may follow any hypothesis, as far as the constraints matter"""
+        self._both_ways = {option.term for option in spelled.tokenizations if not option.spaced}
+        """terms with a way to spell them without a space in front, too"""
+        self._begins_unspaced = [is_unspaced(term[0]) for term in spelled.text.terms]
 
     def is_expected(self, progress: ConstraintProgress, attended: int) -> bool:
         """Whether a term that was just begun may translate source token `attended` (an index)."""
-        begun = [option.term for option in progress.begun]  # indices of terms
         spans = self.spelled.source_spans  # of glossary terms; they come first in the terms
+        if not spans:
+            return True
+        begun = [option.term for option in progress.begun]  # indices of terms
         known_spans = [spans[i] for i in begun if i < len(spans) and spans[i]]
         # a term without a known span is expected anywhere
         return len(known_spans) < len(begun) or any(attended in span for span in known_spans)
 
     def missing_tokens(self, progress: ConstraintProgress) -> int:
         """Return the least number of further tokens after which all terms are complete."""
-        terms = self.spelled.terms
-        unmet = self.spelled.term_length - sum(len(terms[placed.term]) for placed in progress.met)
+        terms, unmet = self.spelled.terms, self.spelled.term_length
+        for placed in progress.met:
+            unmet -= len(terms[placed.term])
+        if not progress.begun:
+            return unmet
         # a begun term needs fewer tokens than `unmet` counts: some are matched, and without a space
         # in front it may have fewer ids
         saved = [progress.matched + len(terms[t.term]) - len(t.ids) for t in progress.begun]
-        return unmet - max([0, *saved])
+        return unmet - max(0, *saved)
 
     def next_term_tokens(self, progress: ConstraintProgress) -> list[int]:
         """Return the tokens that continue or begin a missing term; none before the prefix ends."""
-        if self.next_prefix_tokens(progress) is not None:
+        if not self.has_only_terms and self.next_prefix_tokens(progress) is not None:
             return []
         matched = progress.matched
         continuing = [term.ids[matched] for term in progress.begun if matched < len(term.ids)]
@@ -98,6 +107,18 @@ class ConstrainedSentence:
         """Whether the text ends in a forbidden word; then the next token must lengthen the word."""
         return contains_any(self.spelled.forbidden, progress.text)
 
+    def concerns(self, progress: ConstraintProgress, token: int) -> bool:
+        """Whether a token may change more than the length and the text of a hypothesis.
+
+        Nearly all tokens do not if there are only terms: they neither begin nor continue one.
+        """
+        return bool(progress.begun) or token in self._first_ids or not self.has_only_terms
+
+    def lengthen(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
+        """Return the progress with one more token that does not concern it (`concerns`)."""
+        text = progress.text + self.spelling.bytes[token]
+        return ConstraintProgress(progress.length + 1, text, progress.met)
+
     def advance(
         self, progress: ConstraintProgress, token: int, last: bool = False
     ) -> ConstraintProgress | None:
@@ -105,7 +126,7 @@ class ConstrainedSentence:
 
         `last` says that `token` is the last one that the length limit allows.
         """
-        if self._has_only_terms:
+        if self.has_only_terms:
             return self._progress_after(progress, token)
         required = self.next_prefix_tokens(progress)
         if required is not None and token not in required:
@@ -176,14 +197,15 @@ class ConstrainedSentence:
     def _may_begin(self, progress: ConstraintProgress) -> list[TermTokenization]:
         """Return the tokenizations of missing terms that may begin right after the text so far."""
         met = {placed.term for placed in progress.met}
-        unmet = [t for t in self.spelled.tokenizations if t.term not in met]
-        both_ways = {option.term for option in unmet if not option.spaced}
+        unmet = [option for option in self.spelled.tokenizations if option.term not in met]
+        if not self._both_ways:  # each term has one way, which fits everywhere
+            return unmet
         last_word = progress.text.rsplit(b" ", 1)[-1]
-        after_mark = bool(both_ways and progress.text) and _ends_in_mark(last_word)
+        after_mark = bool(progress.text) and _ends_in_mark(last_word)
         allowed = []
         for option in unmet:
-            if is_unspaced(self.spelled.text.terms[option.term][0]):
-                fits = option.spaced == (progress.length == 0) or option.term not in both_ways
+            if self._begins_unspaced[option.term]:
+                fits = option.spaced == (progress.length == 0) or option.term not in self._both_ways
             else:
                 fits = option.spaced or after_mark
             if fits:

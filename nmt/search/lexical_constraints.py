@@ -12,7 +12,7 @@ from itertools import accumulate
 import numpy as np
 
 from nmt.checkpoint_files import Array
-from nmt.data.text.words import any_of, continues_word, exactly, is_unspaced
+from nmt.data.text.words import any_of, continues_word, find_term, is_unspaced
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.errors import DataError
 
@@ -47,8 +47,8 @@ class Spelling:
 
     @cached_property
     def word_ends(self) -> Array:
-        """The ids for which `ends_word` is true, in an array."""
-        return np.flatnonzero(self.ends_word)
+        """`ends_word` as an array, a mask (V,)."""
+        return np.array(self.ends_word)
 
     @cached_property
     def has_inner_pieces(self) -> bool:
@@ -263,11 +263,13 @@ class SpelledConstraints:
         """
         if self.needs_search or contains_any(self.forbidden, text.encode("utf-8")):
             return False
-        unused = text  # the text without the terms that are found already
+        unused = " ".join(text.split())  # the text without the terms that are found already
         for term in sorted(self.text.terms, key=len, reverse=True):
-            unused, found = exactly(term).subn(" ", unused, count=1)
-            if not found:
+            spelled = " ".join(term.split())
+            start = find_term(spelled, unused)
+            if start < 0:
                 return False
+            unused = f"{unused[:start]} {unused[start + len(spelled) :]}"
         return True
 
 

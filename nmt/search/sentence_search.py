@@ -3,8 +3,8 @@
 The beam is divided between banks: hypotheses with equally many missing tokens of the terms.
 """
 
-from collections import Counter
 from collections.abc import Sequence
+from itertools import islice, zip_longest
 from typing import NamedTuple, Self
 
 from nmt.config import DecodingConfig
@@ -25,7 +25,7 @@ def beam_width(constraints: SpelledConstraints, beam_size: int) -> int:
 
 
 class Partial(NamedTuple):
-    """A hypothesis during the search, with its progress."""
+    """A live hypothesis, with its progress."""
 
     tokens: tuple[int, ...]
     score: float
@@ -53,6 +53,29 @@ class Partial(NamedTuple):
         return self._replace(handicap=self.handicap + MISPLACED)
 
 
+class Candidate(NamedTuple):
+    """A live hypothesis with one more token; most candidates are not chosen."""
+
+    parent: int
+    """the index of the live hypothesis"""
+    token: int
+    score: float
+    """log P with the token"""
+    missing_tokens: int
+    handicap: float
+    progress: ConstraintProgress | None
+    """with the token; None if the token does not concern the constraints"""
+
+    @property
+    def adjusted_score(self) -> float:
+        """The value by which candidates are compared: log P minus the handicap."""
+        return self.score - self.handicap
+
+    def with_handicap(self) -> Self:
+        """Return a copy with the handicap of one more misplaced term (`MISPLACED`)."""
+        return self._replace(handicap=self.handicap + MISPLACED)
+
+
 class SentenceSearch:
     """The search of one sentence: its live hypotheses, and the best that have ended."""
 
@@ -70,47 +93,61 @@ class SentenceSearch:
         self.ended: list[tuple[float, Hypothesis]] = []
         """the best ended hypotheses, each with its `adjusted_score` over the length penalty"""
 
-    def continue_with(self, parent: int, token: int, log_probability: float) -> Partial | None:
+    def may_refuse(self, length: int) -> bool:
+        """Whether `continue_with` may return None for hypotheses with `length` tokens."""
+        tokens_left = self.limit - length - 1
+        spelled = self.constraints.spelled
+        return not self.constraints.has_only_terms or spelled.term_length > tokens_left
+
+    def continue_with(self, parent: int, token: int, log_probability: float) -> Candidate | None:
         """Return hypothesis live[parent] with one more token; None if it cannot meet all terms."""
         live = self.live[parent]
-        length = len(live.tokens) + 1
-        progress = self.constraints.advance(live.progress, token, last=length == self.limit)
+        constraints, handicap = self.constraints, live.handicap
+        score, tokens_left = live.score + log_probability, self.limit - len(live.tokens) - 1
+        if not constraints.concerns(live.progress, token):
+            if live.missing_tokens > tokens_left:
+                return None
+            return Candidate(parent, token, score, live.missing_tokens, handicap, progress=None)
+        progress = constraints.advance(live.progress, token, last=not tokens_left)
         if progress is None:
             return None
-        missing = self.constraints.missing_tokens(progress)
+        missing = constraints.missing_tokens(progress)
         # a forbidden word at the end needs one token more, which makes it another word
-        needed = missing + self.constraints.ends_in_forbidden(progress)
-        if needed > self.limit - length:  # too few tokens are left
+        if missing + constraints.ends_in_forbidden(progress) > tokens_left:
             return None
-        tokens, score = (*live.tokens, token), live.score + log_probability
-        continued = Partial(tokens, score, progress, missing, parent, live.handicap)
-        # At least two tokens more are missing than before: a term was begun and then abandoned.
-        return continued.with_handicap() if missing > live.missing_tokens + 1 else continued
+        if missing > live.missing_tokens + 1:  # a term was begun and then abandoned
+            handicap += MISPLACED
+        return Candidate(parent, token, score, missing, handicap, progress)
 
-    def choose(self, candidates: Sequence[Partial]) -> list[Partial]:
+    def choose(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Choose up to `beam` hypotheses: the best of each bank, then the second of each, …."""
-        bank_sizes: Counter[int] = Counter()  # {missing tokens: number of hypotheses so far}
-        ranked = []  # (rank in its bank, bank, candidate)
-        for candidate in sorted(candidates, key=lambda candidate: -candidate.adjusted_score):
-            bank = candidate.missing_tokens
-            ranked.append((bank_sizes[bank], bank, candidate))
-            bank_sizes[bank] += 1
-        ranked.sort(key=lambda entry: entry[:2])  # by rank; of equal rank the fewest missing first
-        return [candidate for _, _, candidate in ranked[: self.beam]]
+        banks: dict[int, list[Candidate]] = {}  # by missing tokens; each has its best first
+        for candidate in sorted(candidates, key=lambda each: each.adjusted_score, reverse=True):
+            banks.setdefault(candidate.missing_tokens, []).append(candidate)
+        # in each round the bank with the fewest missing tokens is the first
+        rounds = zip_longest(*(banks[missing] for missing in sorted(banks)))
+        in_turns = (candidate for best in rounds for candidate in best if candidate)
+        return list(islice(in_turns, self.beam))
 
-    def update(self, chosen: list[Partial]) -> None:
+    def update(self, chosen: list[Candidate]) -> None:
         """Set `live` to the chosen hypotheses that go on; `ended` keeps the `n_best` that ended."""
-        length = len(chosen[0].tokens)  # equal for all
-        penalty = length_penalty(float(length), self.settings)
-        self.live = []
-        for partial in chosen:
-            if partial.tokens[-1] == EOS or length == self.limit:
-                hypothesis = Hypothesis.from_row(list(partial.tokens), partial.score / penalty)
-                rank_by = partial.adjusted_score / penalty  # a handicap is not part of the score
+        before, self.live = self.live, []
+        length = len(before[0].tokens) + 1  # equal for all
+        has_ended = False
+        for parent, token, score, missing, handicap, progress in chosen:
+            tokens = (*before[parent].tokens, token)
+            if token == EOS or length == self.limit:
+                penalty = length_penalty(float(length), self.settings)
+                hypothesis = Hypothesis.from_row(list(tokens), score / penalty)
+                rank_by = (score - handicap) / penalty  # a handicap is not part of the score
                 self.ended.append((rank_by, hypothesis))
-            else:
-                self.live.append(partial)
-        self.ended = sorted(self.ended, key=lambda entry: -entry[0])[: self.n_best]
+                has_ended = True
+                continue
+            if progress is None:
+                progress = self.constraints.lengthen(before[parent].progress, token)
+            self.live.append(Partial(tokens, score, progress, missing, parent, handicap))
+        if has_ended:
+            self.ended = sorted(self.ended, key=lambda entry: -entry[0])[: self.n_best]
 
     def is_done(self) -> bool:
         """Whether no live hypothesis can still become one of the `n_best` that have ended."""

@@ -26,7 +26,7 @@ from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
-from nmt.search.sentence_search import WIDEST_BEAM, Partial, SentenceSearch
+from nmt.search.sentence_search import WIDEST_BEAM, Candidate, SentenceSearch
 from nmt.search.torch_steps import TorchSteps
 from nmt.translation.line import Line, Terminology
 from nmt.translation.translator import Translator
@@ -116,13 +116,13 @@ def sentence_search(total: int, beam: int) -> SentenceSearch:
     return SentenceSearch(constraints, 10, settings, n_best=2)
 
 
-def partial(score: float, needed: int, token: int = 9) -> Partial:
-    return Partial((token,), score, ConstraintProgress(), needed)
+def candidate(score: float, needed: int, token: int = 9) -> Candidate:
+    return Candidate(0, token, score, needed, 0.0, ConstraintProgress())
 
 
 def test_the_beam_goes_round_the_banks_the_most_met_first() -> None:
-    free = [partial(-1.0, 2), partial(-3.0, 2), partial(-2.0, 2), partial(-4.0, 2)]
-    found = sentence_search(2, 4).choose([*free, partial(-50.0, 0), partial(-20.0, 1)])
+    free = [candidate(-1.0, 2), candidate(-3.0, 2), candidate(-2.0, 2), candidate(-4.0, 2)]
+    found = sentence_search(2, 4).choose([*free, candidate(-50.0, 0), candidate(-20.0, 1)])
     assert [(h.missing_tokens, h.score) for h in found] == [(0, -50), (1, -20), (2, -1), (2, -2)]
     widths = [sentence_search(total, 4).beam for total in (0, 3, 9, 500)]
     assert widths == [4, 4, 10, WIDEST_BEAM]
@@ -130,8 +130,8 @@ def test_the_beam_goes_round_the_banks_the_most_met_first() -> None:
 
 def test_a_misplaced_term_counts_for_less_and_its_score_stays_log_p() -> None:
     search = sentence_search(0, 2)
-    misplaced = partial(-1.0, 0, token=EOS).with_handicap()
-    search.update(search.choose([misplaced, partial(-2.0, 0, token=EOS)]))
+    misplaced = candidate(-1.0, 0, token=EOS).with_handicap()
+    search.update(search.choose([misplaced, candidate(-2.0, 0, token=EOS)]))
     assert [found.score for _, found in search.ended] == [-2, -1]
 
 

@@ -15,6 +15,7 @@ _HYPHEN = "[-\u2010\u2011]"
 # no word, and no word with a hyphen, touches a term before or after it
 _BEFORE = rf"(?<!{_WORD})(?<!{_WORD}{_HYPHEN})"
 _AFTER = rf"(?!{_WORD}|{_HYPHEN}{_WORD})"
+_WORD_MAY_BEGIN, _WORD_MAY_END = (regex.compile(edge, regex.V1) for edge in (_BEFORE, _AFTER))
 _WORDS = regex.compile(rf"{_WORD}+(?:{_HYPHEN}{_WORD}+)*|\S", regex.V1)
 _FIRST_UNSPACED = regex.compile(rf"[{_UNSPACED}]", regex.V1)
 # opening brackets and quotation marks
@@ -68,10 +69,20 @@ def any_of(terms: tuple[str, ...]) -> "regex.Pattern[str]":
     return regex.compile("|".join(patterns), regex.V1)
 
 
-@functools.lru_cache(maxsize=4096)
-def exactly(term: str) -> "regex.Pattern[str]":
-    """Return a pattern that finds the term as whole words, spelled and cased as it is."""
-    return regex.compile(_whole(term, cased=True), regex.V1)
+def find_term(term: str, text: str) -> int:
+    """Return where a term first stands in a text as whole words, cased as it is; -1 if it does not.
+
+    White space must be the same in both. Unlike `any_of`, no pattern is compiled for the term,
+    which takes about as long as translating a short sentence.
+    """
+    start = text.find(term)
+    while start >= 0:
+        end = start + len(term)
+        begins = not continues_word(term[0]) or _WORD_MAY_BEGIN.match(text, start)
+        if begins and (not continues_word(term[-1]) or _WORD_MAY_END.match(text, end)):
+            return start
+        start = text.find(term, start + 1)
+    return start
 
 
 def _whole(term: str, cased: bool) -> str:
