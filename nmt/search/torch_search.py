@@ -37,7 +37,11 @@ class TorchSearch:
         return prepare_for_inference(self._loaded.model, self._precision)
 
     def search(
-        self, sources: list[list[int]], n_best: int, target_ids: Array | None
+        self,
+        sources: list[list[int]],
+        settings: DecodingConfig,
+        n_best: int,
+        target_ids: Array | None,
     ) -> list[list[Hypothesis]]:
         """Return up to `n_best` hypotheses of each source, best first, by greedy or beam search.
 
@@ -50,9 +54,9 @@ class TorchSearch:
         if target_ids is not None:
             model = restrict_models(model, torch.from_numpy(target_ids))
         source = self._collate(sources)
-        if self._settings.beam_size == 1:
-            return [[best] for best in greedy_search(model, source, self._settings)]
-        return beam_search(model, source, self._settings, n_best)
+        if settings.beam_size == 1:
+            return [[best] for best in greedy_search(model, source, settings)]
+        return beam_search(model, source, settings, n_best)
 
     def start(self, sources: list[list[int]]) -> TorchSteps:
         """Return a decoder of these sources, whose steps another search chooses."""

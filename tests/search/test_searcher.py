@@ -10,9 +10,10 @@ from nmt.run_directory import LoadedModel
 from nmt.search import searcher
 from nmt.search.constrained_search import constrained_search
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
-from nmt.search.searcher import check_beam_size, widest_beam
+from nmt.search.searcher import Searcher, check_beam_size, widest_beam
 from nmt.search.sentence_search import SentenceSearch
 from nmt.search.step_decoder import StepDecoder
+from nmt.translation.line import Line, Terminology
 from nmt.translation.text_translator import TextTranslator
 from nmt.translation.translator import Translator
 
@@ -61,11 +62,33 @@ def test_only_sentences_whose_translation_breaks_constraints_are_searched_with_t
     assert sum(searched) >= 1
 
 
+def test_beam_search_is_left_out_for_a_sentence_whose_greedy_translation_lacks_a_term(
+    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[tuple[int, int]] = []  # beam and number of sentences of each search
+    search = Searcher._unconstrained_search
+
+    def recorded(self: Searcher, ids: Any, n_best: int, settings: DecodingConfig) -> Any:
+        searched.append((settings.beam_size, len(ids)))
+        return search(self, ids, n_best, settings)
+
+    monkeypatch.setattr(Searcher, "_unconstrained_search", recorded)
+    translator = Translator(random_run, DecodingConfig(beam_size=3, max_length_offset=12))
+    sources = ["A dog sleeps.", "Her small cat"]
+    lines = [Line(n, text, Terminology.of(terms=["Hund"])) for n, text in enumerate(sources)]
+    found = [best.text for best, *_ in translator.pipeline().translate(lines)]
+    assert searched == [(1, 2)] and all("Hund" in text for text in found)
+    searched.clear()
+    TextTranslator(translator).translate(sources, forbidden=["Rhabarber"])
+    assert searched == [(3, 2)]  # a forbidden word is hardly ever met
+
+
 @pytest.mark.parametrize(
     ("text", "is_met"),
     [
         ("Der Hund und die Katze", True),
         ("Der Hund", False),
+        ("die Katze, der Hund-Katze, Hund", True),  # its first place is inside another word
         ("Der hund und die Katze", False),  # a term is written as asked
         ("Die Hundehütte und die Katze", False),  # and is a whole word
         ("Der Hund und die Katze im Haus", False),
