@@ -80,8 +80,7 @@ class _NextTokens:
         self.eos_log_p = scores.log_p[:, EOS].astype(np.float64)  # (R,)
         self.least_log_p = scores.best_log_p[:, 0].astype(np.float64) + LOG_IMPROBABLE
         """(R,) a token with less is improbable"""
-        self.best_tokens: list[list[int]] = scores.best_tokens.tolist()
-        self.best_log_p: list[list[float]] = scores.best_log_p.tolist()
+        self.may_refuse = [search.may_refuse(self.length) for search in searches]
         for row in np.flatnonzero(self.eos_log_p > math.log(0.5)).tolist():
             search, i = self.hypotheses[row]
             hypothesis = search.live[i]
@@ -154,21 +153,21 @@ class _NextTokens:
         tokens, log_p = self.scores.best_tokens.copy(), self.scores.best_log_p.copy()
         log_p[np.isin(tokens, self.excluded)] = IMPOSSIBLE
         log_p[(tokens == EOS) & ~self.may_end[:, None]] = IMPOSSIBLE
+        may_repeat = 0 < self.settings.no_repeat_ngram <= self.length
         for row, (search, i) in enumerate(self.hypotheses):
-            if self._has_own_rules(search, i):
+            if not (may_repeat or self.may_refuse[self.sentences[row]]):
+                continue
+            if may_repeat or self._has_own_rules(search, i):
                 allowed = self._allowed(search, i, row)
                 tokens[row] = _largest(allowed, tokens.shape[1])
                 log_p[row] = allowed[tokens[row]]
-            if search.may_refuse(self.length):
-                for k, token in enumerate(tokens[row].tolist()):
-                    if log_p[row, k] > IMPOSSIBLE and not search.continue_with(i, token, 0.0):
-                        log_p[row, k] = IMPOSSIBLE
+            for k, token in enumerate(tokens[row].tolist()):
+                if log_p[row, k] > IMPOSSIBLE and not search.continue_with(i, token, 0.0):
+                    log_p[row, k] = IMPOSSIBLE
         return tokens, log_p
 
     def _has_own_rules(self, search: SentenceSearch, i: int) -> bool:
-        """Whether more than special tokens may be forbidden after hypothesis i of a sentence."""
-        if 0 < self.settings.no_repeat_ngram <= self.length:
-            return True
+        """Whether the constraints forbid more than special tokens after hypothesis i."""
         constraints, progress = search.constraints, search.live[i].progress
         return not constraints.has_only_terms and (
             constraints.spelled.has_unknown
@@ -231,7 +230,9 @@ class _NextTokens:
     def _expects_longer_word(self, row: int) -> bool:
         """Whether all tokens that would end the last word are improbable."""
         least = float(self.least_log_p[row])
-        for token, log_p in zip(self.best_tokens[row], self.best_log_p[row], strict=True):
+        best_tokens = self.scores.best_tokens[row].tolist()
+        best_log_p = self.scores.best_log_p[row].tolist()
+        for token, log_p in zip(best_tokens, best_log_p, strict=True):
             if log_p < least:
                 return True
             if self.spelling.ends_word[token]:
