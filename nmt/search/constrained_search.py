@@ -161,8 +161,11 @@ class _NextTokens:
                 allowed = self._allowed(search, i, row)
                 tokens[row] = _largest(allowed, tokens.shape[1])
                 log_p[row] = allowed[tokens[row]]
+            wanted = search.beam  # no beam can take more tokens of one row
             for k, token in enumerate(tokens[row].tolist()):
-                if log_p[row, k] > IMPOSSIBLE and not search.continue_with(i, token, 0.0):
+                if wanted and log_p[row, k] > IMPOSSIBLE and search.continue_with(i, token, 0.0):
+                    wanted -= 1
+                else:
                     log_p[row, k] = IMPOSSIBLE
         return tokens, log_p
 
