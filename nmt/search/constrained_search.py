@@ -101,7 +101,9 @@ class _NextTokens:
             found.append(list(self._term_continuations(search, first)))
             in_terms.update((first + each.parent, each.token) for each in found[-1])
         tokens, log_p = self._free_tokens()
-        rows, columns = np.nonzero(self._best_free(log_p))
+        adjusted_scores = [search.live[i].adjusted_score for search, i in self.hypotheses]
+        totals = log_p + np.array(adjusted_scores)[:, None]  # of hypothesis and token together
+        rows, columns = np.nonzero(self._best_free(totals))
         best = zip(
             rows.tolist(),
             tokens[rows, columns].tolist(),
@@ -109,31 +111,31 @@ class _NextTokens:
             strict=True,
         )
         for row, token, log_probability in best:
-            if (row, token) in in_terms:
-                continue
             search, i = self.hypotheses[row]
+            if (row, token) in in_terms or self.may_refuse[self.sentences[row]]:
+                continue
             if continued := search.continue_with(i, token, log_probability):
                 found[self.sentences[row]].append(continued)
         for n, (search, first) in enumerate(zip(self.searches, self.first_rows, strict=True)):
+            if self.may_refuse[n]:
+                own = slice(first, first + len(search.live))
+                found[n] += _best_accepted(search, found[n], tokens[own], log_p[own], totals[own])
             found[n] = found[n] or [self._any_allowed(search, first)]
         return found
 
-    def _best_free(self, log_p: Array) -> Array:
+    def _best_free(self, totals: Array) -> Array:
         """Return a mask (R, K) of the best of each sentence and of each hypothesis.
 
-        `log_p` is what `_free_tokens` returns.
+        `totals` are log P of a hypothesis with each of the tokens that `_free_tokens` returns.
         """
-        adjusted_scores = [search.live[i].adjusted_score for search, i in self.hypotheses]
-        totals = log_p + np.array(adjusted_scores)[:, None]  # of hypothesis and token together
-        is_best = np.zeros(totals.shape, bool)
-        is_best[np.arange(len(totals)), totals.argmax(1)] = True
+        is_best = np.arange(totals.shape[1]) == totals.argmax(1)[:, None]
         # by sentence, and within it by the total, the best one first
         sentences = np.repeat(self.sentences, totals.shape[1])
         order = np.lexsort((-totals.ravel(), sentences))
         ranks = np.arange(len(order)) - np.searchsorted(sentences, sentences)
         beams = np.array([search.beam for search in self.searches])
         is_best.ravel()[order[ranks < beams[sentences]]] = True
-        return is_best & (log_p > IMPOSSIBLE)
+        return is_best & (totals > IMPOSSIBLE)
 
     def _rows_that_may_end(self) -> Array:
         """Return a mask (R,) of the hypotheses that EOS may follow."""
@@ -155,18 +157,11 @@ class _NextTokens:
         log_p[(tokens == EOS) & ~self.may_end[:, None]] = IMPOSSIBLE
         may_repeat = 0 < self.settings.no_repeat_ngram <= self.length
         for row, (search, i) in enumerate(self.hypotheses):
-            if not (may_repeat or self.may_refuse[self.sentences[row]]):
-                continue
-            if may_repeat or self._has_own_rules(search, i):
+            may_refuse = self.may_refuse[self.sentences[row]]
+            if may_repeat or (may_refuse and self._has_own_rules(search, i)):
                 allowed = self._allowed(search, i, row)
                 tokens[row] = _largest(allowed, tokens.shape[1])
                 log_p[row] = allowed[tokens[row]]
-            wanted = search.beam  # no beam can take more tokens of one row
-            for k, token in enumerate(tokens[row].tolist()):
-                if wanted and log_p[row, k] > IMPOSSIBLE and search.continue_with(i, token, 0.0):
-                    wanted -= 1
-                else:
-                    log_p[row, k] = IMPOSSIBLE
         return tokens, log_p
 
     def _has_own_rules(self, search: SentenceSearch, i: int) -> bool:
@@ -257,6 +252,36 @@ class _NextTokens:
             f"{search.constraints.spelled.text}: no translation meets all of this; leave out "
             "some of the terms or forbidden words"
         )
+
+
+def _best_accepted(
+    search: SentenceSearch, in_terms: list[Candidate], tokens: Array, log_p: Array, totals: Array
+) -> list[Candidate]:
+    """Return the same as `_best_free` finds, for a sentence that may refuse tokens.
+
+    They are tried one after another, the best first, until enough are accepted. `tokens`, `log_p`
+    and `totals` are (N, K) for the N hypotheses of the sentence. Those `in_terms` count, too.
+    """
+    are_in_terms = {(each.parent, each.token) for each in in_terms}
+    accepted: list[Candidate] = []
+    continued_hypotheses: set[int] = set()
+    count = 0
+    for position in np.argsort(-totals, axis=None, kind="stable").tolist():
+        i, k = divmod(position, totals.shape[1])
+        if totals[i, k] == IMPOSSIBLE:  # so are all that follow
+            break
+        if count >= search.beam and i in continued_hypotheses:
+            continue
+        token = int(tokens[i, k])
+        if (i, token) not in are_in_terms:
+            if not (continued := search.continue_with(i, token, float(log_p[i, k]))):
+                continue
+            accepted.append(continued)
+        count += 1
+        continued_hypotheses.add(i)
+        if count >= search.beam and len(continued_hypotheses) == len(search.live):
+            break
+    return accepted
 
 
 def _largest(values: Array, count: int) -> Array:
