@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from nmt.checkpoint import trained_parameters
 from nmt.config import Config
 from nmt.cuda_recorder import CudaRecorder, Program, Recorder, warn_without_graphs
 from nmt.data.tokens.packing import PackedBatch, pack
@@ -52,7 +53,7 @@ class GradientGraphs:
     def __init__(self, objective: Objective, recorder: Recorder, batch_tokens: int) -> None:
         """The weights must keep their addresses; `batch_tokens` is the recipe's."""
         self._objective, self._recorder, self._batch_tokens = objective, recorder, batch_tokens
-        self._parameters = [p for p in objective.parameters() if p.requires_grad]
+        self._parameters = list(trained_parameters(objective.model).values())
         self._gradients = [torch.zeros_like(p) for p in self._parameters]
         """the sums of a step, which are each `Parameter.grad` until the optimizer deletes these"""
         self._graphs: dict[tuple[int, ...], _GradientGraph] = {}
