@@ -18,7 +18,10 @@ from tests.cli.commands import write_lines
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its translations are noise, but always the same noise. Its test set has three sentences."""
+    """Its translations are noise, but always the same noise. Its test set has three sentences.
+
+    Its widths are such that the C library translates with it, as with a user's models.
+    """
     folder = tmp_path_factory.mktemp("runs")
     source, target = folder / "test.en", folder / "test.de"
     source.write_bytes("a dog\n\nthe \u2028 cat .\n".encode())
@@ -28,7 +31,7 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         data=DataConfig(train=[pair], validation=[pair], test=[pair]),
         tokenizer=TokenizerConfig(kind="char", vocabulary_size=280, byte_fallback=True),
         model=ModelConfig(
-            d_model=16, heads=2, d_ff=16, encoder_layers=1, decoder_layers=1, embeddings="separate"
+            d_model=64, heads=4, d_ff=64, encoder_layers=1, decoder_layers=1, embeddings="separate"
         ),
         decoding=DecodingConfig(beam_size=2, max_length_offset=3),
     )

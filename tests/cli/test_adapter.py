@@ -22,7 +22,7 @@ def adapter(tiny_run: Path, tmp_path: Path) -> Path:
     """The file of an adapter that changes much."""
     digest = weights_digest(load_run(tiny_run, CPU).model)
     torch.manual_seed(2)
-    tensors = {f"{MAP}.lora_a": torch.randn(2, 16), f"{MAP}.lora_b": torch.randn(16, 2)}
+    tensors = {f"{MAP}.lora_a": torch.randn(2, 64), f"{MAP}.lora_b": torch.randn(64, 2)}
     save_checkpoint(tmp_path / "a", tensors, None, AdapterOrigin(digest, 5.0).metadata())
     return tmp_path / "a" / WEIGHTS
 

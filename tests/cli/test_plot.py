@@ -58,7 +58,7 @@ def test_a_schedule_is_drawn_from_a_recipe_alone(tmp_path: Path) -> None:
     [
         ([], "attention-cross", "decoder layer 1 of 1"),
         (["--kind", "encoder", "--layer", "1"], "attention-encoder", "self-attention, layer 1 of"),
-        (["--kind", "decoder", "--head", "2"], "attention-decoder", "head 2 of 2"),
+        (["--kind", "decoder", "--head", "2"], "attention-decoder", "head 2 of 4"),
         (["--words"], "attention-cross", "source word"),
     ],
 )
