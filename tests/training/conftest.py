@@ -63,7 +63,7 @@ def recipe(corpus: Path) -> Recipe:
     text = f"""
 data: {{directory: {corpus}/data, train: {sides["train"]}, validation: {sides["validation"]}}}
 tokenizer: {{kind: bpe, vocabulary_size: 48}}
-model: {{d_model: 16, heads: 2, d_ff: 24, encoder_layers: 1, decoder_layers: 1, dropout: 0.2}}
+model: {{d_model: 64, heads: 4, d_ff: 64, encoder_layers: 1, decoder_layers: 1, dropout: 0.2}}
 training:
   batch_tokens: 120
   max_steps: 12

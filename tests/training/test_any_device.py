@@ -26,6 +26,8 @@ def test_a_device_that_nobody_knows_trains_and_translates_as_a_cpu_does(
 ) -> None:
     settings = [
         *("model.dropout=0", f"training.optimizer={optimizer}", "training.moving_average=0.5"),
+        # so small that translations are not empty after six steps
+        *("model.d_model=16", "model.heads=2", "model.d_ff=24"),
         *("training.max_steps=6", "training.validate_every=3", "training.checkpoint_every=2"),
     ]
     path = tmp_path / "recipe.yaml"

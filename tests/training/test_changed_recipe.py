@@ -33,7 +33,7 @@ def started(directory: Path, config: Config, step: int = 1) -> RunDirectory:
     ("key", "old", "new"),
     [
         ("training.batch_tokens", 120, 99),
-        ("model.d_ff", 24, 25),
+        ("model.d_ff", 64, 65),
         ("seed", 1, 2),
         ("training.clip_norm", None, 1.0),
         ("tokenizer.kind", "bpe", "char"),

@@ -72,7 +72,7 @@ def test_what_does_not_fit_is_named(begin: Begin, first: RunDirectory) -> None:
     _, log = begin(first.checkpoint(12), *other)
     (new,) = (line for line in log if "new, or new in part" in line)
     assert "source_embedding.weight (not there)" in new
-    assert "encoder.layers.0.feed_forward.inner.weight ((24, 16) there, (20, 16) here)" in new
+    assert "encoder.layers.0.feed_forward.inner.weight ((64, 64) there, (20, 64) here)" in new
 
 
 def test_a_model_that_is_absent_or_does_not_fit_is_an_error(
