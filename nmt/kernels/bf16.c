@@ -4,3 +4,4 @@ typedef Bf16 Number;
 INLINE Floats load(const Number *x) { return load_bf16(x); }
 INLINE void store(Number *y, Floats x) { store_bf16(y, x); }
 #include "kernels.h"
+#include "linear.h"

@@ -6,16 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.kernels.library import address, can_use_kernels, kernels
+from nmt.kernels.library import address, kernels
+from nmt.kernels.linear import can_train, weight_gradient
 
 
 def linear_relu(module: nn.Linear, x: Tensor) -> Tensor:
     """Return max(0, module(x)): (..., D) -> (..., F), in training by the library in C if it can."""
-    if (
-        type(module) is nn.Linear  # and no subclass, such as an adapter
-        and module.training
-        and can_use_kernels(x, module.weight, module.bias)
-    ):
+    if can_train(module, x):
         y: Tensor = _LinearRelu.apply(x, module.weight, module.bias)  # type: ignore[no-untyped-call]
         return y
     return torch.relu(module(x))
@@ -43,6 +40,6 @@ class _LinearRelu(torch.autograd.Function):
         x_needs, weight_needs, bias_needs = ctx.needs_input_grad
         return (
             (sum_gradient @ matrix).view_as(x) if x_needs else None,
-            (sum_gradient.t() @ x.flatten(0, -2)).float() if weight_needs else None,
+            weight_gradient(sum_gradient, x.flatten(0, -2)) if weight_needs else None,
             bias_gradient if bias_needs else None,
         )

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.kernels.attention import AttentionShape, attend_unpadded, can_attend
+from nmt.kernels.linear import linear
 from nmt.kernels.packed_attention import packed_attention
 from nmt.model.dropout import Dropout
 from nmt.model.layout import PADDED, Layout, PackedLayout
@@ -116,7 +117,7 @@ class MultiHeadAttention(nn.Module):
         (`UnpaddedLayout`, `PackedLayout`), x, memory and result are (U, D), each with its own U.
         """
         if (heads := self._attend_unpadded(x, memory, context)) is not None:
-            return self.output(heads)
+            return linear(self.output, heads)
         if memory is x:
             query, key, value = self.project_all(x, context.query_layout)
         else:
@@ -136,7 +137,8 @@ class MultiHeadAttention(nn.Module):
             return None
         if queries is None or keys is None or not can_attend(x, self.heads):
             return None
-        query, key, value = self.query(x), self.key(memory), self.value(memory)
+        query = linear(self.query, x)
+        key, value = linear(self.key, memory), linear(self.value, memory)
         shape = AttentionShape(queries, keys, self.heads, context.is_causal)
         return attend_unpadded(query, key, value, shape)
 

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.config import Activation
+from nmt.kernels.linear import linear
 from nmt.kernels.relu import linear_relu
 from nmt.model.dropout import Dropout
 
@@ -34,4 +35,4 @@ class FeedForward(nn.Module):
             hidden = linear_relu(self.inner, x)  # (B, T, F)
         else:
             hidden = self.activation(self.inner(x))
-        return self.outer(self.dropout(hidden))
+        return linear(self.outer, self.dropout(hidden))

@@ -16,6 +16,7 @@ from nmt.data.tokens.tokenizer import PAD
 from nmt.device import autocast, hardware_kind
 from nmt.kernels.cross_entropy import replace_logits_by_gradient
 from nmt.kernels.library import can_use_kernels
+from nmt.kernels.linear import weight_gradient
 from nmt.kernels.packed_attention import can_attend_packed
 from nmt.model.layout import PADDED, Layout, PackedLayout, UnpaddedLayout
 from nmt.model.transformer import Transformer
@@ -161,7 +162,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             if any(ctx.needs_input_grad):
                 torch.mm(logits, matrix, out=x_chunk_gradient)  # `logits` now holds G
             if embedding_gradient is not None:
-                embedding_gradient += logits.t() @ x_chunk
+                weight_gradient(logits, x_chunk, embedding_gradient)
             if bias_gradient is not None:
                 bias_gradient += logits.sum(0)
         cross_entropy = torch.stack(cross_entropies).sum()

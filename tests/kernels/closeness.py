@@ -21,3 +21,8 @@ def assert_rounded(found: Tensor, exact: Tensor) -> None:
 
 def random_activations(dtype: torch.dtype, *shape: int) -> Tensor:
     return torch.randn(shape).to(dtype).requires_grad_()
+
+
+def whole_numbers(*shape: int) -> Tensor:
+    """Random numbers, sums of whose products are exact until they are rounded."""
+    return torch.randint(-2, 3, shape).float()

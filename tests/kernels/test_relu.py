@@ -7,16 +7,12 @@ from torch import Tensor, nn
 
 from nmt.kernels import relu as module_under_test
 from nmt.kernels.relu import linear_relu
-from tests.kernels.closeness import ROUNDING, random_activations
+from tests.kernels.closeness import ROUNDING, random_activations, whole_numbers
 
 
 class Doubled(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:
         return 2 * super().forward(input)
-
-
-def whole_numbers(*shape: int) -> Tensor:
-    return torch.randint(-2, 3, shape).float()
 
 
 @pytest.mark.parametrize("shape", [(1, 16), (70, 48), (2, 3, 32), (0, 16)], ids=str)

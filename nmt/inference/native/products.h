@@ -4,11 +4,8 @@
  * side by side, and a panel stays in the first-level cache while all rows pass by it. Up to ROWS
  * rows are multiplied at once, with one register for each sum of LANES outputs.
  */
+#include "../../kernels/tiles.h"
 #include "../../kernels/vectors.h"
-#ifdef __AMX_INT8__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 #ifdef __AVX512F__
 #define VECTORS 4 /* registers in a panel: 6 x 4 sums fit into 32 registers */
@@ -140,27 +137,7 @@ INLINE void multiply_panel_int8(const Linear *a, int panel, const int rows, cons
 }
 
 #ifdef __AMX_INT8__
-#define TILE_ROWS 16
-#define TILE_BYTES 64 /* of a row of a tile */
-/* Whether Linux lets this process use tiles; without asking first it would be ended. */
-static int may_use_tiles;
-__attribute__((constructor)) static void ask_for_tiles(void) {
-  const int request_permission = 0x1023, tile_data = 18; /* arch_prctl(2), XFEATURE_XTILE_DATA */
-  may_use_tiles = !syscall(SYS_arch_prctl, request_permission, tile_data);
-}
-
-#define TILES 8 /* 0 to 3: sums of 16 outputs each; 4: of x; 5 and 6: of W */
-
-/* Give all tiles 16 rows of 64 bytes. */
-static void configure_tiles(void) {
-  struct {
-    uint8_t palette, start_row, unused[14];
-    uint16_t bytes[16];
-    uint8_t rows[16];
-  } tiles = {.palette = 1};
-  for (int i = 0; i < TILES; i++) tiles.bytes[i] = TILE_BYTES, tiles.rows[i] = TILE_ROWS;
-  _tile_loadconfig(&tiles);
-}
+/* Tiles 0 to 3 have sums of 16 outputs each; 4 has x; 5 and 6 have W. */
 
 /* multiply_panel_int8 for up to TILE_ROWS rows in AMX's tiles; x has TILE_ROWS rows in memory. */
 static void multiply_panel_tiles(const Linear *a, int panel, int rows, const uint8_t *x,
