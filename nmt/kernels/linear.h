@@ -5,7 +5,7 @@
  */
 #include "tiles.h"
 
-#ifdef __AMX_BF16__
+#if defined(__AMX_BF16__) && defined(__AVX512BF16__) && defined(__AVX512BW__)
 #define TERMS 32 /* tokens of a tile */
 #define TILE_SIZE (TILE_ROWS * TERMS)
 #define CHUNK 512 /* tokens whose products are added up at once */
