@@ -12,7 +12,7 @@ from itertools import accumulate
 import numpy as np
 
 from nmt.checkpoint_files import Array
-from nmt.data.text.words import any_of, continues_word, find_term, is_unspaced
+from nmt.data.text.words import continues_word, find_term, has_any, is_unspaced
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.errors import DataError
 
@@ -285,7 +285,7 @@ def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) ->
     written = unicodedata.normalize("NFC", _DECODER("replace").decode(text, final=not may_grow))
     if may_grow:
         written += "x"  # makes the last word another word, so that it is not found
-    return any_of(words).search(written) is not None
+    return has_any(words, written)
 
 
 def source_token_range(span: range, pieces: Sequence[str]) -> range:

@@ -1,6 +1,6 @@
 import pytest
 
-from nmt.data.text.words import any_of, has_capital, word_spans, words
+from nmt.data.text.words import any_of, has_any, has_capital, word_spans, words
 
 
 def test_every_character_but_white_space_is_in_a_word_or_a_mark() -> None:
@@ -39,6 +39,19 @@ def test_a_hyphen_joins_and_an_apostrophe_separates(text: str, found: list[str])
 )
 def test_terms_are_found_as_whole_words(term: str, text: str, count: int) -> None:
     assert len(any_of((term,)).findall(text)) == count
+    assert has_any(("x y", term), text) is (count > 0)
+
+
+@pytest.mark.parametrize("letters", ["iıİI", "sſS", "kKK", "σςΣ", "ǆǅǄ", "ßẞ", "åÅÅ"])
+def test_letters_that_any_of_finds_in_any_casing_are_found(letters: str) -> None:
+    for one in letters:
+        for other in letters:
+            is_found = any_of((one,)).search(other) is not None
+            assert has_any((one,), other) is is_found
+
+
+def test_a_word_with_several_letters_for_one_is_found_in_any_casing() -> None:
+    assert has_any(("straße",), "STRASSE") and has_any(("strasse",), "Straße")
 
 
 def test_small_letters_stand_for_every_casing() -> None:
