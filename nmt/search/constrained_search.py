@@ -8,26 +8,24 @@ turns, the best hypothesis of each bank first, and a hypothesis that abandons a 
 
 A sentence does not end before it contains all its terms. When the terms need all tokens that are
 left, nothing else may follow. So the terms are always in the translation.
+
+A step of all sentences is computed at once, in arrays with one element for each live hypothesis.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from nmt.checkpoint_files import Array
-from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
+from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import DataError
-from nmt.search.constrained_sentence import ConstraintProgress
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis
-from nmt.search.sentence_search import Candidate, SentenceSearch
-from nmt.search.step_decoder import NextScores, StepDecoder, StepRow
-
-LOG_IMPROBABLE = math.log(0.01)
-"""a token counts as improbable if its p is less than 1 % of the most probable token's"""
-SPECIAL = (PAD, BOS, UNK, EOS)
-"""so many of the most probable tokens may be ones that may not follow"""
+from nmt.search.next_tokens import NextTokens
+from nmt.search.sentence_search import MISPLACED, Candidates, LiveHypotheses, SentenceSearch
+from nmt.search.step_decoder import AskedTokens, StepDecoder
+from nmt.search.term_states import TermState
 
 
 def constrained_search(
@@ -42,259 +40,221 @@ def constrained_search(
         NonFiniteScoresError: the model's scores are NaN or infinite.
         DataError: no translation meets all constraints on a sentence.
     """
-    # glossary terms are placed by attention
-    uses_attention = any(search.constraints.spelled.source_spans for search in searches)
-    width = max((search.beam for search in searches), default=0)
-    unfinished = list(range(len(searches)))
-    while unfinished:
-        rows = [StepRow(n, h.parent, h.last_token) for n in unfinished for h in searches[n].live]
-        scores = decoder.step(rows, width + len(SPECIAL), uses_attention)
-        next_tokens = _NextTokens([searches[n] for n in unfinished], scores)
-        for n, candidates in zip(unfinished, next_tokens.candidates(), strict=True):
-            searches[n].update(searches[n].choose(candidates))
-        unfinished = [n for n in unfinished if not searches[n].is_done()]
+    live = LiveHypotheses.without_tokens(searches)
+    while live.progress:
+        step = _SearchStep(decoder, searches, live)
+        candidates = step.candidates()
+        live = step.continue_with(candidates, choose(candidates, step.beams))
     return [[hypothesis for _, hypothesis in search.ended] for search in searches]
 
 
-class _NextTokens:
-    """The next token of every live hypothesis: which may follow, and how probable it is."""
+def choose(candidates: Candidates, beams: Array) -> Array:
+    """Choose up to beams[n] candidates of sentence n: the best of each bank, then the second, ….
 
-    def __init__(self, searches: list[SentenceSearch], scores: NextScores) -> None:
-        """Take the scores of R rows: the live hypotheses of the first sentence, of the second, ….
+    In each round the bank with the fewest missing tokens is the first. Returns indices.
+    """
+    sentences, missing = candidates.sentences, candidates.missing_tokens
+    # bank by bank, and in each the best one first
+    order = np.lexsort((-candidates.adjusted_scores, missing, sentences))
+    sentences, missing = sentences[order], missing[order]
+    rounds = _ranks(sentences * (missing.max() + 1) + missing)
+    in_turns = np.lexsort((missing, rounds, sentences))
+    order, sentences = order[in_turns], sentences[in_turns]
+    chosen: Array = order[_ranks(sentences) < beams[sentences]]
+    return chosen
+
+
+def _ranks(groups: Array) -> Array:
+    """Return the rank of each number, from 0, among those equal to it; they stand side by side."""
+    return np.arange(len(groups)) - np.searchsorted(groups, groups)
+
+
+class _TermToken(NamedTuple):
+    """A token that continues or begins a missing term after a live hypothesis."""
+
+    row: int
+    token: int
+    after: TermState
+
+
+class _SearchStep:
+    """One step of all sentences: what competes to follow their R live hypotheses, and what does."""
+
+    def __init__(
+        self, decoder: StepDecoder, searches: Sequence[SentenceSearch], live: LiveHypotheses
+    ) -> None:
+        """Compute the scores of the next tokens.
 
         Handicaps hypotheses that the model would end although terms are missing.
         """
-        self.searches, self.scores = searches, scores
-        self.settings = searches[0].settings
-        self.spelling = searches[0].constraints.spelling
-        self.hypotheses = [(search, i) for search in searches for i in range(len(search.live))]
-        """of each row its sentence's search, and the index of its hypothesis there"""
-        self.sentences = [n for n, search in enumerate(searches) for _ in search.live]
-        """of each row the index of its sentence"""
-        self.first_rows = list(accumulate((len(s.live) for s in searches[:-1]), initial=0))
-        """the row of each sentence's first hypothesis"""
-        self.length = len(searches[0].live[0].tokens)
-        """the number of tokens that all live hypotheses have"""
-        unknown = () if self.settings.allow_unknown else (UNK,)
-        self.excluded = [PAD, BOS, *unknown]
-        self.eos_log_p = scores.log_p[:, EOS].astype(np.float64)  # (R,)
-        self.least_log_p = scores.best_log_p[:, 0].astype(np.float64) + LOG_IMPROBABLE
-        """(R,) a token with less is improbable"""
-        self.may_refuse = [search.may_refuse(self.length) for search in searches]
-        for row in np.flatnonzero(self.eos_log_p > math.log(0.5)).tolist():
-            search, i = self.hypotheses[row]
-            hypothesis = search.live[i]
-            prefix = search.constraints.next_prefix_tokens(hypothesis.progress)
-            if hypothesis.missing_tokens and prefix is None:
-                search.live[i] = hypothesis.with_handicap()
-        self.may_end = self._rows_that_may_end()
+        self.searches, self.live = searches, live
+        of_rows = [searches[n] for n in live.sentences.tolist()]
+        self.hypotheses = list(zip(of_rows, live.progress, strict=True))
+        """of each of the R its sentence's search, and its progress"""
+        self.beams = np.array([search.beam for search in searches])
+        may_refuse = np.array([search.may_refuse(live.length) for search in searches])
+        self.may_refuse = may_refuse[live.sentences]
+        """(R,) whether a token may follow only if `SentenceSearch.accepts` it"""
+        self.term_tokens = self._term_tokens()
+        rows, tokens = (np.array([t[i] for t in self.term_tokens], np.int64) for i in range(2))
+        self.in_terms = AskedTokens(rows, tokens)
+        self.next = NextTokens(decoder, searches, live, self.in_terms)
+        ends_early = (live.missing_tokens > 0) & (self.next.eos_log_p > math.log(0.5))
+        for row in np.flatnonzero(ends_early & self.may_refuse).tolist():
+            search, progress = self.hypotheses[row]
+            ends_early[row] = search.constraints.next_prefix_tokens(progress) is None
+        self.handicaps = live.handicaps + MISPLACED * ends_early  # (R,)
 
-    def candidates(self) -> list[list[Candidate]]:
+    def candidates(self) -> Candidates:
         """Return the continuations that compete in each sentence (Post and Vilar, section 3.1).
 
         These are the best ones of the sentence (as many as its beam), the best of each hypothesis,
         and all that continue or begin a term.
         """
-        found: list[list[Candidate]] = []
-        in_terms: set[tuple[int, int]] = set()  # row and token
-        for search, first in zip(self.searches, self.first_rows, strict=True):
-            found.append(list(self._term_continuations(search, first)))
-            in_terms.update((first + each.parent, each.token) for each in found[-1])
-        tokens, log_p = self._free_tokens()
-        adjusted_scores = [search.live[i].adjusted_score for search, i in self.hypotheses]
-        totals = log_p + np.array(adjusted_scores)[:, None]  # of hypothesis and token together
-        rows, columns = np.nonzero(self._best_free(totals))
-        best = zip(
-            rows.tolist(),
-            tokens[rows, columns].tolist(),
-            log_p[rows, columns].tolist(),
-            strict=True,
+        free_tokens, free_log_p = self.next.free_tokens(self.may_refuse)  # (R, K)
+        is_in_term = np.zeros(free_tokens.shape, bool)
+        in_terms = self.in_terms
+        found, columns = np.nonzero(free_tokens[in_terms.rows] == in_terms.tokens[:, None])
+        is_in_term[in_terms.rows[found], columns] = True
+        totals = free_log_p + (self.live.scores - self.handicaps)[:, None]
+        is_best = self._best_free(totals)
+        for n in set(self.live.sentences[self.may_refuse].tolist()):
+            own = self._rows_of(n)
+            is_best[own] = self._best_accepted(own, free_tokens[own], totals[own], is_in_term[own])
+        free_rows, columns = np.nonzero(is_best & ~is_in_term)
+        rows = np.concatenate([in_terms.rows, free_rows])
+        tokens = np.concatenate([in_terms.tokens, free_tokens[free_rows, columns]])
+        log_p = np.concatenate([self.next.in_terms_log_p, free_log_p[free_rows, columns]])
+        without = set(self.live.sentences.tolist()) - set(self.live.sentences[rows].tolist())
+        for n in sorted(without):
+            row, token, value = self._any_allowed(self._rows_of(n))
+            rows, tokens = np.append(rows, row), np.append(tokens, token)
+            log_p = np.append(log_p, value)
+        return self._as_candidates(rows, tokens, log_p)
+
+    def continue_with(self, candidates: Candidates, chosen: Array) -> LiveHypotheses:
+        """Return those of the chosen candidates that go on, and end the others."""
+        rows, sentences = candidates.rows[chosen], candidates.sentences[chosen]
+        scores, handicaps = candidates.scores[chosen], candidates.handicaps[chosen]
+        latest = candidates.tokens[chosen]
+        tokens = np.concatenate([self.live.tokens[rows], latest[:, None]], axis=1)
+        limits = np.array([search.limit for search in self.searches])
+        goes_on = (latest != EOS) & (limits[sentences] > self.live.length + 1)
+        for i in np.flatnonzero(~goes_on).tolist():
+            search = self.searches[sentences[i]]
+            search.end(tokens[i].tolist(), float(scores[i]), float(handicaps[i]))
+        best_live = np.full(len(self.searches), IMPOSSIBLE)
+        np.maximum.at(best_live, sentences[goes_on], (scores - handicaps)[goes_on])
+        pairs = zip(self.searches, best_live.tolist(), strict=True)
+        is_done = np.array([search.is_done(best) for search, best in pairs])
+        goes_on &= ~is_done[sentences]
+        progress = []
+        for row, token in zip(rows[goes_on].tolist(), latest[goes_on].tolist(), strict=True):
+            search, before = self.hypotheses[row]
+            progress.append(search.constraints.lengthen(before, token))
+        first_rows = np.searchsorted(self.live.sentences, sentences)
+        return LiveHypotheses(
+            sentences[goes_on],
+            (rows - first_rows)[goes_on],
+            tokens[goes_on],
+            scores[goes_on],
+            handicaps[goes_on],
+            progress,
         )
-        for row, token, log_probability in best:
-            search, i = self.hypotheses[row]
-            if (row, token) in in_terms or self.may_refuse[self.sentences[row]]:
-                continue
-            if continued := search.continue_with(i, token, log_probability):
-                found[self.sentences[row]].append(continued)
-        for n, (search, first) in enumerate(zip(self.searches, self.first_rows, strict=True)):
-            if self.may_refuse[n]:
-                own = slice(first, first + len(search.live))
-                found[n] += _best_accepted(search, found[n], tokens[own], log_p[own], totals[own])
-            found[n] = found[n] or [self._any_allowed(search, first)]
+
+    def _term_tokens(self) -> list[_TermToken]:
+        """Return the tokens after all rows that continue or begin a missing term."""
+        found = []
+        for row in np.flatnonzero(self.live.missing_tokens).tolist():
+            search, progress = self.hypotheses[row]
+            for token, after in search.constraints.next_term_tokens(progress).items():
+                if not self.may_refuse[row] or search.accepts(progress, token):
+                    found.append(_TermToken(row, token, after))
         return found
+
+    def _as_candidates(self, rows: Array, tokens: Array, log_p: Array) -> Candidates:
+        """Return tokens and their log P after these rows as candidates; first `in_terms`."""
+        in_terms = len(self.term_tokens)
+        before = self.live.missing_tokens[rows]
+        missing = before.copy()  # a token that concerns no term leaves as many missing
+        missing[:in_terms] = [after.missing_tokens for _, _, after in self.term_tokens]
+        has_begun = np.array([bool(progress.terms.begun) for progress in self.live.progress])
+        is_concerned = (has_begun | self.may_refuse)[rows]
+        is_concerned[:in_terms] = False  # these are done
+        for i in np.flatnonzero(is_concerned).tolist():
+            search, progress = self.hypotheses[rows[i]]
+            missing[i] = search.constraints.terms_after(progress, int(tokens[i])).missing_tokens
+        handicaps = self.handicaps[rows]
+        handicaps[missing > before + 1] += MISPLACED  # abandons a term that it has begun
+        handicaps[:in_terms][self._is_misplaced()] += MISPLACED
+        scores = self.live.scores[rows] + log_p
+        return Candidates(self.live.sentences[rows], rows, tokens, scores, handicaps, missing)
+
+    def _is_misplaced(self) -> list[bool]:
+        """Whether each of `term_tokens` begins a term inside another word or before its turn."""
+        expects_longer_word = self.next.expects_longer_word.tolist()
+        attended = self.next.scores.attended.tolist()
+        found = []
+        for row, _, after in self.term_tokens:
+            search, _ = self.hypotheses[row]
+            is_expected = search.constraints.is_expected(after, attended[row])
+            found.append(after.matched == 1 and (expects_longer_word[row] or not is_expected))
+        return found
+
+    def _rows_of(self, sentence: int) -> slice:
+        first, end = np.searchsorted(self.live.sentences, [sentence, sentence + 1]).tolist()
+        return slice(first, end)
 
     def _best_free(self, totals: Array) -> Array:
         """Return a mask (R, K) of the best of each sentence and of each hypothesis.
 
-        `totals` are log P of a hypothesis with each of the tokens that `_free_tokens` returns.
+        `totals` are log P of a hypothesis with each of its free tokens.
         """
         is_best = np.arange(totals.shape[1]) == totals.argmax(1)[:, None]
         # by sentence, and within it by the total, the best one first
-        sentences = np.repeat(self.sentences, totals.shape[1])
+        sentences = np.repeat(self.live.sentences, totals.shape[1])
         order = np.lexsort((-totals.ravel(), sentences))
-        ranks = np.arange(len(order)) - np.searchsorted(sentences, sentences)
-        beams = np.array([search.beam for search in self.searches])
-        is_best.ravel()[order[ranks < beams[sentences]]] = True
+        is_best.ravel()[order[_ranks(sentences) < self.beams[sentences]]] = True
         return is_best & (totals > IMPOSSIBLE)
 
-    def _rows_that_may_end(self) -> Array:
-        """Return a mask (R,) of the hypotheses that EOS may follow."""
-        if self.length < self.settings.min_length:
-            return np.zeros(len(self.hypotheses), bool)
-        is_complete = [not search.live[i].missing_tokens for search, i in self.hypotheses]
-        # With forbidden words, ending early could beat all improbable alternatives.
-        forbids = [bool(search.constraints.spelled.forbidden) for search, _ in self.hypotheses]
-        is_improbable = self.eos_log_p < self.least_log_p
-        return np.array(is_complete) & ~(np.array(forbids) & is_improbable)
+    def _best_accepted(self, rows: slice, tokens: Array, totals: Array, is_in_term: Array) -> Array:
+        """Return the same mask (N, K) as `_best_free`, for a sentence that may refuse tokens.
 
-    def _free_tokens(self) -> tuple[Array, Array]:
-        """Return tokens and log P (R, K) of those that are no part of a term; -inf: may not follow.
-
-        They are among the best of each row, unless a row has rules of its own.
+        They are tried one after another, the best first, until enough are accepted. The arrays are
+        (N, K) for the N rows of the sentence. Those in terms count, too.
         """
-        tokens, log_p = self.scores.best_tokens.copy(), self.scores.best_log_p.copy()
-        log_p[np.isin(tokens, self.excluded)] = IMPOSSIBLE
-        log_p[(tokens == EOS) & ~self.may_end[:, None]] = IMPOSSIBLE
-        may_repeat = 0 < self.settings.no_repeat_ngram <= self.length
-        for row, (search, i) in enumerate(self.hypotheses):
-            may_refuse = self.may_refuse[self.sentences[row]]
-            if may_repeat or (may_refuse and self._has_own_rules(search, i)):
-                allowed = self._allowed(search, i, row)
-                tokens[row] = _largest(allowed, tokens.shape[1])
-                log_p[row] = allowed[tokens[row]]
-        return tokens, log_p
-
-    def _has_own_rules(self, search: SentenceSearch, i: int) -> bool:
-        """Whether the constraints forbid more than special tokens after hypothesis i."""
-        constraints, progress = search.constraints, search.live[i].progress
-        return not constraints.has_only_terms and (
-            constraints.spelled.has_unknown
-            or constraints.next_prefix_tokens(progress) is not None
-            or constraints.ends_in_forbidden(progress)
-        )
-
-    def _allowed(self, search: SentenceSearch, i: int, row: int) -> Array:
-        """Return log P (V,) of the tokens after hypothesis i; -inf for those that may not follow.
-
-        Where the rules of the settings forbid all tokens, EOS is allowed: see
-        `IncrementalDecoder.forbid`.
-        """
-        constraints, hypothesis = search.constraints, search.live[i]
-        log_p = self.scores.log_p[row]
-        required = constraints.next_prefix_tokens(hypothesis.progress)
-        if required is not None:  # the prefix is incomplete: nothing else may follow
-            allowed = np.full_like(log_p, IMPOSSIBLE)
-            allowed[required] = log_p[required]
-            return allowed
-        allowed = log_p.copy()
-        allowed[self.excluded] = IMPOSSIBLE
-        allowed[_repetitions(hypothesis.tokens, self.settings.no_repeat_ngram)] = IMPOSSIBLE
-        if self.length < self.settings.min_length:
-            allowed[EOS] = IMPOSSIBLE
-        if (allowed == IMPOSSIBLE).all():
-            allowed[EOS] = log_p[EOS]
-        elif not self.may_end[row]:
-            allowed[EOS] = IMPOSSIBLE
-        if constraints.ends_in_forbidden(hypothesis.progress):
-            allowed[self.spelling.word_ends] = IMPOSSIBLE
-        if hypothesis.missing_tokens:
-            allowed[EOS] = IMPOSSIBLE
-        if constraints.spelled.has_unknown:
-            allowed[UNK] = IMPOSSIBLE
-        return allowed
-
-    def _term_continuations(self, search: SentenceSearch, first_row: int) -> Iterator[Candidate]:
-        """Yield the continuations of a sentence whose new token is a part of a term."""
-        constraints = search.constraints
-        for i, hypothesis in enumerate(search.live):
-            if not hypothesis.missing_tokens:
+        accepted = np.zeros(tokens.shape, bool)
+        wanted, continued = self.hypotheses[rows.start][0].beam, set[int]()
+        for position in np.argsort(-totals, axis=None, kind="stable").tolist():
+            i, k = divmod(position, totals.shape[1])
+            if totals[i, k] == IMPOSSIBLE:  # so are all that follow
+                break
+            if wanted <= 0 and len(continued) == len(tokens):
+                break
+            if wanted <= 0 and i in continued:
                 continue
-            row = first_row + i
-            for token in constraints.next_term_tokens(hypothesis.progress):
-                log_probability = self.scores.log_p.item(row, token)
-                if not (continued := search.continue_with(i, token, log_probability)):
-                    continue
-                progress = continued.progress
-                if progress and progress.matched == 1 and self._is_misplaced(search, progress, row):
-                    continued = continued.with_handicap()
-                yield continued
+            search, progress = self.hypotheses[rows.start + i]
+            if is_in_term[i, k] or search.accepts(progress, int(tokens[i, k])):
+                accepted[i, k] = True
+                wanted -= 1
+                continued.add(i)
+        return accepted
 
-    def _is_misplaced(self, search: SentenceSearch, progress: ConstraintProgress, row: int) -> bool:
-        """Whether a term that has just begun stands inside another word or before its turn."""
-        attended = self.scores.attended[row]
-        is_expected = search.constraints.is_expected(progress, attended)
-        return not is_expected or self._expects_longer_word(row)
+    def _any_allowed(self, rows: slice) -> tuple[int, int, float]:
+        """Return a row of a sentence, its most probable allowed token and log P of that.
 
-    def _expects_longer_word(self, row: int) -> bool:
-        """Whether all tokens that would end the last word are improbable."""
-        least = float(self.least_log_p[row])
-        best_tokens = self.scores.best_tokens[row].tolist()
-        best_log_p = self.scores.best_log_p[row].tolist()
-        for token, log_p in zip(best_tokens, best_log_p, strict=True):
-            if log_p < least:
-                return True
-            if self.spelling.ends_word[token]:
-                return False
-        is_probable = self.scores.log_p[row] >= least
-        return not (is_probable & self.spelling.word_ends).any()
-
-    def _any_allowed(self, search: SentenceSearch, first_row: int) -> Candidate:
-        """Return a hypothesis's most probable allowed continuation, or raise a DataError."""
-        for i in range(len(search.live)):
-            allowed = self._allowed(search, i, first_row + i)
+        Raises:
+            DataError: there is none.
+        """
+        for row in range(rows.start, rows.stop):
+            search, progress = self.hypotheses[row]
+            [allowed] = self.next.allowed([row])
             for token in np.argsort(-allowed, kind="stable").tolist():
-                value = float(allowed[token])
-                if value == IMPOSSIBLE:
+                if allowed[token] == IMPOSSIBLE:
                     break
-                if continued := search.continue_with(i, token, value):
-                    return continued
+                if search.accepts(progress, token):
+                    return row, token, float(allowed[token])
         raise DataError(
             f"{search.constraints.spelled.text}: no translation meets all of this; leave out "
             "some of the terms or forbidden words"
         )
-
-
-def _best_accepted(
-    search: SentenceSearch, in_terms: list[Candidate], tokens: Array, log_p: Array, totals: Array
-) -> list[Candidate]:
-    """Return the same as `_best_free` finds, for a sentence that may refuse tokens.
-
-    They are tried one after another, the best first, until enough are accepted. `tokens`, `log_p`
-    and `totals` are (N, K) for the N hypotheses of the sentence. Those `in_terms` count, too.
-    """
-    are_in_terms = {(each.parent, each.token) for each in in_terms}
-    accepted: list[Candidate] = []
-    continued_hypotheses: set[int] = set()
-    count = 0
-    for position in np.argsort(-totals, axis=None, kind="stable").tolist():
-        i, k = divmod(position, totals.shape[1])
-        if totals[i, k] == IMPOSSIBLE:  # so are all that follow
-            break
-        if count >= search.beam and i in continued_hypotheses:
-            continue
-        token = int(tokens[i, k])
-        if (i, token) not in are_in_terms:
-            if not (continued := search.continue_with(i, token, float(log_p[i, k]))):
-                continue
-            accepted.append(continued)
-        count += 1
-        continued_hypotheses.add(i)
-        if count >= search.beam and len(continued_hypotheses) == len(search.live):
-            break
-    return accepted
-
-
-def _largest(values: Array, count: int) -> Array:
-    """Return the indices of the `count` largest values (V,), the largest first."""
-    indices = np.argpartition(-values, count - 1)[:count]
-    ranks = np.argsort(-values[indices], kind="stable")
-    return indices[ranks]
-
-
-def _repetitions(tokens: Sequence[int], size: int) -> list[int]:
-    """Return the tokens after which a sequence of `size` tokens would stand there twice."""
-    if not 0 < size <= len(tokens):
-        return []
-    latest = tokens[len(tokens) - size + 1 :]
-    starts = range(len(tokens) - size + 1)
-    return [tokens[i + size - 1] for i in starts if tokens[i : i + size - 1] == latest]

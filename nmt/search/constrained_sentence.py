@@ -11,12 +11,8 @@ from typing import NamedTuple
 
 from nmt.data.text.words import is_opening, is_unspaced
 from nmt.data.tokens.tokenizer import EOS, UNK
-from nmt.search.lexical_constraints import (
-    SpelledConstraints,
-    Spelling,
-    TermTokenization,
-    contains_any,
-)
+from nmt.search.lexical_constraints import SpelledConstraints, Spelling, contains_any
+from nmt.search.term_states import TermState, TermStates
 
 _APOSTROPHES = ("'", "’")
 
@@ -32,17 +28,12 @@ class PlacedTerm(NamedTuple):
 class ConstraintProgress(NamedTuple):
     """How far a hypothesis has come in meeting its constraints."""
 
-    length: int = 0
+    length: int
     """number of tokens of the hypothesis"""
-    text: bytes = b""
+    text: bytes
     """UTF-8 text of the tokens, with a space in front"""
-    met: tuple[PlacedTerm, ...] = ()
-    """the terms that the hypothesis contains as whole words"""
-    begun: tuple[TermTokenization, ...] = ()
-    """spellings of terms that begin with the last `matched` tokens; a term with all its tokens
-    goes to `met` when the next token ends its last word"""
-    matched: int = 0
-    """how many of the last tokens belong to `begun`"""
+    terms: TermState
+    """which terms it contains"""
 
 
 class ConstrainedSentence:
@@ -51,44 +42,30 @@ class ConstrainedSentence:
     def __init__(self, spelled: SpelledConstraints, spelling: Spelling) -> None:
         self.spelled = spelled
         self.spelling = spelling
-        self._first_ids = frozenset(option.ids[0] for option in spelled.tokenizations)
         self.has_only_terms = not (spelled.forbidden or spelled.prefix_text or spelled.has_unknown)
         """whether any token may follow any hypothesis, as far as the constraints matter"""
-        self._both_ways = {option.term for option in spelled.tokenizations if not option.spaced}
-        """terms with a way to spell them without a space in front, too"""
-        self._begins_unspaced = [is_unspaced(term[0]) for term in spelled.text.terms]
+        self._terms = TermStates(spelled, spelling)
+        self.start = ConstraintProgress(0, b"", self._terms.start)
+        """the progress of a hypothesis without tokens"""
 
-    def is_expected(self, progress: ConstraintProgress, attended: int) -> bool:
+    def is_expected(self, terms: TermState, attended: int) -> bool:
         """Whether a term that was just begun may translate source token `attended` (an index)."""
         spans = self.spelled.source_spans  # of glossary terms; they come first in the terms
         if not spans:
             return True
-        begun = [option.term for option in progress.begun]  # indices of terms
+        begun = [option.term for option in terms.begun]  # indices of terms
         known_spans = [spans[i] for i in begun if i < len(spans) and spans[i]]
         # a term without a known span is expected anywhere
         return len(known_spans) < len(begun) or any(attended in span for span in known_spans)
 
-    def missing_tokens(self, progress: ConstraintProgress) -> int:
-        """Return the least number of further tokens after which all terms are complete."""
-        terms, unmet = self.spelled.terms, self.spelled.term_length
-        for placed in progress.met:
-            unmet -= len(terms[placed.term])
-        if not progress.begun:
-            return unmet
-        # a begun term needs fewer tokens than `unmet` counts: some are matched, and without a space
-        # in front it may have fewer ids
-        saved = [progress.matched + len(terms[t.term]) - len(t.ids) for t in progress.begun]
-        return unmet - max(0, *saved)
+    def next_term_tokens(self, progress: ConstraintProgress) -> dict[int, TermState]:
+        """Return the tokens that continue or begin a missing term, and the state after each.
 
-    def next_term_tokens(self, progress: ConstraintProgress) -> list[int]:
-        """Return the tokens that continue or begin a missing term; none before the prefix ends."""
+        There are none before the prefix ends.
+        """
         if not self.has_only_terms and self.next_prefix_tokens(progress) is not None:
-            return []
-        matched = progress.matched
-        continuing = [term.ids[matched] for term in progress.begun if matched < len(term.ids)]
-        completed = self._with_completed_term(progress)
-        beginning = [term.ids[0] for term in self._may_begin(completed)]
-        return list(dict.fromkeys([*continuing, *beginning]))  # each token once
+            return {}
+        return self._terms.wanted(progress.terms)
 
     def next_prefix_tokens(self, progress: ConstraintProgress) -> list[int] | None:
         """Return all tokens that may continue the prefix; None if the prefix is complete."""
@@ -107,17 +84,19 @@ class ConstrainedSentence:
         """Whether the text ends in a forbidden word; then the next token must lengthen the word."""
         return contains_any(self.spelled.forbidden, progress.text)
 
-    def concerns(self, progress: ConstraintProgress, token: int) -> bool:
-        """Whether a token may change more than the length and the text of a hypothesis.
-
-        Nearly all tokens do not if there are only terms: they neither begin nor continue one.
-        """
-        return bool(progress.begun) or token in self._first_ids or not self.has_only_terms
+    def terms_after(self, progress: ConstraintProgress, token: int) -> TermState:
+        """Return which terms a hypothesis contains with one more token."""
+        if token == UNK and progress.length < len(self.spelled.prefix_ids):
+            return self._terms.without_begun(progress.terms)  # this UNK is in the prefix
+        return self._terms.after(progress.terms, token)
 
     def lengthen(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
-        """Return the progress with one more token that does not concern it (`concerns`)."""
+        """Return the progress with one more token, whether or not the constraints allow it."""
         text = progress.text + self.spelling.bytes[token]
-        return ConstraintProgress(progress.length + 1, text, progress.met)
+        terms = self.terms_after(progress, token)
+        if self._terms.place_matters(terms) and text and _ends_in_mark(text.rsplit(b" ", 1)[-1]):
+            terms = self._terms.after_mark(terms)
+        return ConstraintProgress(progress.length + 1, text, terms)
 
     def advance(
         self, progress: ConstraintProgress, token: int, last: bool = False
@@ -126,12 +105,10 @@ class ConstrainedSentence:
 
         `last` says that `token` is the last one that the length limit allows.
         """
-        if self.has_only_terms:
-            return self._progress_after(progress, token)
         required = self.next_prefix_tokens(progress)
         if required is not None and token not in required:
             return None
-        advanced = self._progress_after(progress, token)
+        advanced = self.lengthen(progress, token)
         word_may_grow = self.spelling.has_inner_pieces and not last and token != EOS
         is_forbidden = contains_any(self.spelled.forbidden, advanced.text, word_may_grow)
         return None if is_forbidden else advanced
@@ -146,11 +123,8 @@ class ConstrainedSentence:
         last_word = self.spelled.prefix_text[len(self.spelling.text_of(ids)) :].decode("utf-8")
         # the prefix as it is in `text`, which does not start with the space of `last_word`
         prefix = (decode([ids])[0] + last_word) if ids else last_word.removeprefix(" ")
-        progress = ConstraintProgress()
-        for token in (*tokens, EOS):
-            progress = self._progress_after(progress, token)
         # from the last term to the first: positions of earlier ones in `text` stay valid
-        for placed in sorted(progress.met, key=lambda placed: -placed.start):
+        for placed in reversed(self._placed_terms(tokens)):
             before, up_to_end = decode([tokens[: placed.start], tokens[: placed.end]])
             start, end = len(before), len(up_to_end)
             if start < len(prefix):
@@ -159,58 +133,15 @@ class ConstrainedSentence:
             text = text[:start] + space + self.spelled.text.terms[placed.term] + text[end:]
         return self.spelled.text.prefix + text[len(prefix) :]
 
-    def _progress_after(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
-        length, text = progress.length + 1, progress.text + self.spelling.bytes[token]
-        if token == UNK and progress.length < len(self.spelled.prefix_ids):
-            return ConstraintProgress(length, text, progress.met)  # this UNK is in the prefix
-        before = progress
-        if progress.begun:
-            continuing = tuple(
-                option
-                for option in progress.begun
-                if progress.matched < len(option.ids) and option.ids[progress.matched] == token
-            )
-            if continuing:
-                matched = progress.matched + 1
-                return ConstraintProgress(length, text, progress.met, continuing, matched)
-            before = self._with_completed_term(progress, token)
-        if token not in self._first_ids:  # of any term: so for nearly all tokens
-            return ConstraintProgress(length, text, before.met)
-        begun = tuple(option for option in self._may_begin(before) if option.ids[0] == token)
-        return ConstraintProgress(length, text, before.met, begun, matched=1 if begun else 0)
-
-    def _with_completed_term(
-        self, progress: ConstraintProgress, token: int | None = None
-    ) -> ConstraintProgress:
-        """Return the progress in which a complete term is met if `token` ends it (None: always)."""
-        for option in progress.begun:
-            if len(option.ids) == progress.matched and (
-                token is None
-                or self.spelling.closes_term(token)
-                or is_unspaced(self.spelled.text.terms[option.term][-1])
-            ):
-                start = progress.length - progress.matched
-                placed = PlacedTerm(option.term, start, progress.length)
-                return progress._replace(met=(*progress.met, placed), begun=(), matched=0)
-        return progress
-
-    def _may_begin(self, progress: ConstraintProgress) -> list[TermTokenization]:
-        """Return the tokenizations of missing terms that may begin right after the text so far."""
-        met = {placed.term for placed in progress.met}
-        unmet = [option for option in self.spelled.tokenizations if option.term not in met]
-        if not self._both_ways:  # each term has one way, which fits everywhere
-            return unmet
-        last_word = progress.text.rsplit(b" ", 1)[-1]
-        after_mark = bool(progress.text) and _ends_in_mark(last_word)
-        allowed = []
-        for option in unmet:
-            if self._begins_unspaced[option.term]:
-                fits = option.spaced == (progress.length == 0) or option.term not in self._both_ways
-            else:
-                fits = option.spaced or after_mark
-            if fits:
-                allowed.append(option)
-        return allowed
+    def _placed_terms(self, tokens: Sequence[int]) -> list[PlacedTerm]:
+        """Return the terms that a translation contains, in the order of their places."""
+        progress, placed = self.start, list[PlacedTerm]()
+        for token in (*tokens, EOS):
+            before, progress = progress, self.lengthen(progress, token)
+            start = before.length - before.terms.matched
+            for term in set(progress.terms.met) - set(before.terms.met):
+                placed.append(PlacedTerm(term, start, before.length))
+        return placed
 
 
 @lru_cache(maxsize=4096)

@@ -17,8 +17,9 @@ from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.library import native_library
 from nmt.inference.native.weights import NativeWeights, UnexpectedWeightsError
 from nmt.run_directory import LoadedModel
+from nmt.search.encoded_sources import EncodedSources, address
 from nmt.search.hypothesis import Hypothesis, length_penalty
-from nmt.search.native_steps import NativeSteps, address, one_after_another
+from nmt.search.native_steps import NativeSteps
 from nmt.stored_model import StoredModel, arrays_of_run
 
 PRECISIONS = ("fp32", "int8")
@@ -103,10 +104,24 @@ class NativeSearch:
         """Return a search among the target ids `ids` (V'); its ids are indices into them."""
         return type(self)(self._library, self._weights.restrict_vocabulary(ids))
 
+    def encode(self, sources: Sequence[Sequence[int]]) -> EncodedSources:
+        """Encode rows of source ids.
+
+        Raises:
+            MemoryError: the memory does not suffice.
+        """
+        return EncodedSources.encode(self._library, self._weights, sources)
+
     def search(
         self, sources: Sequence[Sequence[int]], settings: DecodingConfig, n_best: int
     ) -> list[list[Hypothesis]]:
-        """Return up to `n_best` hypotheses of each row of source ids, best first.
+        """Encode rows of source ids, and search: see `search_encoded`."""
+        return self.search_encoded(self.encode(sources), settings, n_best)
+
+    def search_encoded(
+        self, sources: EncodedSources, settings: DecodingConfig, n_best: int
+    ) -> list[list[Hypothesis]]:
+        """Return up to `n_best` hypotheses of each source, best first.
 
         Scores and rules are those of `beam_search`.
 
@@ -116,10 +131,10 @@ class NativeSearch:
         """
         # the most tokens of each translation, EOS included, and of any in the batch
         max_lengths = np.array(
-            [max(1, settings.max_target_length(len(ids))) for ids in sources], np.int32
+            [max(1, settings.max_target_length(length)) for length in sources.lengths], np.int32
         )
         row_size = int(max_lengths.max())
-        self._weights.extend_positions(max(row_size, *map(len, sources)))
+        self._weights.extend_positions(row_size)
         unknown = [] if settings.allow_unknown else [UNK]
         excluded = [PAD, BOS, *unknown]
         excluded += [NONE] * (MAX_EXCLUDED - len(excluded))
@@ -136,13 +151,14 @@ class NativeSearch:
             excluded=(ctypes.c_int32 * MAX_EXCLUDED)(*excluded),
             penalties=penalty_of_length.ctypes.data,
         )
-        ids, starts = one_after_another(sources)
-        results = _Results(len(sources), n_best, row_size)
+        chosen = sources.chosen
+        results = _Results(len(chosen), n_best, row_size)
         failed = self._library.nmt_translate(
             ctypes.byref(self._weights.model),
             ctypes.byref(search),
-            len(sources),
-            *(address(array) for array in (ids, starts, max_lengths)),
+            sources.address,
+            len(chosen),
+            *(address(array) for array in (chosen, max_lengths)),
             row_size,
             *(address(array) for array in (results.tokens, results.lengths, results.scores)),
         )
@@ -150,15 +166,22 @@ class NativeSearch:
             raise MemoryError
         return results.hypotheses()
 
-    def start(self, sources: Sequence[Sequence[int]], width: int, max_length: int) -> NativeSteps:
-        """Return a decoder of these source ids, whose steps another search chooses.
+    def start(
+        self,
+        sources: EncodedSources,
+        width: int,
+        max_length: int,
+        word_ends: Array,
+    ) -> NativeSteps:
+        """Return a decoder of these sources, whose steps another search chooses.
 
         A source has `width` hypotheses at most, of up to `max_length` tokens each, EOS included.
+        `word_ends` is a mask (V,), see `NextScores.end_log_p`.
 
         Raises:
             MemoryError: the memory does not suffice.
         """
-        return NativeSteps(self._library, self._weights, sources, width, max_length)
+        return NativeSteps(self._library, self._weights, sources, width, max_length, word_ends)
 
 
 class _Results:

@@ -8,84 +8,92 @@ import numpy as np
 from nmt.checkpoint_files import Array
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.weights import NativeWeights
-from nmt.search.step_decoder import NextScores, StepRow
+from nmt.search.encoded_sources import EncodedSources, address
+from nmt.search.step_decoder import AskedTokens, NextScores, StepRows
 
 
 class NativeSteps:
-    """The C library's decoder with the encoded sources of one batch."""
+    """The C library's decoder of encoded sources."""
 
     def __init__(
         self,
         library: ctypes.CDLL,
         weights: NativeWeights,
-        sources: Sequence[Sequence[int]],
+        sources: EncodedSources,
         width: int,
         max_length: int,
+        word_ends: Array,
     ) -> None:
-        """Encode the sources; each may have up to `width` hypotheses of up to `max_length` tokens.
+        """Begin; each source may have up to `width` hypotheses of up to `max_length` tokens.
+
+        `word_ends` is a mask (V,), see `NextScores.end_log_p`.
 
         Raises:
             MemoryError: the memory does not suffice.
         """
-        self._library, self._weights = library, weights
-        weights.extend_positions(max(max_length, *map(len, sources)))
-        ids, starts = one_after_another(sources)
+        self._library, self._weights, self._sources = library, weights, sources
+        weights.extend_positions(max_length)
+        self._projection = weights.model.projection
+        self._word_ends = np.full(self._projection.padded, -np.inf, np.float32)
+        self._word_ends[: len(word_ends)][word_ends] = 0.0
+        chosen = sources.chosen
         start = library.nmt_start(
             ctypes.byref(weights.model),
+            address(self._word_ends),
             width,
-            len(sources),
-            address(ids),
-            address(starts),
+            sources.address,
+            len(chosen),
+            address(chosen),
             max_length,
         )
         if not start:
             raise MemoryError
         self._steps = ctypes.c_void_p(start)
-        self._steps_left = max_length
-        projection = weights.model.projection
-        self._entries: int = projection.outputs
-        # rows are filled up with -inf to a multiple of what the library computes at once
-        self._log_p = np.empty((len(sources) * width, projection.padded), np.float32)
+        self._steps_left, self._most_rows = max_length, len(chosen) * width
 
     def __del__(self) -> None:
         if hasattr(self, "_steps"):
             self._library.nmt_finish(self._steps)
 
-    def step(self, rows: Sequence[StepRow], best: int, attention: bool) -> NextScores:
+    def step(self, rows: StepRows, best: int, asked: AskedTokens, attention: bool) -> NextScores:
         """Add a token to hypotheses, and return the scores of the next ones, see `StepDecoder`.
 
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
-        if len(rows) > len(self._log_p) or not self._steps_left:
+        count = len(rows.tokens)
+        if count > self._most_rows or not self._steps_left:
             raise AssertionError("more hypotheses or tokens than the memory was taken for")
         self._steps_left -= 1
-        sentences, parents, tokens = np.array(rows, np.int32).T.copy()
-        best = min(best, self._entries)
-        best_tokens = np.empty((len(rows), best), np.int32)
-        best_log_p = np.empty((len(rows), best), np.float32)
-        attended = np.zeros(len(rows), np.int32)
+        sentences, parents, tokens, asked_rows, asked_tokens = map(_as_int32, (*rows, *asked))
+        best = min(best, self._projection.outputs)
+        best_tokens = np.empty((count, best), np.int32)
+        best_log_p = np.empty((count, best), np.float32)
+        end_log_p = np.empty(count, np.float32)
+        asked_log_p = np.empty(len(asked_rows), np.float32)
+        attended = np.zeros(count, np.int32)
         failed = self._library.nmt_step(
             self._steps,
-            len(rows),
+            count,
             *(address(array) for array in (sentences, parents, tokens)),
             best,
-            *(address(array) for array in (self._log_p, best_tokens, best_log_p)),
+            *(address(array) for array in (best_tokens, best_log_p, end_log_p)),
+            len(asked_rows),
+            *(address(array) for array in (asked_rows, asked_tokens, asked_log_p)),
             address(attended) if attention else None,
         )
         if failed:
             raise NonFiniteScoresError()
-        log_p = self._log_p[: len(rows), : self._entries]
-        return NextScores(log_p, best_tokens, best_log_p, attended.tolist())
+        return NextScores(best_tokens, best_log_p, end_log_p, asked_log_p, attended)
+
+    def log_p(self, rows: Sequence[int]) -> Array:
+        """Return log P (N, V) of all tokens after these N rows of the last step."""
+        # rows are filled up with -inf to a multiple of what the library computes at once
+        log_p = np.empty((len(rows), self._projection.padded), np.float32)
+        indices = np.array(rows, np.int32)
+        self._library.nmt_log_p(self._steps, len(rows), address(indices), address(log_p))
+        return log_p[:, : self._projection.outputs]
 
 
-def one_after_another(sources: Sequence[Sequence[int]]) -> tuple[Array, Array]:
-    """Return all ids in one array; those of sentence i begin at starts[i], the second array."""
-    ids = np.concatenate([np.array(row, np.int32) for row in sources])
-    starts = np.cumsum([0, *map(len, sources)], dtype=np.int32)
-    return ids, starts
-
-
-def address(array: np.ndarray) -> ctypes.c_void_p:
-    """Return the address of the first number of an array, which the caller keeps alive, for C."""
-    return ctypes.c_void_p(array.ctypes.data)
+def _as_int32(array: Array) -> Array:
+    return np.ascontiguousarray(array, np.int32)

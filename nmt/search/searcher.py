@@ -13,12 +13,12 @@ from nmt.processor import available_cores
 from nmt.run_directory import LoadedModel
 from nmt.search.constrained_search import constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence
+from nmt.search.encoded_sources import BatchSources
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.lexical_constraints import SpelledConstraints, Spelling
 from nmt.search.native_search import NativeSearch
 from nmt.search.sentence_search import SentenceSearch, beam_width
 from nmt.search.shortlist import Shortlist, in_whole_vocabulary
-from nmt.search.step_decoder import StepDecoder
 from nmt.search.windows import MIN_COUNTED_LENGTH, cut_into_batches
 from nmt.stored_model import StoredModel
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from nmt.checkpoint_files import Array
     from nmt.search.torch_search import TorchSearch
 
-ROWS_AT_ONCE = 512
-"""hypotheses in a search under constraints, which stores log P of all tokens of each"""
+ROWS_AT_ONCE = 1024
+"""hypotheses in a search under constraints; PyTorch stores log P of all tokens of each"""
 
 
 @dataclass(frozen=True)
@@ -166,17 +166,18 @@ class Searcher:
 
     def _search_best(self, batch: SearchBatch, n_best: int) -> list[list[Hypothesis]]:
         """Search without sampling: under constraints, in the shortlist, or in all target ids."""
+        sources = BatchSources(batch.ids, self.native.encode(batch.ids) if self.native else None)
         constraints = [c for c in batch.constraints if c]
         if constraints:  # then all sentences of the batch have some
-            return self._constrained_search(batch.ids, constraints, n_best)
+            return self._constrained_search(sources, constraints, n_best)
         if not self.shortlist:
-            return self._unconstrained_search(batch.ids, n_best, self.settings)
+            return self._unconstrained_search(sources, n_best, self.settings)
         target_ids = self.shortlist.target_ids(batch.ids)
-        results = self._unconstrained_search(batch.ids, n_best, self.settings, target_ids)
+        results = self._unconstrained_search(sources, n_best, self.settings, target_ids)
         return in_whole_vocabulary(results, target_ids)
 
     def _constrained_search(
-        self, ids: list[list[int]], constraints: Sequence[SpelledConstraints], n_best: int
+        self, sources: BatchSources, constraints: Sequence[SpelledConstraints], n_best: int
     ) -> list[list[Hypothesis]]:
         """Search without constraints, and with them only where what was found does not meet them.
 
@@ -188,22 +189,22 @@ class Searcher:
         if self.settings.beam_size > 1:
             greedy = self.settings.model_copy(update={"beam_size": 1})
             with_terms = [i for i in tried if constraints[i].text.terms]
-            has_all = self._search_without(ids, constraints, with_terms, 1, greedy)
+            has_all = self._search_without(sources, constraints, with_terms, 1, greedy)
             tried = [i for i in tried if i in has_all or not constraints[i].text.terms]
-        results = self._search_without(ids, constraints, tried, n_best, self.settings)
-        unmet = [i for i in range(len(ids)) if i not in results]
+        results = self._search_without(sources, constraints, tried, n_best, self.settings)
+        unmet = [i for i in range(len(constraints)) if i not in results]
         widths = [beam_width(constraints[i], self.settings.beam_size) for i in unmet]
         size = max(1, ROWS_AT_ONCE // max(widths, default=1))  # sentences at once
         for start in range(0, len(unmet), size):
             group = unmet[start : start + size]
-            own, sources = [constraints[i] for i in group], [ids[i] for i in group]
-            found = self._search_under_constraints(own, sources, n_best)
+            own = [constraints[i] for i in group]
+            found = self._search_under_constraints(own, sources.select(group), n_best)
             results |= zip(group, found, strict=True)
-        return [results[i] for i in range(len(ids))]
+        return [results[i] for i in range(len(constraints))]
 
     def _search_without(
         self,
-        ids: list[list[int]],
+        sources: BatchSources,
         constraints: Sequence[SpelledConstraints],
         tried: list[int],
         n_best: int,
@@ -214,36 +215,34 @@ class Searcher:
             return {}
 
         def meets(i: int, hypothesis: Hypothesis) -> bool:
-            has_ended = len(hypothesis.tokens) < settings.max_target_length(len(ids[i]))
+            has_ended = len(hypothesis.tokens) < settings.max_target_length(len(sources.ids[i]))
             text = self.spelling.text_of(hypothesis.tokens)
             return has_ended and constraints[i].are_met_by(text.decode("utf-8", errors="replace"))
 
-        found = self._unconstrained_search([ids[i] for i in tried], n_best, settings)
+        found = self._unconstrained_search(sources.select(tried), n_best, settings)
         pairs = zip(tried, found, strict=True)
         return {i: hypotheses for i, hypotheses in pairs if all(meets(i, h) for h in hypotheses)}
 
     def _search_under_constraints(
-        self, constraints: list[SpelledConstraints], sources: list[list[int]], n_best: int
+        self, constraints: list[SpelledConstraints], sources: BatchSources, n_best: int
     ) -> list[list[Hypothesis]]:
-        """Search the translations of a few sources under their constraints.
-
-        The C library computes the steps if it can.
-        """
+        """Search under constraints; the C library computes the steps if it can."""
         settings, searches = self.settings, []
-        for source_constraints, source in zip(constraints, sources, strict=True):
+        for source_constraints, ids in zip(constraints, sources.ids, strict=True):
             sentence = ConstrainedSentence(source_constraints, self.spelling)
-            limit = settings.max_target_length(len(source))
+            limit = settings.max_target_length(len(ids))
             searches.append(SentenceSearch(sentence, limit, settings, n_best))
-        if self.native is None:
-            decoder: StepDecoder = self.torch.start(sources)
-        else:
-            width = max(search.beam for search in searches)
-            decoder = self.native.start(sources, width, max(search.limit for search in searches))
+        word_ends = self.spelling.word_ends
+        if not (self.native and sources.encoded):
+            return constrained_search(self.torch.start(sources.ids, word_ends), searches)
+        width = max(search.beam for search in searches)
+        longest = max(search.limit for search in searches)
+        decoder = self.native.start(sources.encoded, width, longest, word_ends)
         return constrained_search(decoder, searches)
 
     def _unconstrained_search(
         self,
-        ids: list[list[int]],
+        sources: BatchSources,
         n_best: int,
         settings: DecodingConfig,
         target_ids: "Array | None" = None,
@@ -252,10 +251,10 @@ class Searcher:
 
         With `target_ids`, the tokens of the results are indices into them.
         """
-        if self.native is None:
-            return self.torch.search(ids, settings, n_best, target_ids)
+        if not (self.native and sources.encoded):
+            return self.torch.search(sources.ids, settings, n_best, target_ids)
         native = self.native if target_ids is None else self.native.restrict_vocabulary(target_ids)
-        return native.search(ids, settings, n_best)
+        return native.search_encoded(sources.encoded, settings, n_best)
 
 
 def check_beam_size(

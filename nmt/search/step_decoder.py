@@ -10,35 +10,46 @@ from typing import NamedTuple, Protocol
 from nmt.checkpoint_files import Array
 
 
-class StepRow(NamedTuple):
-    """A hypothesis of one step. All rows of a sentence are adjacent."""
+class StepRows(NamedTuple):
+    """The R hypotheses of one step. All rows of a sentence are adjacent."""
 
-    sentence: int
-    """index of its sentence in the batch"""
-    parent: int
-    """which row of its sentence in the last step it continues, counted from 0; 0 at first"""
-    token: int
-    """its last token; BOS at first"""
+    sentences: Array
+    """(R,) index of the sentence of each in the batch"""
+    parents: Array
+    """(R,) which row of its sentence in the last step it continues, counted from 0; 0 at first"""
+    tokens: Array
+    """(R,) its last token; BOS at first"""
+
+
+class AskedTokens(NamedTuple):
+    """A tokens whose log P is asked for, each after one of the rows of a step."""
+
+    rows: Array
+    """(A,) indices of rows"""
+    tokens: Array
+    """(A,)"""
 
 
 @dataclass(frozen=True)
 class NextScores:
-    """What the model says of the token after each of R rows; valid until the next step."""
+    """What the model says of the token after each of R rows."""
 
-    log_p: Array
-    """(R, V) log P of each token"""
     best_tokens: Array
     """(R, K) the most probable tokens of each row, the best one first; K is at most V"""
     best_log_p: Array
     """(R, K) their log P"""
-    attended: list[int]
-    """of each row the source position, EOS excluded, that it attends to most; 0 if not asked for"""
+    end_log_p: Array
+    """(R,) log P of the most probable one of the tokens before which a word is complete"""
+    asked_log_p: Array
+    """(A,) log P of the tokens that were asked for"""
+    attended: Array
+    """(R,) the source position, EOS excluded, that each row attends to most; 0 if not asked for"""
 
 
 class StepDecoder(Protocol):
     """A decoder and the encoded sources of one batch."""
 
-    def step(self, rows: Sequence[StepRow], best: int, attention: bool) -> NextScores:
+    def step(self, rows: StepRows, best: int, asked: AskedTokens, attention: bool) -> NextScores:
         """Add a token to hypotheses, and return the scores of the next ones.
 
         `rows` are all hypotheses that are continued; a sentence without a row is dropped for good.
@@ -47,3 +58,6 @@ class StepDecoder(Protocol):
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
+
+    def log_p(self, rows: Sequence[int]) -> Array:
+        """Return log P (N, V) of all tokens after these N rows of the last step."""

@@ -58,9 +58,12 @@ class TorchSearch:
             return [[best] for best in greedy_search(model, source, settings)]
         return beam_search(model, source, settings, n_best)
 
-    def start(self, sources: list[list[int]]) -> TorchSteps:
-        """Return a decoder of these sources, whose steps another search chooses."""
-        return TorchSteps(self.model, self._collate(sources))
+    def start(self, sources: list[list[int]], word_ends: Array) -> TorchSteps:
+        """Return a decoder of these sources, whose steps another search chooses.
+
+        `word_ends` is a mask (V,), see `NextScores.end_log_p`.
+        """
+        return TorchSteps(self.model, self._collate(sources), word_ends)
 
     def draw(
         self, sources: list[list[int]], sampling: Sampling, numbers: Sequence[int], count: int

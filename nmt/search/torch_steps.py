@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from itertools import groupby
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.checkpoint_files import Array
 from nmt.errors import NonFiniteScoresError
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.search.decoding import log_probabilities
 from nmt.search.source_attention import attention_of_step, most_attended
-from nmt.search.step_decoder import NextScores, StepRow
+from nmt.search.step_decoder import AskedTokens, NextScores, StepRows
 
 
 class TorchSteps:
@@ -22,34 +24,39 @@ class TorchSteps:
     """
 
     @torch.inference_mode()
-    def __init__(self, model: Transformer, source: Tensor) -> None:
+    def __init__(self, model: Transformer, source: Tensor, word_ends: Array) -> None:
+        """Encode the sources; `word_ends` is a mask (V,), see `NextScores.end_log_p`."""
         self._model, self._source = model, source
         self._cache = model.start(model.encode(source), source)
         self._sentences = list(range(len(source)))
         """the sentences in the cache, in its order"""
         self._has_started = False
+        self._word_ends = torch.from_numpy(word_ends).to(source.device)
+        self._log_p = torch.empty(0)
+        """(R, V) log P after each row of the last step"""
 
     @torch.inference_mode()
-    def step(self, rows: Sequence[StepRow], best: int, attention: bool) -> NextScores:
+    def step(self, rows: StepRows, best: int, asked: AskedTokens, attention: bool) -> NextScores:
         """Add a token to hypotheses, and return the scores of the next ones, see `StepDecoder`.
 
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
-        by_sentence = {n: list(group) for n, group in groupby(rows, lambda row: row.sentence)}
+        triples = zip(*(each.tolist() for each in rows), strict=True)
+        by_sentence = {n: list(group) for n, group in groupby(triples, lambda triple: triple[0])}
         self._drop_all_but(list(by_sentence))
         width = max(map(len, by_sentence.values()))
-        filled: list[list[StepRow]] = []  # as many rows of each sentence
+        filled: list[list[tuple[int, int, int]]] = []  # as many rows of each sentence
         is_own: list[bool] = []  # of each row in `filled`: False for one that is repeated
         for group in by_sentence.values():
             missing = width - len(group)
             filled.append(group + group[:1] * missing)
             is_own += [True] * len(group) + [False] * missing
         if self._has_started:
-            parents = [[row.parent for row in group] for group in filled]
+            parents = [[parent for _, parent, _ in group] for group in filled]
             self._cache.continue_hypotheses(self._tensor(parents))
         self._has_started = True
-        latest = self._tensor([[row.token for row in group] for group in filled])
+        latest = self._tensor([[token for _, _, token in group] for group in filled])
         record = AttentionRecord() if attention else None  # collects the weights
         logits = self._model.step(latest, self._cache, record).flatten(0, 1).float()  # (N * k, V)
         kept = self._tensor(is_own)
@@ -57,12 +64,20 @@ class TorchSteps:
         if log_p.isnan().any():
             raise NonFiniteScoresError()
         values, tokens = (part.cpu().numpy() for part in log_p.topk(min(best, log_p.shape[1])))
-        attended = [0] * len(rows)
+        attended = np.zeros(len(rows.tokens), np.int32)
         if record is not None:
             weights = attention_of_step(self._model, record.cross)  # (N, k, S)
             most = most_attended(weights, self._source, self._model.padding)
-            attended = most.flatten()[kept].tolist()
-        return NextScores(log_p.cpu().numpy(), tokens, values, attended)
+            attended = most.flatten()[kept].cpu().numpy()
+        end_log_p = log_p[:, self._word_ends].amax(1).cpu().numpy()
+        self._log_p = log_p
+        asked_log_p = log_p[asked.rows.tolist(), asked.tokens.tolist()]
+        return NextScores(tokens, values, end_log_p, asked_log_p.cpu().numpy(), attended)
+
+    def log_p(self, rows: Sequence[int]) -> Array:
+        """Return log P (N, V) of all tokens after these N rows of the last step."""
+        log_p: Array = self._log_p[list(rows)].cpu().numpy()
+        return log_p
 
     def _drop_all_but(self, sentences: list[int]) -> None:
         if sentences != self._sentences:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import regex
 import torch
@@ -23,10 +24,16 @@ from nmt.evaluation.metrics import bleu
 from nmt.load_run import load_run
 from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import beam_search
-from nmt.search.constrained_search import constrained_search
-from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
+from nmt.search.constrained_search import choose, constrained_search
+from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
-from nmt.search.sentence_search import WIDEST_BEAM, Candidate, SentenceSearch
+from nmt.search.sentence_search import (
+    MISPLACED,
+    WIDEST_BEAM,
+    Candidates,
+    SentenceSearch,
+    beam_width,
+)
 from nmt.search.torch_steps import TorchSteps
 from nmt.translation.line import Line, Terminology
 from nmt.translation.translator import Translator
@@ -45,7 +52,7 @@ def search(loaded: LoadedModel, asked: Asked, model: Any, beam: int = 3, n_best:
     limits = [settings.max_target_length(length) for length in (source != PAD).sum(1).tolist()]
     pairs = zip(own, limits, strict=True)
     searches = [SentenceSearch(one, limit, settings, n_best) for one, limit in pairs]
-    return constrained_search(TorchSteps(model, source), searches)
+    return constrained_search(TorchSteps(model, source, spelling.word_ends), searches)
 
 
 def count(term: str, text: str) -> int:
@@ -107,31 +114,28 @@ def test_constraints_that_exclude_each_other_are_named(random_run: LoadedModel) 
         search(replace(random_run, tokenizer=tokenizer), [constraints], table_model(8))
 
 
-def sentence_search(total: int, beam: int) -> SentenceSearch:
-    """The search of a sentence whose terms have `total` tokens."""
-    constraints: Any = SimpleNamespace(
-        spelled=SimpleNamespace(term_length=total, most_tokens=total)
-    )
-    settings = DecodingConfig(beam_size=beam, length_penalty=0.0)
-    return SentenceSearch(constraints, 10, settings, n_best=2)
-
-
-def candidate(score: float, needed: int, token: int = 9) -> Candidate:
-    return Candidate(0, token, score, needed, 0.0, ConstraintProgress())
-
-
 def test_the_beam_goes_round_the_banks_the_most_met_first() -> None:
-    free = [candidate(-1.0, 2), candidate(-3.0, 2), candidate(-2.0, 2), candidate(-4.0, 2)]
-    found = sentence_search(2, 4).choose([*free, candidate(-50.0, 0), candidate(-20.0, 1)])
-    assert [(h.missing_tokens, h.score) for h in found] == [(0, -50), (1, -20), (2, -1), (2, -2)]
-    widths = [sentence_search(total, 4).beam for total in (0, 3, 9, 500)]
-    assert widths == [4, 4, 10, WIDEST_BEAM]
+    missing = np.array([2, 2, 2, 2, 0, 1, 0, 0])
+    scores = np.array([-1.0, -3, -2, -4, -50, -20, -3, -2])
+    sentences, zeros = np.array([0] * 6 + [1] * 2), np.zeros(8)
+    candidates = Candidates(sentences, zeros, zeros, scores, zeros, missing)
+    chosen = choose(candidates, np.array([4, 1]))
+    found = list(zip(missing[chosen].tolist(), scores[chosen].tolist(), strict=True))
+    assert found == [(0, -50), (1, -20), (2, -1), (2, -2), (0, -2)]
+
+
+@pytest.mark.parametrize(("terms", "width"), [(0, 4), (3, 4), (9, 10), (500, WIDEST_BEAM)])
+def test_the_beam_has_room_for_all_banks(terms: int, width: int) -> None:
+    spelled: Any = SimpleNamespace(term_length=terms)
+    assert beam_width(spelled, 4) == width
 
 
 def test_a_misplaced_term_counts_for_less_and_its_score_stays_log_p() -> None:
-    search = sentence_search(0, 2)
-    misplaced = candidate(-1.0, 0, token=EOS).with_handicap()
-    search.update(search.choose([misplaced, candidate(-2.0, 0, token=EOS)]))
+    constraints: Any = SimpleNamespace(spelled=SimpleNamespace(term_length=0, most_tokens=0))
+    settings = DecodingConfig(beam_size=2, length_penalty=0.0)
+    search = SentenceSearch(constraints, 10, settings, n_best=2)
+    search.end([EOS], -1.0, handicap=MISPLACED)
+    search.end([EOS], -2.0, handicap=0.0)
     assert [found.score for _, found in search.ended] == [-2, -1]
 
 

@@ -76,7 +76,7 @@ def constrained(spelling: Spelling, *terms: str, **others: Any) -> ConstrainedSe
 
 
 def follow(sentence: ConstrainedSentence, tokens: Sequence[int]) -> ConstraintProgress | None:
-    progress: ConstraintProgress | None = ConstraintProgress()
+    progress: ConstraintProgress | None = sentence.start
     for token in tokens:
         progress = sentence.advance(progress, token) if progress else None
     return progress
@@ -85,7 +85,7 @@ def follow(sentence: ConstrainedSentence, tokens: Sequence[int]) -> ConstraintPr
 def still_needed(sentence: ConstrainedSentence, text: str) -> int:
     progress = follow(sentence, sentence.spelling.tokenizer.target.encode([text])[0])
     assert progress is not None
-    return sentence.missing_tokens(progress)
+    return progress.terms.missing_tokens
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,12 @@ def test_wanted_tokens_always_lead_to_all_terms(spelling: Spelling) -> None:
     sentence = constrained(spelling, "Katze", "Hund", "Hund", "die Hunde")
     progress = follow(sentence, spelling.tokenizer.target.encode(["Der Hunde"])[0][:-1])
     assert progress is not None
-    while needed := sentence.missing_tokens(progress):
-        after = [sentence.advance(progress, token) for token in sentence.next_term_tokens(progress)]
-        progress = min((p for p in after if p), key=sentence.missing_tokens)
-        assert sentence.missing_tokens(progress) == needed - 1
+    while needed := progress.terms.missing_tokens:
+        wanted = sentence.next_term_tokens(progress)
+        token = min(wanted, key=lambda token: wanted[token].missing_tokens)
+        after = sentence.advance(progress, token)
+        assert after is not None and after.terms.missing_tokens == needed - 1
+        progress = after
 
 
 def test_a_forbidden_word_is_never_there_however_it_is_spelled(spelling: Spelling) -> None:
@@ -156,7 +158,7 @@ def test_the_required_ids_spell_a_prefix_which_is_restored_to_the_letter(
 ) -> None:
     for one in (spelling, Spelling(byte_tokenizer)):
         sentence = constrained(one, prefix=prefix)
-        progress, tokens = ConstraintProgress(), list[int]()
+        progress, tokens = sentence.start, list[int]()
         while required := sentence.next_prefix_tokens(progress):
             tokens.append(required[-1])
             after = sentence.advance(progress, required[-1])
@@ -223,7 +225,7 @@ def test_a_term_is_expected_where_its_source_is_attended_to(spelling: Spelling) 
     spelled = SpelledConstraints.spell(text, spelling, ["▁dog", "▁and", "▁cat"])
     sentence = ConstrainedSentence(spelled, spelling)
     begun = [follow(sentence, spelling.ids(term)[:1]) for term in text.terms]
-    found = [[sentence.is_expected(one, n) for n in range(3)] for one in begun if one]
+    found = [[sentence.is_expected(one.terms, n) for n in range(3)] for one in begun if one]
     assert found == [[True, False, False], [True, True, True]]  # no place of "Katze" is known
 
 

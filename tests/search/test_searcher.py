@@ -68,9 +68,9 @@ def test_beam_search_is_left_out_for_a_sentence_whose_greedy_translation_lacks_a
     searched: list[tuple[int, int]] = []  # beam and number of sentences of each search
     search = Searcher._unconstrained_search
 
-    def recorded(self: Searcher, ids: Any, n_best: int, settings: DecodingConfig) -> Any:
-        searched.append((settings.beam_size, len(ids)))
-        return search(self, ids, n_best, settings)
+    def recorded(self: Searcher, sources: Any, n_best: int, settings: DecodingConfig) -> Any:
+        searched.append((settings.beam_size, len(sources.ids)))
+        return search(self, sources, n_best, settings)
 
     monkeypatch.setattr(Searcher, "_unconstrained_search", recorded)
     translator = Translator(random_run, DecodingConfig(beam_size=3, max_length_offset=12))

@@ -1,7 +1,6 @@
 """The decoders that a search in Python drives, by the C library and by PyTorch, agree."""
 
 import random
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
 from nmt.search.sentence_search import SentenceSearch
-from nmt.search.step_decoder import StepDecoder, StepRow
+from nmt.search.step_decoder import AskedTokens, StepDecoder, StepRows
 from nmt.search.torch_steps import TorchSteps
 from tests.search.test_native_search import (
     VOCABULARY,
@@ -30,21 +29,37 @@ from tests.search.test_native_search import (
 from tests.search.test_native_search import random_run as with_random_weights
 
 STEPS, WIDTH = 9, 4
+WORD_ENDS = np.arange(VOCABULARY) % 7 == 3
 
 
 def decoders(loaded: LoadedModel, sources: list[list[int]]) -> tuple[StepDecoder, StepDecoder]:
-    in_c = native(loaded).start(sources, WIDTH, STEPS)
-    return in_c, TorchSteps(loaded.model, collate_source(sources))
+    search = native(loaded)
+    in_c = search.start(search.encode(sources), WIDTH, STEPS, WORD_ENDS)
+    return in_c, TorchSteps(loaded.model, collate_source(sources), WORD_ENDS)
 
 
-def random_rows(chance: random.Random, before: Sequence[StepRow]) -> list[StepRow]:
+def first_rows(count: int) -> StepRows:
+    return StepRows(np.arange(count), np.zeros(count, int), np.full(count, BOS))
+
+
+def random_rows(chance: random.Random, before: StepRows) -> StepRows:
     """Some continuations of each sentence, in another number and order; some sentences leave."""
     rows = []
-    for n in sorted({row.sentence for row in before}):
-        count = sum(row.sentence == n for row in before)
+    sentences = before.sentences.tolist()
+    for n in sorted(set(sentences)):
+        count = sentences.count(n)
         for _ in range(chance.randint(n % 3 > 0, WIDTH)):
-            rows.append(StepRow(n, chance.randrange(count), chance.randrange(EOS + 1, VOCABULARY)))
-    return rows
+            rows.append((n, chance.randrange(count), chance.randrange(EOS + 1, VOCABULARY)))
+    return StepRows(*np.array(rows).T)
+
+
+def some_tokens(chance: random.Random, rows: StepRows) -> AskedTokens:
+    """Some tokens after random rows, in a random order."""
+    asked = np.array([chance.randrange(len(rows.tokens)) for _ in range(50)])
+    return AskedTokens(asked, np.array([chance.randrange(VOCABULARY) for _ in asked]))
+
+
+NO_TOKENS = AskedTokens(np.array([], int), np.array([], int))
 
 
 @needs_library
@@ -60,22 +75,29 @@ def random_rows(chance: random.Random, before: Sequence[StepRow]) -> list[StepRo
 def test_both_compute_the_same_whatever_the_search_chooses(changes: dict[str, Any]) -> None:
     chance, sources = random.Random(7), sentences()
     in_c, in_torch = decoders(with_random_weights(**changes), sources)
-    rows = [StepRow(n, 0, BOS) for n in range(len(sources))]
+    rows = first_rows(len(sources))
     for _ in range(STEPS):
-        one, two = (decoder.step(rows, 5, attention=True) for decoder in (in_c, in_torch))
-        np.testing.assert_allclose(one.log_p, two.log_p, atol=2e-4)
+        asked = some_tokens(chance, rows)
+        one, two = (decoder.step(rows, 5, asked, attention=True) for decoder in (in_c, in_torch))
+        whole = in_c.log_p(range(len(rows.tokens)))
+        np.testing.assert_allclose(whole, in_torch.log_p(range(len(rows.tokens))), atol=2e-4)
         np.testing.assert_allclose(one.best_log_p, two.best_log_p, atol=2e-4)
-        found = np.take_along_axis(one.log_p, one.best_tokens, 1)
+        found = np.take_along_axis(whole, one.best_tokens, 1)
         np.testing.assert_array_equal(found, one.best_log_p)
-        assert one.attended == two.attended
+        for scores in (one, two):
+            np.testing.assert_allclose(scores.end_log_p, whole[:, WORD_ENDS].max(1), atol=2e-4)
+            expected = whole[asked.rows, asked.tokens]
+            np.testing.assert_allclose(scores.asked_log_p, expected, atol=2e-4)
+        np.testing.assert_array_equal(in_c.log_p([2, 0]), whole[[2, 0]])
+        np.testing.assert_array_equal(one.attended, two.attended)
         rows = random_rows(chance, rows)
 
 
 @needs_library
 def test_a_row_has_no_more_best_tokens_than_the_vocabulary_entries() -> None:
     for decoder in decoders(with_random_weights(), sentences(2)):
-        scores = decoder.step([StepRow(0, 0, BOS), StepRow(1, 0, BOS)], 1000, attention=False)
-        assert scores.best_tokens.shape == scores.log_p.shape == (2, VOCABULARY)
+        scores = decoder.step(first_rows(2), 1000, NO_TOKENS, attention=False)
+        assert scores.best_tokens.shape == decoder.log_p([0, 1]).shape == (2, VOCABULARY)
         assert sorted(scores.best_tokens[1].tolist()) == list(range(VOCABULARY))
 
 
@@ -86,7 +108,7 @@ def test_scores_that_are_not_numbers_are_an_error() -> None:
         loaded.model.output_embedding.weight[9] = float("nan")
     for decoder in decoders(loaded, sentences(2)):
         with pytest.raises(NonFiniteScoresError):
-            decoder.step([StepRow(0, 0, BOS)], 3, attention=False)
+            decoder.step(first_rows(1), 3, NO_TOKENS, attention=False)
 
 
 @needs_library
@@ -118,5 +140,24 @@ def test_a_constrained_search_finds_the_same_with_both(
     def found(decoder: StepDecoder) -> list[list[Hypothesis]]:
         return constrained_search(decoder, searches())
 
-    in_c = found(native(loaded).start(sources, 32, max(one.limit for one in searches())))
-    assert_same_results(in_c, found(TorchSteps(loaded.model, collate_source(sources))))
+    library, ends = native(loaded), spelling.word_ends
+    longest = max(one.limit for one in searches())
+    in_c = found(library.start(library.encode(sources), 32, longest, ends))
+    assert_same_results(in_c, found(TorchSteps(loaded.model, collate_source(sources), ends)))
+
+
+@needs_library
+def test_searches_of_some_sources_share_what_is_encoded() -> None:
+    search, sources = native(with_random_weights()), sentences()
+    encoded = search.encode(sources)
+    some = encoded.select([7, 2, 9]).select([2, 0])
+    settings = DecodingConfig(beam_size=2, max_length_offset=8)
+    found = search.search_encoded(some, settings, 2)
+    assert found == search.search([sources[9], sources[7]], settings, 2)
+    del encoded
+    decoder = search.start(some, 1, 2, WORD_ENDS)
+    alone, _ = decoders(with_random_weights(), [sources[7]])
+    rows = StepRows(np.array([1]), np.array([0]), np.array([BOS]))
+    one = decoder.step(rows, 5, NO_TOKENS, attention=False)
+    other = alone.step(first_rows(1), 5, NO_TOKENS, attention=False)
+    np.testing.assert_array_equal(one.best_log_p, other.best_log_p)

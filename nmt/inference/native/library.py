@@ -12,5 +12,5 @@ def native_library() -> ctypes.CDLL | None:
     """Return the library, or None where it cannot be compiled: PyTorch translates there."""
     library = load_library(Path(__file__).parent / "library.c")
     if library:
-        library.nmt_start.restype = ctypes.c_void_p
+        library.nmt_encode.restype = library.nmt_start.restype = ctypes.c_void_p
     return library

@@ -129,18 +129,17 @@ static void find_candidates(const Model *m, const Search *s, Work *w, int rows, 
   }
 }
 
-/* Translate sentences n, the source ids starts[n] to before starts[n + 1], to at most longest[n]
- * tokens.
+/* Translate sentences chosen[n] of the sources, each to at most longest[n] tokens.
  *
  * tokens (sentences, n_best, row_size), lengths and scores (sentences, n_best) receive the ended
  * hypotheses, best first; a length of -1 says that there is none. row_size is the largest longest.
  * Returns 0, or 1 if the memory does not suffice. */
-EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, const int32_t *source,
-                  const int32_t *starts, const int32_t *longest, int32_t row_size, int32_t *tokens,
-                  int32_t *lengths, float *scores) {
+EXPORT int nmt_translate(const Model *m, const Search *s, const Sources *sources, int32_t sentences,
+                         const int32_t *chosen, const int32_t *longest, int32_t row_size,
+                         int32_t *tokens, int32_t *lengths, float *scores) {
   int k = s->beam_size, kept = s->n_best;
   Work w;
-  if (begin(&w, m, k, sentences, source, starts, row_size)) return 1;
+  if (begin(&w, m, k, sources, sentences, chosen, row_size)) return 1;
   for (int n = 0; n < sentences; n++) {
     Sentence *sentence = &w.sentences[n];
     sentence->longest = longest[n], sentence->live = 1, sentence->ended = 0;

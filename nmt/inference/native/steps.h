@@ -1,6 +1,7 @@
 /* Single steps of the decoder, for a search in Python that chooses the hypotheses. */
 typedef struct {
   const Model *model;
+  const float *word_ends; /* (padded) 0 for a token before which a word is complete, otherwise -inf */
   Work work;
   int32_t sentences, longest; /* longest: the most tokens of a hypothesis */
   int32_t step; /* steps so far */
@@ -11,17 +12,18 @@ EXPORT void nmt_finish(Steps *steps) {
   free(steps);
 }
 
-/* Encode the sentences, as `begin`. Returns NULL if the memory does not suffice. */
-EXPORT Steps *nmt_start(const Model *m, int32_t k, int32_t sentences, const int32_t *source,
-                        const int32_t *starts, int32_t longest) {
+/* Begin to decode, see `begin`. The caller keeps the sources and `word_ends`, see Steps. Returns NULL
+ * if the memory does not suffice. */
+EXPORT Steps *nmt_start(const Model *m, const float *word_ends, int32_t k, const Sources *sources,
+                        int32_t sentences, const int32_t *chosen, int32_t longest) {
   Steps *steps = calloc(1, sizeof(Steps));
   if (!steps) return NULL;
-  steps->model = m, steps->sentences = sentences, steps->longest = longest;
-  if (begin(&steps->work, m, k, sentences, source, starts, longest)) {
+  steps->model = m, steps->word_ends = word_ends, steps->sentences = sentences;
+  steps->longest = longest;
+  if (begin(&steps->work, m, k, sources, sentences, chosen, longest)) {
     free(steps);
     return NULL;
   }
-  release_tiles();
   return steps;
 }
 
@@ -56,17 +58,34 @@ static void store_best(const float *log_p, int size, int32_t most, int32_t *toke
   }
 }
 
+/* Replace one row of logits by log P. Returns 1 if their sum is NaN or infinite, otherwise 0. */
+static int logits_to_log_p(float *logits, int size) {
+  float log_total = log_sum(logits, size);
+  for (int i = 0; i < size; i += LANES) *(Floats *)(logits + i) -= log_total;
+  return !isfinite(log_total);
+}
+
+/* The largest of a row (size), each with its addend. */
+static float largest_sum(const float *row, const float *addends, int size) {
+  Floats most = *(Floats *)row + *(Floats *)addends;
+  for (int i = LANES; i < size; i += LANES)
+    most = larger(most, *(Floats *)(row + i) + *(Floats *)(addends + i));
+  return max_of(most);
+}
+
 /* Compute the next step of `rows` hypotheses, those of a sentence side by side.
  *
  * row_sentence, parent and token (rows) say which sentence they belong to, which of its rows of the
- * last step they continue, and their last token. log_p (rows, padded) gets log P of each next token;
- * best_tokens and best_log_p (rows, most) get the `most` most probable tokens and their log P, see
- * `store_best`. attended (rows) gets the source position, EOS excluded, with the most attention of
- * each row; it may be NULL.
+ * last step they continue, and their last token. best_tokens and best_log_p (rows, most) get the
+ * `most` most probable next tokens and their log P, see `store_best`. end_log_p (rows) gets the log P of
+ * the most probable token before which a word is complete. asked_log_p (asked) gets log P
+ * of token asked_token[i] after row asked_row[i]. attended (rows) gets the source position, EOS
+ * excluded, with the most attention of each row; it may be NULL.
  * Returns 0, or 1 if a score is NaN or infinite. */
 EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *row_sentence, const int32_t *parent,
-                    const int32_t *token, int32_t most, float *log_p, int32_t *best_tokens,
-                    float *best_log_p, int32_t *attended) {
+                    const int32_t *token, int32_t most, int32_t *best_tokens, float *best_log_p,
+                    float *end_log_p, int32_t asked, const int32_t *asked_row, const int32_t *asked_token,
+                    float *asked_log_p, int32_t *attended) {
   const Model *m = steps->model;
   Work *w = &steps->work;
   int size = m->projection.padded, failed = 0;
@@ -75,14 +94,17 @@ EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *row_sentence, con
   decode(m, rows, w->queries, steps->sentences * w->k, w->cache, w->memory, w->x, &w->buffers);
   for (int first = 0; first < rows; first += ROWS_OF_LOGITS) {
     int count = rows - first < ROWS_OF_LOGITS ? rows - first : ROWS_OF_LOGITS;
-    float *logits = log_p + (size_t)first * size;
-    apply(&m->projection, count, w->x + (size_t)first * m->d_model, logits, &w->buffers);
-    for (int r = first; r < first + count; r++, logits += size) {
-      float log_total = log_sum(logits, size);
-      failed |= !isfinite(log_total);
-      for (int i = 0; i < size; i += LANES) *(Floats *)(logits + i) -= log_total;
-      /* now, while the row is in the first-level cache */
-      store_best(logits, size, most, best_tokens + r * most, best_log_p + r * most);
+    apply(&m->projection, count, w->x + (size_t)first * m->d_model, w->logits, &w->buffers);
+    for (int r = first; r < first + count; r++) {
+      float *log_p = w->logits + (size_t)(r - first) * size;
+      /* all three now, while the row is in the first-level cache */
+      failed |= logits_to_log_p(log_p, size);
+      store_best(log_p, size, most, best_tokens + r * most, best_log_p + r * most);
+      end_log_p[r] = largest_sum(log_p, steps->word_ends, size);
+    }
+    for (int i = 0; i < asked; i++) {
+      int r = asked_row[i] - first;
+      if (r >= 0 && r < count) asked_log_p[i] = w->logits[(size_t)r * size + asked_token[i]];
     }
   }
   for (int r = 0; attended && r < rows; r++) {
@@ -94,4 +116,18 @@ EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *row_sentence, con
   steps->step++;
   release_tiles();
   return failed;
+}
+
+/* Compute log P (count, padded) of all tokens after these rows of the last step. */
+EXPORT void nmt_log_p(Steps *steps, int32_t count, const int32_t *rows, float *log_p) {
+  const Model *m = steps->model;
+  Work *w = &steps->work;
+  float *x = w->buffers.normalized;
+  for (int i = 0; i < count; i++)
+    memcpy(x + (size_t)i * m->d_model, w->x + (size_t)rows[i] * m->d_model,
+           m->d_model * sizeof(float));
+  apply(&m->projection, count, x, log_p, &w->buffers);
+  for (int i = 0; i < count; i++)
+    logits_to_log_p(log_p + (size_t)i * m->projection.padded, m->projection.padded);
+  release_tiles();
 }

@@ -20,6 +20,7 @@ typedef struct {
 
 /* T: the most tokens of any translation of the batch, EOS included. */
 typedef struct {
+  int32_t first_source, source_length; /* its rows of the encoded sources */
   int32_t longest; /* tokens that its translation may have, EOS included */
   int32_t live; /* hypotheses; 0: the sentence is done */
   int32_t ended; /* hypotheses that have ended so far, kept or not */
@@ -41,6 +42,21 @@ static void *take(Arena *arena, size_t bytes) {
   return taken;
 }
 
+/* To be called at the end of each call from Python that has computed products. */
+static void release_tiles(void) {
+#ifdef __AMX_INT8__
+  if (may_use_tiles) _tile_release();
+#endif
+}
+
+/* Encoded sentences, which several searches may share; sentence n has the source ids starts[n] to
+ * before starts[n + 1]. */
+typedef struct {
+  Arena arena;
+  int32_t *starts;
+  float **memory; /* [decoder layer]: keys and values of the sources (source ids, 2 * d_model) */
+} Sources;
+
 typedef struct {
   Arena arena;
   Buffers buffers;
@@ -50,45 +66,94 @@ typedef struct {
   int32_t *row_sentence, *row_slot, *row_counts;
   float *x, *logits; /* (rows, d_model), (ROWS_OF_LOGITS, padded) */
   float *cache; /* (T, decoder layers, sentences * k, 2 * d_model), see `decode` */
-  float **memory; /* [decoder layer]: keys and values of the sources (source ids, 2 * d_model) */
+  float **memory; /* that of the encoded sources */
   float *weights; /* (sentences * k, longest_source) attention of each row, the sum over the heads */
-  int32_t *starts; /* sentence n has the source ids starts[n] to before starts[n + 1] */
   int32_t k, longest_source;
 } Work;
 
-/* Give each part of `w` its place in the arena. Without memory, the arena only counts the bytes. */
-static void divide(Work *w, const Model *m, int sentences, int source_rows, int longest) {
-  Arena *arena = &w->arena;
-  size_t k = w->k, longest_source = w->longest_source;
-  size_t d = m->d_model, steps = (size_t)sentences * k;
-  size_t rows = steps > (size_t)source_rows ? steps : (size_t)source_rows;
-  size_t wide = m->d_ff > 3 * (int)d ? (size_t)m->d_ff : 3 * d;
-  size_t attended = (longest > w->longest_source ? longest : w->longest_source) + LANES;
-  Buffers *b = &w->buffers;
+/* Take buffers for so many rows, each of which attends to `attended` positions at most. */
+static void take_buffers(Arena *arena, Buffers *b, const Model *m, size_t rows, size_t attended) {
+  size_t d = m->d_model, wide = m->d_ff > 3 * m->d_model ? (size_t)m->d_ff : 3 * d;
   b->normalized = take(arena, rows * d * 4);
   b->projected = take(arena, rows * 3 * d * 4);
   b->attended = take(arena, rows * d * 4);
   b->hidden = take(arena, rows * m->d_ff * 4);
   b->result = take(arena, rows * d * 4);
-  b->scores = take(arena, attended * 4);
+  b->scores = take(arena, (attended + LANES) * 4);
   b->x_scales = take(arena, rows * 4);
   b->bytes = take(arena, (rows + PADDING_ROWS) * wide);
+}
+
+/* Turn an arena that has only counted bytes into memory; returns 0 if there is not enough. */
+static int allocate(Arena *arena) {
+  arena->start = aligned_alloc(64, arena->used);
+  arena->used = 0;
+  return arena->start != NULL;
+}
+
+EXPORT void nmt_free_sources(Sources *sources) {
+  free(sources->arena.start);
+  free(sources);
+}
+
+/* Give each part of `sources` its place in the arena. Without memory, the arena only counts. */
+static void divide_sources(Sources *sources, const Model *m, int sentences, int rows) {
+  Arena *arena = &sources->arena;
+  sources->starts = take(arena, (sentences + 1) * 4);
+  sources->memory = take(arena, m->decoder_layers * sizeof(float *));
+  for (int l = 0; l < m->decoder_layers; l++) {
+    float *memory = take(arena, (size_t)rows * 2 * m->d_model * 4);
+    if (arena->start) sources->memory[l] = memory;
+  }
+}
+
+/* Encode sentences n, the source ids starts[n] to before starts[n + 1], and project what hypotheses
+ * will attend to. Returns NULL if the memory does not suffice. */
+EXPORT Sources *nmt_encode(const Model *m, int32_t sentences, const int32_t *source,
+                           const int32_t *starts) {
+  int rows = starts[sentences];
+  Sources *sources = calloc(1, sizeof(Sources));
+  Arena temporary = {0};
+  Buffers b;
+  float *x = NULL;
+  for (int pass = 0; sources && pass < 2; pass++) { /* the first one learns how much is needed */
+    if (pass && !(allocate(&sources->arena) && allocate(&temporary))) {
+      nmt_free_sources(sources);
+      sources = NULL;
+      break;
+    }
+    divide_sources(sources, m, sentences, rows);
+    take_buffers(&temporary, &b, m, rows, rows);
+    x = take(&temporary, (size_t)rows * m->d_model * 4);
+  }
+  if (sources) {
+    memcpy(sources->starts, starts, (sentences + 1) * sizeof(int32_t));
+    encode(m, sentences, source, starts, x, &b);
+    for (int l = 0; l < m->decoder_layers; l++)
+      apply(&m->decoder[l].cross_key_value, rows, x, sources->memory[l], &b);
+    release_tiles();
+  }
+  free(temporary.start);
+  return sources;
+}
+
+/* Give each part of `w` its place in the arena. Without memory, the arena only counts the bytes. */
+static void divide(Work *w, const Model *m, int sentences, int longest) {
+  Arena *arena = &w->arena;
+  size_t k = w->k, longest_source = w->longest_source, rows = (size_t)sentences * k;
+  size_t d = m->d_model;
+  take_buffers(arena, &w->buffers, m, rows,
+               longest > w->longest_source ? longest : w->longest_source);
   w->x = take(arena, rows * d * 4);
   w->logits = take(arena, (size_t)ROWS_OF_LOGITS * m->projection.padded * 4);
-  w->queries = take(arena, steps * sizeof(Query));
-  w->row_sentence = take(arena, steps * 4);
-  w->row_slot = take(arena, steps * 4);
-  w->row_counts = take(arena, steps * 4);
-  w->candidates = take(arena, steps * (k + 1) * sizeof(Candidate));
+  w->queries = take(arena, rows * sizeof(Query));
+  w->row_sentence = take(arena, rows * 4);
+  w->row_slot = take(arena, rows * 4);
+  w->row_counts = take(arena, rows * 4);
+  w->candidates = take(arena, rows * (k + 1) * sizeof(Candidate));
   w->best = take(arena, 2 * k * sizeof(Candidate));
-  w->weights = take(arena, steps * longest_source * 4);
-  w->starts = take(arena, (sentences + 1) * 4);
-  w->memory = take(arena, m->decoder_layers * sizeof(float *));
+  w->weights = take(arena, rows * longest_source * 4);
   w->sentences = take(arena, sentences * sizeof(Sentence));
-  for (int l = 0; l < m->decoder_layers; l++) {
-    float *memory = take(arena, source_rows * 2 * d * 4);
-    if (arena->start) w->memory[l] = memory;
-  }
   for (int n = 0; n < sentences; n++) {
     Sentence sentence = {0};
     sentence.scores = take(arena, k * 4);
@@ -98,26 +163,26 @@ static void divide(Work *w, const Model *m, int sentences, int source_rows, int 
     sentence.tokens = take(arena, k * (longest + 1) * 4);
     if (arena->start) w->sentences[n] = sentence;
   }
-  w->cache = take(arena, (size_t)longest * m->decoder_layers * steps * 2 * d * 4); /* the last one */
+  w->cache = take(arena, (size_t)longest * m->decoder_layers * rows * 2 * d * 4); /* the last one */
 }
 
-/* Encode sentences n, the source ids starts[n] to before starts[n + 1], and project what k hypotheses
- * of at most `longest` tokens each will attend to. Returns 0, or 1 if the memory does not suffice. */
-static int begin(Work *w, const Model *m, int k, int sentences, const int32_t *source,
-                 const int32_t *starts, int longest) {
-  int source_rows = starts[sentences];
-  w->arena = (Arena){0}, w->k = k, w->longest_source = 0;
-  for (int n = 0; n < sentences; n++)
-    if (starts[n + 1] - starts[n] > w->longest_source) w->longest_source = starts[n + 1] - starts[n];
-  /* first without memory, to learn how much is needed */
-  divide(w, m, sentences, source_rows, longest);
-  if (!(w->arena.start = aligned_alloc(64, w->arena.used))) return 1;
-  w->arena.used = 0;
-  divide(w, m, sentences, source_rows, longest);
-  memcpy(w->starts, starts, (sentences + 1) * sizeof(int32_t));
-  encode(m, sentences, source, starts, w->x, &w->buffers);
-  for (int l = 0; l < m->decoder_layers; l++)
-    apply(&m->decoder[l].cross_key_value, source_rows, w->x, w->memory[l], &w->buffers);
+/* Begin to decode sentences chosen[n] of the sources, k hypotheses of at most `longest` tokens each.
+ * Returns 0, or 1 if the memory does not suffice. */
+static int begin(Work *w, const Model *m, int k, const Sources *sources, int sentences,
+                 const int32_t *chosen, int longest) {
+  const int32_t *starts = sources->starts;
+  *w = (Work){.k = k, .memory = sources->memory};
+  for (int n = 0; n < sentences; n++) {
+    int length = starts[chosen[n] + 1] - starts[chosen[n]];
+    if (length > w->longest_source) w->longest_source = length;
+  }
+  divide(w, m, sentences, longest); /* first without memory, to learn how much is needed */
+  if (!allocate(&w->arena)) return 1;
+  divide(w, m, sentences, longest);
+  for (int n = 0; n < sentences; n++) {
+    w->sentences[n].first_source = starts[chosen[n]];
+    w->sentences[n].source_length = starts[chosen[n] + 1] - starts[chosen[n]];
+  }
   return 0;
 }
 
@@ -128,8 +193,8 @@ static void fill_row(const Model *m, Work *w, int row, int n, const int32_t *pas
   w->queries[row] = (Query){.past = past,
                             .past_count = t + 1,
                             .first_slot = n * w->k,
-                            .first_source = w->starts[n],
-                            .source_length = w->starts[n + 1] - w->starts[n]};
+                            .first_source = w->sentences[n].first_source,
+                            .source_length = w->sentences[n].source_length};
   embed(m, m->target_embedding, token, t, m->zero, w->x + (size_t)row * m->d_model);
 }
 
@@ -137,13 +202,6 @@ static void fill_row(const Model *m, Work *w, int row, int n, const int32_t *pas
 static void swap_past(Sentence *sentence) {
   int32_t *swapped = sentence->past;
   sentence->past = sentence->next_past, sentence->next_past = swapped;
-}
-
-/* To be called at the end of each call from Python that has computed products. */
-static void release_tiles(void) {
-#ifdef __AMX_INT8__
-  if (may_use_tiles) _tile_release();
-#endif
 }
 
 /* log(sum(exp(logits))) of one row. */

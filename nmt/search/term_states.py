@@ -1,0 +1,149 @@
+"""The terms of one sentence as a finite automaton: which of them a translation contains so far.
+
+A state says which terms are met, and which of them the last tokens have begun. Few states occur in
+the search of a sentence, so each is made once and keeps the states that follow it.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from nmt.data.text.words import is_unspaced
+from nmt.search.lexical_constraints import SpelledConstraints, Spelling, TermTokenization
+
+_CLOSES, _CLOSES_NOT = -1, -2
+"""stand for all tokens that are in no term, and that end a word, or do not"""
+
+
+class Place(Enum):
+    """Where the next token stands, as far as it matters to the ways in which a term is spelled."""
+
+    START = "no token comes before it"
+    AFTER_MARK = "a word may begin there without a space"
+    ELSEWHERE = "a word begins with a space there"
+
+
+class _Key(NamedTuple):
+    """What tells one state from another."""
+
+    met: tuple[int, ...] = ()
+    begun: tuple[TermTokenization, ...] = ()
+    matched: int = 0
+    place: Place = Place.ELSEWHERE
+
+
+class TermState:
+    """A state: which terms a hypothesis contains, and which it has begun."""
+
+    __slots__ = ("after", "begun", "matched", "met", "missing_tokens", "place", "wanted")
+
+    def __init__(self, key: _Key, missing_tokens: int) -> None:
+        self.met, self.begun, self.matched, self.place = key
+        """the terms (indices) that it contains as whole words; spellings of terms that begin with
+        its last `matched` tokens; a term with all its tokens is met when the next token ends its
+        last word"""
+        self.missing_tokens = missing_tokens
+        """the least number of further tokens after which all terms are complete"""
+        self.wanted: dict[int, TermState] | None = None
+        self.after: dict[int, TermState] = {}
+        """what `TermStates` has found out: the tokens that it wants, and the states after tokens"""
+
+
+class TermStates:
+    """The states of the terms of one sentence."""
+
+    def __init__(self, spelled: SpelledConstraints, spelling: Spelling) -> None:
+        self._spelled, self._spelling = spelled, spelling
+        self._lengths = [len(ids) for ids in spelled.terms]
+        self._ids = frozenset(token for option in spelled.tokenizations for token in option.ids)
+        self._both_ways = {option.term for option in spelled.tokenizations if not option.spaced}
+        """terms with a way to spell them without a space in front, too"""
+        self._begins_unspaced = [is_unspaced(term[0]) for term in spelled.text.terms]
+        self._ends_unspaced = [is_unspaced(term[-1]) for term in spelled.text.terms]
+        self._states: dict[_Key, TermState] = {}
+        self.start = self._state(_Key(place=Place.START))
+        """the state before the first token"""
+
+    def after(self, state: TermState, token: int) -> TermState:
+        """Return the state after one more token, if no term may follow that without a space."""
+        if token in self._ids:
+            key = token
+        elif state.place is Place.ELSEWHERE and not state.begun:
+            return state  # so for nearly all tokens
+        else:
+            key = _CLOSES if self._spelling.closes_term(token) else _CLOSES_NOT
+        if (after := state.after.get(key)) is None:
+            after = state.after[key] = self._compute_after(state, token)
+        return after
+
+    def wanted(self, state: TermState) -> dict[int, TermState]:
+        """Return the tokens that continue or begin a missing term, and the state after each."""
+        if state.wanted is None:
+            matched = state.matched
+            tokens = [term.ids[matched] for term in state.begun if matched < len(term.ids)]
+            tokens += [term.ids[0] for term in self._may_begin(state, self._met_after(state))]
+            state.wanted = {token: self.after(state, token) for token in tokens}
+        return state.wanted
+
+    def after_mark(self, state: TermState) -> TermState:
+        """Return the same state where a term may follow without a space."""
+        return self._state(_Key(state.met, state.begun, state.matched, Place.AFTER_MARK))
+
+    def place_matters(self, state: TermState) -> bool:
+        """Whether `after_mark` may differ from the state in what it wants."""
+        return bool(self._both_ways) and state.missing_tokens > 0
+
+    def without_begun(self, state: TermState) -> TermState:
+        """Return the state after a token that belongs to no term."""
+        return self._state(_Key(state.met))
+
+    def _state(self, key: _Key) -> TermState:
+        if key not in self._states:
+            self._states[key] = TermState(key, self._missing_tokens(key))
+        return self._states[key]
+
+    def _missing_tokens(self, key: _Key) -> int:
+        unmet = sum(self._lengths) - sum(self._lengths[term] for term in key.met)
+        # a begun term needs fewer tokens than `unmet` counts: some are matched, and without a space
+        # in front it may have fewer ids
+        saved = [key.matched + self._lengths[way.term] - len(way.ids) for way in key.begun]
+        return unmet - max(0, *saved, 0)
+
+    def _compute_after(self, state: TermState, token: int) -> TermState:
+        matched = state.matched
+        continuing = tuple(
+            option
+            for option in state.begun
+            if matched < len(option.ids) and option.ids[matched] == token
+        )
+        if continuing:
+            return self._state(_Key(state.met, continuing, matched + 1))
+        met = self._met_after(state, token)
+        begun = tuple(way for way in self._may_begin(state, met) if way.ids[0] == token)
+        return self._state(_Key(met, begun, matched=1 if begun else 0))
+
+    def _met_after(self, state: TermState, token: int | None = None) -> tuple[int, ...]:
+        """Return the terms that are met if `token` follows; None: a token that ends a word."""
+        for option in state.begun:
+            if len(option.ids) == state.matched and (
+                token is None
+                or self._spelling.closes_term(token)
+                or self._ends_unspaced[option.term]
+            ):
+                return tuple(sorted((*state.met, option.term)))
+        return state.met
+
+    def _may_begin(self, state: TermState, met: tuple[int, ...]) -> list[TermTokenization]:
+        """Return the tokenizations of missing terms that may begin after a state."""
+        unmet = [option for option in self._spelled.tokenizations if option.term not in met]
+        if not self._both_ways:  # each term has one way, which fits everywhere
+            return unmet
+        allowed = []
+        for option in unmet:
+            if self._begins_unspaced[option.term]:
+                is_first = state.place is Place.START
+                fits = option.spaced == is_first or option.term not in self._both_ways
+            else:
+                fits = option.spaced or state.place is Place.AFTER_MARK
+            if fits:
+                allowed.append(option)
+        return allowed
