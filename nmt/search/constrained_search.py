@@ -210,12 +210,16 @@ class _SearchStep:
 
         `totals` are log P of a hypothesis with each of its free tokens.
         """
-        is_best = np.arange(totals.shape[1]) == totals.argmax(1)[:, None]
-        # by sentence, and within it by the total, the best one first
-        sentences = np.repeat(self.live.sentences, totals.shape[1])
-        order = np.lexsort((-totals.ravel(), sentences))
-        is_best.ravel()[order[_ranks(sentences) < self.beams[sentences]]] = True
-        return is_best & (totals > IMPOSSIBLE)
+        sentences = self.live.sentences
+        in_sentence = _ranks(sentences)  # the index of each row among those of its sentence
+        shape = (len(self.searches), in_sentence.max() + 1, totals.shape[1])
+        padded = np.full(shape, IMPOSSIBLE)
+        padded[sentences, in_sentence] = totals
+        ranked = np.sort(padded.reshape(len(self.searches), -1))  # ascending
+        last = np.maximum(ranked.shape[1] - self.beams, 0)  # the worst of those in the beam
+        least = np.take_along_axis(ranked, last[:, None], 1)[sentences]  # (R, 1)
+        is_best_of_row = np.arange(totals.shape[1]) == totals.argmax(1)[:, None]
+        return (is_best_of_row | (totals >= least)) & (totals > IMPOSSIBLE)
 
     def _best_accepted(self, rows: slice, tokens: Array, totals: Array, is_in_term: Array) -> Array:
         """Return the same mask (N, K) as `_best_free`, for a sentence that may refuse tokens.

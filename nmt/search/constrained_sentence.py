@@ -94,7 +94,7 @@ class ConstrainedSentence:
         """Return the progress with one more token, whether or not the constraints allow it."""
         text = progress.text + self.spelling.bytes[token]
         terms = self.terms_after(progress, token)
-        if self._terms.place_matters(terms) and text and _ends_in_mark(text.rsplit(b" ", 1)[-1]):
+        if terms.place_matters and text and _ends_in_mark(text.rsplit(b" ", 1)[-1]):
             terms = self._terms.after_mark(terms)
         return ConstraintProgress(progress.length + 1, text, terms)
 
@@ -118,6 +118,9 @@ class ConstrainedSentence:
 
         Decoding may change these: a vocabulary may lack a character, or normalise it.
         """
+        is_as_written = all(term in text for term in self.spelled.text.terms)
+        if is_as_written and self.spelled.are_met_by(text):  # as nearly always
+            return text
         decode = self.spelling.tokenizer.target.decode
         ids = self.spelled.prefix_ids  # of the prefix without its last word
         last_word = self.spelled.prefix_text[len(self.spelling.text_of(ids)) :].decode("utf-8")

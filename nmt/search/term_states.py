@@ -4,8 +4,8 @@ A state says which terms are met, and which of them the last tokens have begun. 
 the search of a sentence, so each is made once and keeps the states that follow it.
 """
 
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
 
 from nmt.data.text.words import is_unspaced
 from nmt.search.lexical_constraints import SpelledConstraints, Spelling, TermTokenization
@@ -22,30 +22,25 @@ class Place(Enum):
     ELSEWHERE = "a word begins with a space there"
 
 
-class _Key(NamedTuple):
-    """What tells one state from another."""
-
-    met: tuple[int, ...] = ()
-    begun: tuple[TermTokenization, ...] = ()
-    matched: int = 0
-    place: Place = Place.ELSEWHERE
-
-
+@dataclass(eq=False, slots=True)
 class TermState:
     """A state: which terms a hypothesis contains, and which it has begun."""
 
-    __slots__ = ("after", "begun", "matched", "met", "missing_tokens", "place", "wanted")
-
-    def __init__(self, key: _Key, missing_tokens: int) -> None:
-        self.met, self.begun, self.matched, self.place = key
-        """the terms (indices) that it contains as whole words; spellings of terms that begin with
-        its last `matched` tokens; a term with all its tokens is met when the next token ends its
-        last word"""
-        self.missing_tokens = missing_tokens
-        """the least number of further tokens after which all terms are complete"""
-        self.wanted: dict[int, TermState] | None = None
-        self.after: dict[int, TermState] = {}
-        """what `TermStates` has found out: the tokens that it wants, and the states after tokens"""
+    met: tuple[int, ...]
+    """the terms (indices) that it contains as whole words"""
+    begun: tuple[TermTokenization, ...]
+    """spellings of terms that begin with the last `matched` tokens; a term with all its tokens is
+    met when the next token ends its last word"""
+    matched: int
+    place: Place
+    missing_tokens: int
+    """the least number of further tokens after which all terms are complete"""
+    place_matters: bool
+    """whether `TermStates.after_mark` may want other tokens than this state"""
+    wanted: "dict[int, TermState] | None" = None
+    """what `TermStates.wanted` returns, once it has been asked for"""
+    after: "dict[int, TermState]" = field(default_factory=dict)
+    """the states after tokens that `TermStates.after` has been asked for"""
 
 
 class TermStates:
@@ -59,8 +54,8 @@ class TermStates:
         """terms with a way to spell them without a space in front, too"""
         self._begins_unspaced = [is_unspaced(term[0]) for term in spelled.text.terms]
         self._ends_unspaced = [is_unspaced(term[-1]) for term in spelled.text.terms]
-        self._states: dict[_Key, TermState] = {}
-        self.start = self._state(_Key(place=Place.START))
+        self._states: dict[tuple[object, ...], TermState] = {}
+        self.start = self._state((), place=Place.START)
         """the state before the first token"""
 
     def after(self, state: TermState, token: int) -> TermState:
@@ -86,27 +81,30 @@ class TermStates:
 
     def after_mark(self, state: TermState) -> TermState:
         """Return the same state where a term may follow without a space."""
-        return self._state(_Key(state.met, state.begun, state.matched, Place.AFTER_MARK))
-
-    def place_matters(self, state: TermState) -> bool:
-        """Whether `after_mark` may differ from the state in what it wants."""
-        return bool(self._both_ways) and state.missing_tokens > 0
+        return self._state(state.met, state.begun, state.matched, Place.AFTER_MARK)
 
     def without_begun(self, state: TermState) -> TermState:
         """Return the state after a token that belongs to no term."""
-        return self._state(_Key(state.met))
+        return self._state(state.met)
 
-    def _state(self, key: _Key) -> TermState:
+    def _state(
+        self,
+        met: tuple[int, ...],
+        begun: tuple[TermTokenization, ...] = (),
+        matched: int = 0,
+        place: Place = Place.ELSEWHERE,
+    ) -> TermState:
+        """Return the one object for a state."""
+        key = (met, begun, matched, place)
         if key not in self._states:
-            self._states[key] = TermState(key, self._missing_tokens(key))
+            missing = sum(self._lengths) - sum(self._lengths[term] for term in met)
+            # a begun term needs fewer tokens than that: some are matched, and without a space in
+            # front it may have fewer ids
+            saved = [matched + self._lengths[way.term] - len(way.ids) for way in begun]
+            missing -= max(0, *saved, 0)
+            place_matters = missing > 0 and bool(self._both_ways)
+            self._states[key] = TermState(met, begun, matched, place, missing, place_matters)
         return self._states[key]
-
-    def _missing_tokens(self, key: _Key) -> int:
-        unmet = sum(self._lengths) - sum(self._lengths[term] for term in key.met)
-        # a begun term needs fewer tokens than `unmet` counts: some are matched, and without a space
-        # in front it may have fewer ids
-        saved = [key.matched + self._lengths[way.term] - len(way.ids) for way in key.begun]
-        return unmet - max(0, *saved, 0)
 
     def _compute_after(self, state: TermState, token: int) -> TermState:
         matched = state.matched
@@ -116,10 +114,10 @@ class TermStates:
             if matched < len(option.ids) and option.ids[matched] == token
         )
         if continuing:
-            return self._state(_Key(state.met, continuing, matched + 1))
+            return self._state(state.met, continuing, matched + 1)
         met = self._met_after(state, token)
         begun = tuple(way for way in self._may_begin(state, met) if way.ids[0] == token)
-        return self._state(_Key(met, begun, matched=1 if begun else 0))
+        return self._state(met, begun, matched=1 if begun else 0)
 
     def _met_after(self, state: TermState, token: int | None = None) -> tuple[int, ...]:
         """Return the terms that are met if `token` follows; None: a token that ends a word."""

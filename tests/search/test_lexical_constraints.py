@@ -179,6 +179,13 @@ def test_unknown_characters_of_terms_are_restored(spelling: Spelling) -> None:
     assert sentence.restore(text, tokens) == "Der Жук und Ωmega Hund"
 
 
+def test_white_space_in_a_term_is_restored(spelling: Spelling) -> None:
+    tokens = spelling.ids("Der Hund und")
+    [text] = spelling.tokenizer.target.decode([tokens])
+    assert constrained(spelling, "Der  Hund").restore(text, tokens) == "Der  Hund und"
+    assert constrained(spelling, "Der Hund").restore(text, tokens) == text
+
+
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [

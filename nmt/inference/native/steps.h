@@ -47,22 +47,16 @@ static void continue_rows(Steps *steps, int rows, const int32_t *row_sentence,
     if (!r || row_sentence[r - 1] != row_sentence[r]) swap_past(&w->sentences[row_sentence[r]]);
 }
 
-/* Find the `most` most probable tokens of one row of log_p (size), the best one first. Where fewer than
- * that are above -inf, token 0 and -inf stand for the others. */
-static void store_best(const float *log_p, int size, int32_t most, int32_t *tokens, float *values) {
+/* Find the `most` most probable tokens of one row of logits (size) and their log P, the best one
+ * first. Where fewer than that are above -inf, token 0 and -inf stand for the others. */
+static void store_best(const float *logits, int size, float log_total, int32_t most,
+                       int32_t *tokens, float *log_p) {
   Candidate best[most];
-  int count = best_logits(log_p, size, 0, most, best);
+  int count = best_logits(logits, size, 0, most, best);
   for (int i = 0; i < most; i++) {
     tokens[i] = i < count ? best[i].token : 0;
-    values[i] = i < count ? best[i].score : -INFINITY;
+    log_p[i] = i < count ? best[i].score - log_total : -INFINITY;
   }
-}
-
-/* Replace one row of logits by log P. Returns 1 if their sum is NaN or infinite, otherwise 0. */
-static int logits_to_log_p(float *logits, int size) {
-  float log_total = log_sum(logits, size);
-  for (int i = 0; i < size; i += LANES) *(Floats *)(logits + i) -= log_total;
-  return !isfinite(log_total);
 }
 
 /* The largest of a row (size), each with its addend. */
@@ -77,18 +71,19 @@ static float largest_sum(const float *row, const float *addends, int size) {
  *
  * row_sentence, parent and token (rows) say which sentence they belong to, which of its rows of the
  * last step they continue, and their last token. best_tokens and best_log_p (rows, most) get the
- * `most` most probable next tokens and their log P, see `store_best`. end_log_p (rows) gets the log P of
- * the most probable token before which a word is complete. asked_log_p (asked) gets log P
- * of token asked_token[i] after row asked_row[i]. attended (rows) gets the source position, EOS
- * excluded, with the most attention of each row; it may be NULL.
+ * `most` most probable next tokens and their log P, see `store_best`. end_log_p (rows) gets log P of
+ * the most probable token before which a word is complete. asked_log_p (asked) gets log P of token
+ * asked_token[i] after row asked_row[i]. attended (rows) gets the source position, EOS excluded, with
+ * the most attention of each row; it may be NULL.
  * Returns 0, or 1 if a score is NaN or infinite. */
 EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *row_sentence, const int32_t *parent,
                     const int32_t *token, int32_t most, int32_t *best_tokens, float *best_log_p,
-                    float *end_log_p, int32_t asked, const int32_t *asked_row, const int32_t *asked_token,
-                    float *asked_log_p, int32_t *attended) {
+                    float *end_log_p, int32_t asked, const int32_t *asked_row,
+                    const int32_t *asked_token, float *asked_log_p, int32_t *attended) {
   const Model *m = steps->model;
   Work *w = &steps->work;
   int size = m->projection.padded, failed = 0;
+  float log_totals[ROWS_OF_LOGITS];
   if (attended) memset(w->weights, 0, (size_t)rows * w->longest_source * sizeof(float));
   continue_rows(steps, rows, row_sentence, parent, token, attended != NULL);
   decode(m, rows, w->queries, steps->sentences * w->k, w->cache, w->memory, w->x, &w->buffers);
@@ -96,15 +91,17 @@ EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *row_sentence, con
     int count = rows - first < ROWS_OF_LOGITS ? rows - first : ROWS_OF_LOGITS;
     apply(&m->projection, count, w->x + (size_t)first * m->d_model, w->logits, &w->buffers);
     for (int r = first; r < first + count; r++) {
-      float *log_p = w->logits + (size_t)(r - first) * size;
-      /* all three now, while the row is in the first-level cache */
-      failed |= logits_to_log_p(log_p, size);
-      store_best(log_p, size, most, best_tokens + r * most, best_log_p + r * most);
-      end_log_p[r] = largest_sum(log_p, steps->word_ends, size);
+      const float *logits = w->logits + (size_t)(r - first) * size;
+      float log_total = log_totals[r - first] = log_sum(logits, size);
+      failed |= !isfinite(log_total);
+      /* now, while the row is in the first-level cache */
+      store_best(logits, size, log_total, most, best_tokens + r * most, best_log_p + r * most);
+      end_log_p[r] = largest_sum(logits, steps->word_ends, size) - log_total;
     }
     for (int i = 0; i < asked; i++) {
       int r = asked_row[i] - first;
-      if (r >= 0 && r < count) asked_log_p[i] = w->logits[(size_t)r * size + asked_token[i]];
+      if (r >= 0 && r < count)
+        asked_log_p[i] = w->logits[(size_t)r * size + asked_token[i]] - log_totals[r];
     }
   }
   for (int r = 0; attended && r < rows; r++) {
@@ -127,7 +124,9 @@ EXPORT void nmt_log_p(Steps *steps, int32_t count, const int32_t *rows, float *l
     memcpy(x + (size_t)i * m->d_model, w->x + (size_t)rows[i] * m->d_model,
            m->d_model * sizeof(float));
   apply(&m->projection, count, x, log_p, &w->buffers);
-  for (int i = 0; i < count; i++)
-    logits_to_log_p(log_p + (size_t)i * m->projection.padded, m->projection.padded);
+  for (int size = m->projection.padded; count > 0; count--, log_p += size) {
+    float log_total = log_sum(log_p, size);
+    for (int i = 0; i < size; i += LANES) *(Floats *)(log_p + i) -= log_total;
+  }
   release_tiles();
 }
