@@ -19,6 +19,8 @@ from nmt.errors import DataError
 _DECODER = codecs.getincrementaldecoder("utf-8")
 _BYTE_AFTER_ANY = b"\xff"
 """sorts after every byte of UTF-8"""
+_RARE_LETTER = "\N{LYCIAN LETTER A}"
+"""a letter that is in no forbidden word"""
 _MARKS = ('"', "(", "。")
 """some punctuation marks that come right before a word, without a space"""
 
@@ -284,7 +286,7 @@ def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) ->
     # leaves out the first bytes of an incomplete character at the end.
     written = unicodedata.normalize("NFC", _DECODER("replace").decode(text, final=not may_grow))
     if may_grow:
-        written += "x"  # makes the last word another word, so that it is not found
+        written += _RARE_LETTER  # makes the last word another word, so that it is not found
     return has_any(words, written)
 
 

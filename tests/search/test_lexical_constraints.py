@@ -225,6 +225,9 @@ def test_a_word_at_the_end_may_still_become_another(
 def test_half_a_character_at_the_end_says_nothing_yet() -> None:
     assert not contains_any(("hund",), " Hundé".encode()[:-1], may_grow=True)
     assert contains_any(("hund",), b" Hund\xc3 ", may_grow=True)
+    # the last word may grow by any letter, also to one that a forbidden word ends in
+    assert not contains_any(("max", "x"), b" Ma", may_grow=True)
+    assert contains_any(("max", "x"), b" Max", may_grow=False)
 
 
 def test_a_term_is_expected_where_its_source_is_attended_to(spelling: Spelling) -> None:
