@@ -90,7 +90,7 @@ class _SearchStep:
         self.searches, self.live = searches, live
         of_rows = [searches[n] for n in live.sentences.tolist()]
         self.hypotheses = list(zip(of_rows, live.progress, strict=True))
-        """of each of the R its sentence's search, and its progress"""
+        """the search of its sentence and the progress, of each of the R"""
         self.beams = np.array([search.beam for search in searches])
         may_refuse = np.array([search.may_refuse(live.length) for search in searches])
         self.may_refuse = may_refuse[live.sentences]
@@ -111,20 +111,22 @@ class _SearchStep:
         These are the best ones of the sentence (as many as its beam), the best of each hypothesis,
         and all that continue or begin a term.
         """
-        free_tokens, free_log_p = self.next.free_tokens(self.may_refuse)  # (R, K)
-        is_in_term = np.zeros(free_tokens.shape, bool)
+        likely_tokens, likely_log_p = self.next.likely_tokens(self.may_refuse)  # (R, K)
+        is_in_term = np.zeros(likely_tokens.shape, bool)
         in_terms = self.in_terms
-        found, columns = np.nonzero(free_tokens[in_terms.rows] == in_terms.tokens[:, None])
+        found, columns = np.nonzero(likely_tokens[in_terms.rows] == in_terms.tokens[:, None])
         is_in_term[in_terms.rows[found], columns] = True
-        totals = free_log_p + (self.live.scores - self.handicaps)[:, None]
-        is_best = self._best_free(totals)
+        totals = likely_log_p + (self.live.scores - self.handicaps)[:, None]
+        is_best = self._best_of_each(totals)
+        # of these sentences only what is accepted may be among the best
         for n in set(self.live.sentences[self.may_refuse].tolist()):
             own = self._rows_of(n)
-            is_best[own] = self._best_accepted(own, free_tokens[own], totals[own], is_in_term[own])
+            own_arrays = likely_tokens[own], totals[own], is_in_term[own]
+            is_best[own] = self._best_accepted(own, *own_arrays)
         free_rows, columns = np.nonzero(is_best & ~is_in_term)
         rows = np.concatenate([in_terms.rows, free_rows])
-        tokens = np.concatenate([in_terms.tokens, free_tokens[free_rows, columns]])
-        log_p = np.concatenate([self.next.in_terms_log_p, free_log_p[free_rows, columns]])
+        tokens = np.concatenate([in_terms.tokens, likely_tokens[free_rows, columns]])
+        log_p = np.concatenate([self.next.in_terms_log_p, likely_log_p[free_rows, columns]])
         without = set(self.live.sentences.tolist()) - set(self.live.sentences[rows].tolist())
         for n in sorted(without):
             row, token, value = self._any_allowed(self._rows_of(n))
@@ -186,11 +188,11 @@ class _SearchStep:
             missing[i] = search.constraints.terms_after(progress, int(tokens[i])).missing_tokens
         handicaps = self.handicaps[rows]
         handicaps[missing > before + 1] += MISPLACED  # abandons a term that it has begun
-        handicaps[:in_terms][self._is_misplaced()] += MISPLACED
+        handicaps[:in_terms][self._are_misplaced()] += MISPLACED
         scores = self.live.scores[rows] + log_p
         return Candidates(self.live.sentences[rows], rows, tokens, scores, handicaps, missing)
 
-    def _is_misplaced(self) -> list[bool]:
+    def _are_misplaced(self) -> list[bool]:
         """Whether each of `term_tokens` begins a term inside another word or before its turn."""
         expects_longer_word = self.next.expects_longer_word.tolist()
         attended = self.next.scores.attended.tolist()
@@ -205,7 +207,7 @@ class _SearchStep:
         first, end = np.searchsorted(self.live.sentences, [sentence, sentence + 1]).tolist()
         return slice(first, end)
 
-    def _best_free(self, totals: Array) -> Array:
+    def _best_of_each(self, totals: Array) -> Array:
         """Return a mask (R, K) of the best of each sentence and of each hypothesis.
 
         `totals` are log P of a hypothesis with each of its free tokens.
@@ -222,7 +224,7 @@ class _SearchStep:
         return (is_best_of_row | (totals >= least)) & (totals > IMPOSSIBLE)
 
     def _best_accepted(self, rows: slice, tokens: Array, totals: Array, is_in_term: Array) -> Array:
-        """Return the same mask (N, K) as `_best_free`, for a sentence that may refuse tokens.
+        """Return the same mask (N, K) as `_best_of_each`, for a sentence that may refuse tokens.
 
         They are tried one after another, the best first, until enough are accepted. The arrays are
         (N, K) for the N rows of the sentence. Those in terms count, too.

@@ -17,8 +17,8 @@ from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.library import native_library
 from nmt.inference.native.weights import NativeWeights, UnexpectedWeightsError
 from nmt.run_directory import LoadedModel
-from nmt.search.encoded_sources import EncodedSources, address
 from nmt.search.hypothesis import Hypothesis, length_penalty
+from nmt.search.native_sources import NativeSources, pointer_to
 from nmt.search.native_steps import NativeSteps
 from nmt.stored_model import StoredModel, arrays_of_run
 
@@ -104,13 +104,13 @@ class NativeSearch:
         """Return a search among the target ids `ids` (V'); its ids are indices into them."""
         return type(self)(self._library, self._weights.restrict_vocabulary(ids))
 
-    def encode(self, sources: Sequence[Sequence[int]]) -> EncodedSources:
+    def encode(self, sources: Sequence[Sequence[int]]) -> NativeSources:
         """Encode rows of source ids.
 
         Raises:
             MemoryError: the memory does not suffice.
         """
-        return EncodedSources.encode(self._library, self._weights, sources)
+        return NativeSources.encode(self._library, self._weights, sources)
 
     def search(
         self, sources: Sequence[Sequence[int]], settings: DecodingConfig, n_best: int
@@ -119,7 +119,7 @@ class NativeSearch:
         return self.search_encoded(self.encode(sources), settings, n_best)
 
     def search_encoded(
-        self, sources: EncodedSources, settings: DecodingConfig, n_best: int
+        self, sources: NativeSources, settings: DecodingConfig, n_best: int
     ) -> list[list[Hypothesis]]:
         """Return up to `n_best` hypotheses of each source, best first.
 
@@ -158,9 +158,9 @@ class NativeSearch:
             ctypes.byref(search),
             sources.address,
             len(chosen),
-            *(address(array) for array in (chosen, max_lengths)),
+            *(pointer_to(array) for array in (chosen, max_lengths)),
             row_size,
-            *(address(array) for array in (results.tokens, results.lengths, results.scores)),
+            *(pointer_to(array) for array in (results.tokens, results.lengths, results.scores)),
         )
         if failed:  # the library fails only for want of memory
             raise MemoryError
@@ -168,7 +168,7 @@ class NativeSearch:
 
     def start(
         self,
-        sources: EncodedSources,
+        sources: NativeSources,
         width: int,
         max_length: int,
         word_ends: Array,

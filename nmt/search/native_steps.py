@@ -8,7 +8,7 @@ import numpy as np
 from nmt.checkpoint_files import Array
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.weights import NativeWeights
-from nmt.search.encoded_sources import EncodedSources, address
+from nmt.search.native_sources import NativeSources, pointer_to
 from nmt.search.step_decoder import AskedTokens, NextScores, StepRows
 
 
@@ -19,7 +19,7 @@ class NativeSteps:
         self,
         library: ctypes.CDLL,
         weights: NativeWeights,
-        sources: EncodedSources,
+        sources: NativeSources,
         width: int,
         max_length: int,
         word_ends: Array,
@@ -39,11 +39,11 @@ class NativeSteps:
         chosen = sources.chosen
         start = library.nmt_start(
             ctypes.byref(weights.model),
-            address(self._word_ends),
+            pointer_to(self._word_ends),
             width,
             sources.address,
             len(chosen),
-            address(chosen),
+            pointer_to(chosen),
             max_length,
         )
         if not start:
@@ -75,12 +75,12 @@ class NativeSteps:
         failed = self._library.nmt_step(
             self._steps,
             count,
-            *(address(array) for array in (sentences, parents, tokens)),
+            *(pointer_to(array) for array in (sentences, parents, tokens)),
             best,
-            *(address(array) for array in (best_tokens, best_log_p, end_log_p)),
+            *(pointer_to(array) for array in (best_tokens, best_log_p, end_log_p)),
             len(asked_rows),
-            *(address(array) for array in (asked_rows, asked_tokens, asked_log_p)),
-            address(attended) if attention else None,
+            *(pointer_to(array) for array in (asked_rows, asked_tokens, asked_log_p)),
+            pointer_to(attended) if attention else None,
         )
         if failed:
             raise NonFiniteScoresError()
@@ -91,7 +91,7 @@ class NativeSteps:
         # rows are filled up with -inf to a multiple of what the library computes at once
         log_p = np.empty((len(rows), self._projection.padded), np.float32)
         indices = np.array(rows, np.int32)
-        self._library.nmt_log_p(self._steps, len(rows), address(indices), address(log_p))
+        self._library.nmt_log_p(self._steps, len(rows), pointer_to(indices), pointer_to(log_p))
         return log_p[:, : self._projection.outputs]
 
 

@@ -63,11 +63,11 @@ class NextTokens:
         may_end: Array = (missing == 0) & ~(forbids[self.live.sentences] & is_improbable)
         return may_end
 
-    def free_tokens(self, may_refuse: Array) -> tuple[Array, Array]:
-        """Return tokens and log P (R, K) of those that are no part of a term; -inf: may not follow.
+    def likely_tokens(self, may_refuse: Array) -> tuple[Array, Array]:
+        """Return the K most probable tokens of each row and their log P (R, K).
 
-        They are among the best of each row, unless a row has rules of its own: then it is one of
-        those that `may_refuse` (R,) tokens.
+        -inf: the token may not follow. Rows with rules of their own get the best tokens that these
+        allow. Of the constraints only those of rows that `may_refuse` (R,) tokens have such rules.
         """
         tokens, log_p = self.scores.best_tokens.copy(), self.scores.best_log_p.copy()
         log_p[np.isin(tokens, self.excluded)] = IMPOSSIBLE
@@ -75,9 +75,10 @@ class NextTokens:
         may_repeat = 0 < self.settings.no_repeat_ngram <= self.live.length
         refusing = np.flatnonzero(may_refuse | may_repeat).tolist()
         with_rules = [row for row in refusing if may_repeat or self._has_own_rules(row)]
-        for row, allowed in zip(with_rules, self.allowed(with_rules), strict=True):
-            tokens[row] = _largest(allowed, tokens.shape[1])
-            log_p[row] = allowed[tokens[row]]
+        if with_rules:
+            for row, allowed in zip(with_rules, self.allowed(with_rules), strict=True):
+                tokens[row] = _largest(allowed, tokens.shape[1])
+                log_p[row] = allowed[tokens[row]]
         return tokens, log_p
 
     def allowed(self, rows: Sequence[int]) -> Array:
@@ -110,7 +111,9 @@ class NextTokens:
         constraints = search.constraints
         required = constraints.next_prefix_tokens(progress)
         if required is not None:  # the prefix is incomplete: nothing else may follow
-            log_p[np.isin(np.arange(len(log_p)), required, invert=True)] = IMPOSSIBLE
+            of_required = log_p[required]
+            log_p[:] = IMPOSSIBLE
+            log_p[required] = of_required
             return
         log_p[self.excluded] = IMPOSSIBLE
         eos_log_p = log_p[EOS]

@@ -13,10 +13,10 @@ from nmt.processor import available_cores
 from nmt.run_directory import LoadedModel
 from nmt.search.constrained_search import constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence
-from nmt.search.encoded_sources import BatchSources
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.lexical_constraints import SpelledConstraints, Spelling
 from nmt.search.native_search import NativeSearch
+from nmt.search.native_sources import BatchSources
 from nmt.search.sentence_search import SentenceSearch, beam_width
 from nmt.search.shortlist import Shortlist, in_whole_vocabulary
 from nmt.search.windows import MIN_COUNTED_LENGTH, cut_into_batches
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nmt.search.torch_search import TorchSearch
 
 ROWS_AT_ONCE = 1024
-"""hypotheses in a search under constraints; PyTorch stores log P of all tokens of each"""
+"""hypotheses in a search under constraints: log P of all tokens of each may be stored"""
 
 
 @dataclass(frozen=True)

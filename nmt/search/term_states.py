@@ -10,7 +10,7 @@ from enum import Enum
 from nmt.data.text.words import is_unspaced
 from nmt.search.lexical_constraints import SpelledConstraints, Spelling, TermTokenization
 
-_CLOSES, _CLOSES_NOT = -1, -2
+_CLOSES, _DOES_NOT_CLOSE = -1, -2
 """stand for all tokens that are in no term, and that end a word, or do not"""
 
 
@@ -49,8 +49,8 @@ class TermStates:
     def __init__(self, spelled: SpelledConstraints, spelling: Spelling) -> None:
         self._spelled, self._spelling = spelled, spelling
         self._lengths = [len(ids) for ids in spelled.terms]
-        self._ids = frozenset(token for option in spelled.tokenizations for token in option.ids)
-        self._both_ways = {option.term for option in spelled.tokenizations if not option.spaced}
+        self._ids = frozenset(token for way in spelled.tokenizations for token in way.ids)
+        self._both_ways = {way.term for way in spelled.tokenizations if not way.spaced}
         """terms with a way to spell them without a space in front, too"""
         self._begins_unspaced = [is_unspaced(term[0]) for term in spelled.text.terms]
         self._ends_unspaced = [is_unspaced(term[-1]) for term in spelled.text.terms]
@@ -59,13 +59,16 @@ class TermStates:
         """the state before the first token"""
 
     def after(self, state: TermState, token: int) -> TermState:
-        """Return the state after one more token, if no term may follow that without a space."""
+        """Return the state after one more token.
+
+        If a term may follow that token without a space, the caller wants its `after_mark`.
+        """
         if token in self._ids:
             key = token
         elif state.place is Place.ELSEWHERE and not state.begun:
             return state  # so for nearly all tokens
         else:
-            key = _CLOSES if self._spelling.closes_term(token) else _CLOSES_NOT
+            key = _CLOSES if self._spelling.closes_term(token) else _DOES_NOT_CLOSE
         if (after := state.after.get(key)) is None:
             after = state.after[key] = self._compute_after(state, token)
         return after
@@ -74,8 +77,8 @@ class TermStates:
         """Return the tokens that continue or begin a missing term, and the state after each."""
         if state.wanted is None:
             matched = state.matched
-            tokens = [term.ids[matched] for term in state.begun if matched < len(term.ids)]
-            tokens += [term.ids[0] for term in self._may_begin(state, self._met_after(state))]
+            tokens = [way.ids[matched] for way in state.begun if matched < len(way.ids)]
+            tokens += [way.ids[0] for way in self._may_begin(state, self._met_after(state))]
             state.wanted = {token: self.after(state, token) for token in tokens}
         return state.wanted
 
@@ -109,9 +112,7 @@ class TermStates:
     def _compute_after(self, state: TermState, token: int) -> TermState:
         matched = state.matched
         continuing = tuple(
-            option
-            for option in state.begun
-            if matched < len(option.ids) and option.ids[matched] == token
+            way for way in state.begun if matched < len(way.ids) and way.ids[matched] == token
         )
         if continuing:
             return self._state(state.met, continuing, matched + 1)
@@ -121,27 +122,25 @@ class TermStates:
 
     def _met_after(self, state: TermState, token: int | None = None) -> tuple[int, ...]:
         """Return the terms that are met if `token` follows; None: a token that ends a word."""
-        for option in state.begun:
-            if len(option.ids) == state.matched and (
-                token is None
-                or self._spelling.closes_term(token)
-                or self._ends_unspaced[option.term]
+        for way in state.begun:
+            if len(way.ids) == state.matched and (
+                token is None or self._spelling.closes_term(token) or self._ends_unspaced[way.term]
             ):
-                return tuple(sorted((*state.met, option.term)))
+                return tuple(sorted((*state.met, way.term)))
         return state.met
 
     def _may_begin(self, state: TermState, met: tuple[int, ...]) -> list[TermTokenization]:
         """Return the tokenizations of missing terms that may begin after a state."""
-        unmet = [option for option in self._spelled.tokenizations if option.term not in met]
+        unmet = [way for way in self._spelled.tokenizations if way.term not in met]
         if not self._both_ways:  # each term has one way, which fits everywhere
             return unmet
         allowed = []
-        for option in unmet:
-            if self._begins_unspaced[option.term]:
+        for way in unmet:
+            if self._begins_unspaced[way.term]:
                 is_first = state.place is Place.START
-                fits = option.spaced == is_first or option.term not in self._both_ways
+                fits = way.spaced == is_first or way.term not in self._both_ways
             else:
-                fits = option.spaced or state.place is Place.AFTER_MARK
+                fits = way.spaced or state.place is Place.AFTER_MARK
             if fits:
-                allowed.append(option)
+                allowed.append(way)
         return allowed

@@ -31,7 +31,7 @@ class TorchSteps:
         self._sentences = list(range(len(source)))
         """the sentences in the cache, in its order"""
         self._has_started = False
-        self._word_ends = torch.from_numpy(word_ends).to(source.device)
+        self._word_ends = torch.from_numpy(word_ends.nonzero()[0]).to(source.device)  # indices
         self._log_p = torch.empty(0)
         """(R, V) log P after each row of the last step"""
 

@@ -70,9 +70,10 @@ def any_of(terms: tuple[str, ...]) -> "regex.Pattern[str]":
 
 
 def has_any(terms: tuple[str, ...], text: str) -> bool:
-    """Whether `any_of` the terms finds something; most texts lack even a part of each term.
+    """Whether `any_of` the terms finds something.
 
-    Then no pattern is compiled, which takes about as long as translating a short sentence.
+    Most texts lack even a part of each term. For these no pattern is compiled, which takes about as
+    long as translating a short sentence.
     """
     folded = _fold_case(text)
     may_contain = any(part in folded for part in _folded_parts(terms))

@@ -59,7 +59,7 @@ static void store_best(const float *logits, int size, float log_total, int32_t m
   }
 }
 
-/* The largest of a row (size), each with its addend. */
+/* Return the maximum of row[i] + addends[i]. */
 static float largest_sum(const float *row, const float *addends, int size) {
   Floats most = *(Floats *)row + *(Floats *)addends;
   for (int i = LANES; i < size; i += LANES)

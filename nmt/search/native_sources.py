@@ -21,7 +21,7 @@ class _Memory:
         self._library.nmt_free_sources(self.address)
 
 
-class EncodedSources:
+class NativeSources:
     """Sources of one batch, or some of them: several searches share the encoder's output."""
 
     def __init__(self, memory: _Memory, indices: Sequence[int], lengths: Sequence[int]) -> None:
@@ -41,7 +41,7 @@ class EncodedSources:
         ids = np.concatenate([np.array(row, np.int32) for row in sources])
         starts = np.cumsum([0, *lengths], dtype=np.int32)  # in `ids`
         model = ctypes.byref(weights.model)
-        encoded = library.nmt_encode(model, len(lengths), address(ids), address(starts))
+        encoded = library.nmt_encode(model, len(lengths), pointer_to(ids), pointer_to(starts))
         if not encoded:
             raise MemoryError
         return cls(_Memory(library, encoded), range(len(lengths)), lengths)
@@ -67,7 +67,7 @@ class BatchSources:
     """Sentences to search: their ids, and what the C library has encoded of them if it searches."""
 
     ids: list[list[int]]
-    encoded: EncodedSources | None
+    encoded: NativeSources | None
 
     def select(self, indices: Sequence[int]) -> Self:
         """Return some of the sentences."""
@@ -75,6 +75,6 @@ class BatchSources:
         return type(self)([self.ids[i] for i in indices], encoded)
 
 
-def address(array: np.ndarray) -> ctypes.c_void_p:
+def pointer_to(array: np.ndarray) -> ctypes.c_void_p:
     """Return the address of the first number of an array, which the caller keeps alive, for C."""
     return ctypes.c_void_p(array.ctypes.data)
