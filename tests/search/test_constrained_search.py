@@ -17,7 +17,7 @@ from nmt.config import DecodingConfig, TokenizerConfig
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.words import any_of
-from nmt.data.tokens.tokenizer import EOS, PAD
+from nmt.data.tokens.tokenizer import PAD
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, DataError
 from nmt.evaluation.metrics import bleu
@@ -28,7 +28,6 @@ from nmt.search.constrained_search import choose, constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
 from nmt.search.sentence_search import (
-    MISPLACED,
     WIDEST_BEAM,
     Candidates,
     SentenceSearch,
@@ -44,10 +43,12 @@ Asked = Sequence[LexicalConstraints]
 SOURCE = torch.tensor([[5, 6, 3], [9, 3, 0], [7, 8, 3]])
 
 
-def search(loaded: LoadedModel, asked: Asked, model: Any, beam: int = 3, n_best: int = 1) -> Any:
+def search(
+    loaded: LoadedModel, asked: Asked, model: Any, beam: int = 3, n_best: int = 1, **changes: Any
+) -> Any:
     spelling = Spelling(loaded.tokenizer)
     own = [ConstrainedSentence(SpelledConstraints.spell(one, spelling), spelling) for one in asked]
-    settings = DecodingConfig(beam_size=beam, max_length_offset=8)
+    settings = DecodingConfig(beam_size=beam, max_length_offset=8, **changes)
     source = SOURCE[: len(own)]
     limits = [settings.max_target_length(length) for length in (source != PAD).sum(1).tolist()]
     pairs = zip(own, limits, strict=True)
@@ -59,14 +60,15 @@ def count(term: str, text: str) -> int:
     return len(regex.findall(rf"(?<!\w){regex.escape(term)}(?!\w)", text))
 
 
+@pytest.mark.parametrize("changes", [{}, {"min_length": 6}, {"no_repeat_ngram": 2}])
 @pytest.mark.parametrize("beam", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(4))
 def test_without_constraints_it_is_beam_search(
-    random_run: LoadedModel, beam: int, seed: int
+    random_run: LoadedModel, beam: int, seed: int, changes: dict[str, Any]
 ) -> None:
     model = table_model(random_run.tokenizer.target.size, seed)
-    found = search(random_run, [LexicalConstraints()] * 3, model, beam, beam)
-    settings = DecodingConfig(beam_size=beam, max_length_offset=8)
+    found = search(random_run, [LexicalConstraints()] * 3, model, beam, beam, **changes)
+    settings = DecodingConfig(beam_size=beam, max_length_offset=8, **changes)
     expected = beam_search(model, SOURCE, settings, beam)
     for rows in zip(found, expected, strict=True):
         assert_same(*rows)
@@ -128,15 +130,6 @@ def test_the_beam_goes_round_the_banks_the_most_met_first() -> None:
 def test_the_beam_has_room_for_all_banks(terms: int, width: int) -> None:
     spelled: Any = SimpleNamespace(term_length=terms)
     assert beam_width(spelled, 4) == width
-
-
-def test_a_misplaced_term_counts_for_less_and_its_score_stays_log_p() -> None:
-    constraints: Any = SimpleNamespace(spelled=SimpleNamespace(term_length=0, most_tokens=0))
-    settings = DecodingConfig(beam_size=2, length_penalty=0.0)
-    search = SentenceSearch(constraints, 10, settings, n_best=2)
-    search.end([EOS], -1.0, handicap=MISPLACED)
-    search.end([EOS], -2.0, handicap=0.0)
-    assert [found.score for _, found in search.ended] == [-2, -1]
 
 
 @pytest.mark.slow
