@@ -58,7 +58,7 @@ class TableDecoder:
             np.take_along_axis(self.latest, tokens, 1),
             self.latest[:, self.ends_word].max(1),
             self.latest[asked.rows, asked.tokens],
-            self.attended[rows.tokens],
+            self.attended[rows.tokens] * attention,
         )
 
     def log_p(self, rows: Sequence[int]) -> Array:
@@ -74,14 +74,17 @@ def translate(
     n_best: int = 1,
     inner: str = "",
     attended: Sequence[str] = (),
-    allow_unknown: bool = False,
+    **changes: Any,
 ) -> tuple[list[str], list[float], int]:
-    """Return the translations, best first, the probability of each, and the number of steps."""
+    """Return the translations, best first, the probability of each, and the number of steps.
+
+    `changes` are of the settings of the search. A translation has up to 9 tokens besides its terms.
+    """
     spelling = spelling_of_words()
     decoder = TableDecoder(spelling, table, inner, attended)
-    settings = DecodingConfig(beam_size=beam, length_penalty=0.0, allow_unknown=allow_unknown)
+    settings = DecodingConfig(beam_size=beam, length_penalty=0.0, **changes)
     spelled = SpelledConstraints.spell(constraints, spelling, ["▁s", "▁t"])
-    search = SentenceSearch(ConstrainedSentence(spelled, spelling), 8, settings, n_best)
+    search = SentenceSearch(ConstrainedSentence(spelled, spelling), 9, settings, n_best)
     [found] = constrained_search(decoder, [search])
     word_of = {token: word for word, token in decoder.ids.items()}
     texts = [" ".join(word_of[token] for token in each.tokens) for each in found]
@@ -224,6 +227,12 @@ def test_an_unknown_word_in_the_prefix_belongs_to_no_term(
     table = {"?": {"?": 0.1, "a": 0.1, "b": 0.3, ".": 0.4}, "a": {"b": 0.9}, "b": {".": 0.9}}
     texts, _, _ = translate(table, LexicalConstraints((term,), prefix=prefix), beam=4)
     assert texts == [expected]
+
+
+def test_a_translation_ends_when_the_settings_forbid_all_other_tokens() -> None:
+    rules: dict[str, Any] = {"min_length": 100, "no_repeat_ngram": 1, "allow_unknown": False}
+    [text], _, _ = translate({}, LexicalConstraints(), beam=1, **rules)
+    assert sorted(text.split()) == WORDS.split()
 
 
 def test_the_beam_goes_round_the_banks_in_the_order_of_adjusted_scores() -> None:

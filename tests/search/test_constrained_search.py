@@ -17,7 +17,7 @@ from nmt.config import DecodingConfig, TokenizerConfig
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.words import any_of
-from nmt.data.tokens.tokenizer import PAD
+from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, DataError
 from nmt.evaluation.metrics import bleu
@@ -60,13 +60,17 @@ def count(term: str, text: str) -> int:
     return len(regex.findall(rf"(?<!\w){regex.escape(term)}(?!\w)", text))
 
 
-@pytest.mark.parametrize("changes", [{}, {"min_length": 6}, {"no_repeat_ngram": 2}])
+@pytest.mark.parametrize(
+    ("changes", "probable"),
+    [({}, []), ({"min_length": 100}, [EOS]), ({"no_repeat_ngram": 2}, [7, 8])],
+)
 @pytest.mark.parametrize("beam", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(4))
 def test_without_constraints_it_is_beam_search(
-    random_run: LoadedModel, beam: int, seed: int, changes: dict[str, Any]
+    random_run: LoadedModel, beam: int, seed: int, changes: dict[str, Any], probable: list[int]
 ) -> None:
     model = table_model(random_run.tokenizer.target.size, seed)
+    model.table[:, probable] += 5  # what the settings forbid would be found without them
     found = search(random_run, [LexicalConstraints()] * 3, model, beam, beam, **changes)
     settings = DecodingConfig(beam_size=beam, max_length_offset=8, **changes)
     expected = beam_search(model, SOURCE, settings, beam)
