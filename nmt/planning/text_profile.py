@@ -21,7 +21,7 @@ MIN_CORPUS_PAIRS = 1000
 """least number of pairs; a Transformer learns nothing useful from fewer"""
 _MAX_SAMPLE = 40_000  # pairs
 _MIN_CORRELATION = 0.25
-"""least correlation of the lengths of both sides in aligned text; shuffled text has about 0"""
+"""least correlation of the logarithms of both lengths in aligned text; shuffled text has about 0"""
 _MIN_FUNCTION_WORDS = 0.02  # least share of all words by which a language is recognised
 _ONE_SCRIPT = 0.95  # share of the letters from which on a side has one script
 _WITHOUT_SPACES = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer"}
@@ -116,7 +116,8 @@ def _check_alignment(sample: Sequence[SentencePair], name: str) -> None:
             f"{name}: source and target are the same in most lines; expected a text and its "
             "translation. Check which files are given"
         )
-    lengths = np.array([(len(pair.source), len(pair.target)) for pair in sample], float)
+    # logarithms: otherwise one line that is a hundred times as long as others decides alone
+    lengths = np.log([(len(pair.source), len(pair.target)) for pair in sample])
     if lengths.std(axis=0).min() == 0:  # lines of equal length have no correlation
         return
     correlation = float(np.corrcoef(lengths.T)[0, 1])

@@ -44,6 +44,14 @@ def test_a_text_is_described(profile: TextProfile, tmp_path: Path) -> None:
     assert profile_of(tmp_path, *sides).tokenized and not profile.tokenized
 
 
+def test_one_line_of_very_many_characters_does_not_hide_that_lines_are_translations(
+    tmp_path: Path,
+) -> None:
+    source = numbered(ENGLISH)
+    source[100] = "word " * 4000
+    assert profile_of(tmp_path, source, numbered(GERMAN)).pairs == 1100
+
+
 def test_the_script_of_a_side() -> None:
     lines = {"the dog": "Latin", "собака спит": "Cyrillic", "狗在花园里": "Han", "cat собака": None}
     sides = {line: text_profile._describe_side([line]) for line in lines}
