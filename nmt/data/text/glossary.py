@@ -40,8 +40,7 @@ class Glossary:
         self._longest: dict[str, int] = {}
         """the number of words of the longest term that begins with each case-folded word"""
         for source, target in self.terms.items():
-            for name, text in (("source term", source), ("translation", target)):
-                check_term(text, f"the {name} of {source!r} -> {target!r}")
+            _check_entry(source, target)
             is_cased, term = has_capital(source), _words(source)
             spelling = term if is_cased else _fold_case(term)
             # of terms that differ only in spaces, the first counts
@@ -92,7 +91,8 @@ class Glossary:
 def read_glossary(path: Path) -> Glossary:
     """Read a file whose lines are `source term TAB translation`; blank lines are ignored.
 
-    There is no syntax for comments: a term may begin with any character.
+    There is no syntax for comments: a term may begin with any character. A column in double quotes,
+    in which a double quote is written twice, is read without them, as spreadsheets write it.
 
     Raises:
         DataError: the file cannot be read, a line does not have two columns, or a term
@@ -101,15 +101,14 @@ def read_glossary(path: Path) -> Glossary:
     terms: dict[str, str] = {}
     line_numbers: dict[str, int] = {}
     for number, line in _lines(path):
-        columns = [column.strip() for column in line.split("\t")]
+        columns = [_unquote(column.strip()) for column in line.split("\t")]
         where = f"{path}:{number}"
         if len(columns) != 2:
             raise DataError(
                 f"{where}: {len(columns)} columns; expected two: source term, TAB, translation"
             )
         source, target = columns
-        for text in columns:
-            check_term(text, where)
+        _check_entry(source, target, f"{where}: ")
         if source in terms and terms[source] != target:
             raise DataError(
                 f"{where}: {source!r} becomes {target!r} here and {terms[source]!r} in line "
@@ -127,6 +126,23 @@ def read_words(path: Path) -> list[str]:
         DataError: the file cannot be read, or is not UTF-8.
     """
     return [line.strip() for _, line in _lines(path)]
+
+
+def _unquote(column: str) -> str:
+    """Return a column without the double quotes that a spreadsheet writes around some."""
+    if len(column) >= 2 and column[0] == column[-1] == '"':
+        return column[1:-1].replace('""', '"').strip()
+    return column
+
+
+def _check_entry(source: str, target: str, where: str = "") -> None:
+    """Check a source term and its translation; `where` begins the message.
+
+    Raises:
+        DataError: one of them is no term, as `check_term` says.
+    """
+    for name, text in (("source term", source), ("translation", target)):
+        check_term(text, f"{where}the {name} of {source!r} -> {target!r}")
 
 
 def check_term(text: str, where: str) -> None:

@@ -49,13 +49,22 @@ def test_a_file_has_a_term_and_its_translation_on_each_line(tmp_path: Path) -> N
     assert read_words(write(tmp_path / "w", "a \n\nb c")) == ["a", "b c"]
 
 
+def test_a_spreadsheet_writes_some_columns_in_quotes(tmp_path: Path) -> None:
+    text = 'dog\t"Köter, alt"\n"the ""big"" dog"\tHund\n"\tZoll\n'
+    terms = {"dog": "Köter, alt", 'the "big" dog': "Hund", '"': "Zoll"}
+    assert read_glossary(write(tmp_path / "g", text)).terms == terms
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a\tb\nc\n", "g:2: 1 columns; expected two: source term, TAB, translation"),
         ("a\tb\tc\n", "g:1: 3 columns"),
         ("a\tb\n\na\tc\n", "g:3: 'a' becomes 'c' here and 'b' in line 1; keep one of them"),
-        ("a\t \n", "g:1: the term '' is blank; write a word or a phrase"),
+        (
+            "a\t \n",
+            "g:1: the translation of 'a' -> '': the term '' is blank; write a word or a phrase",
+        ),
         (None, "no such file; name a text file of terms"),
         (b"a\t\xff\n", "g:1: not valid UTF-8 (byte 0xff); convert the file to UTF-8"),
     ],
