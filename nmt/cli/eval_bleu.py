@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.streams import check_output_is_no_input, open_output
+from nmt.cli.lines.streams import check_output, open_output
 from nmt.cli.options.groups import JsonObjectOption, with_option_groups
 from nmt.cli.options.model import (
     EXACT,
@@ -141,7 +141,7 @@ def _translate(
         produced_by = provenance(translator, models, compute)
         data = translator.loaded.config.data
         if output:
-            check_output_is_no_input(output, [text.source, text.reference, *text_files(data)])
+            check_output(output, [text.source, text.reference, *text_files(data)])
         test_set = load_test_set(text, data)
         test_set = into_language(test_set, text.to, translator.loaded.tokenizer)
         translations = translate_with_progress(translator, test_set)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.lines.streams import STDOUT, check_output_is_no_input, open_output
+from nmt.cli.lines.streams import STDOUT, check_output, open_output
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import OneModelOption, WeightsOptions
 from nmt.cli.options.test_set import text_files
@@ -49,7 +49,7 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
     path = page.output or directory.path / "report.html"
     run_files = [directory.config, directory.metrics, directory.environment]
     texts = text_files(load_config(str(directory.config)).data)
-    check_output_is_no_input(path, [*run_files, *texts])
+    check_output(path, [*run_files, *texts])
     report_options = ReportOptions(
         weights.checkpoint, page.test_set, max_sentences=page.sentences, sentences=page.sentence
     )

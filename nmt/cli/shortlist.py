@@ -15,7 +15,7 @@ def shortlist(
     """
     from tqdm import tqdm
 
-    from nmt.cli.lines.streams import check_output_is_no_input, log
+    from nmt.cli.lines.streams import check_output, log
     from nmt.cli.options.test_set import text_files
     from nmt.config_file import load_config
     from nmt.data.corpora.registry import obtain_splits
@@ -29,7 +29,7 @@ def shortlist(
 
     directory = find_run(model)
     config, tokenizer = load_config(str(directory.config)), Tokenizer.load(directory.tokenizer)
-    check_output_is_no_input(directory.shortlist, text_files(config.data))
+    check_output(directory.shortlist, text_files(config.data))
     with directory.lock():
         prepared = prepare(config, log)
         if tokenizer.differs_from(prepared.tokenizer):

@@ -20,6 +20,7 @@ from nmt.cli.options.model import (
     make_translator,
 )
 from nmt.cli.options.workers import WorkerOptions
+from nmt.errors import print_warning
 
 if TYPE_CHECKING:
     from nmt.data.text.protected_text import ProtectedText
@@ -41,6 +42,8 @@ NOT_COMPARED = {
     "forbid",
     "forbid_file",
 }
+STRUCTURED = (".html", ".htm", ".xhtml", ".xml", ".tmx", ".xlf", ".xliff", ".po", ".srt", ".vtt")
+"""suffixes of files whose lines are not all text"""
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,9 @@ def translate(
         check_options(options, job.resume or workers.ray is not None)
     check_inputs_remain(output, [file or Path("-"), terms.glossary, terms.forbid_file])
     terminology, protected = terms.terminology(), protection.protected()
+    if file and file.suffix.lower() in STRUCTURED and not job.html:
+        remedy = "; --html translates a page" if "htm" in file.suffix.lower() else ""
+        print_warning(f"{file}: its tags and numbers are translated as plain text too{remedy}")
     if job.resume and is_complete(file, output):
         log(
             f"{output} is complete, so nothing is left to do; leave out --resume to translate it "

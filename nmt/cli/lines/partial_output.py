@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from nmt.cli.lines.streams import (
     DISK_FULL,
     STDOUT,
-    check_output_is_no_input,
+    check_output,
     explain_write_errors,
     is_stdin,
     open_output,
@@ -58,7 +58,7 @@ def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> N
     part = _part_path(output)
     written = [output, part, Path(f"{part}.json")] if part else [output]
     for path in written:
-        check_output_is_no_input(path, inputs)
+        check_output(path, inputs)
 
 
 def _part_path(output: Path | None) -> Path | None:

@@ -41,12 +41,17 @@ def is_typed(path: Path | None) -> bool:
     return is_stdin(path) and sys.stdin.isatty()
 
 
-def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None]) -> None:
-    """Raise a ConfigError if writing `output` would replace one of the `inputs`.
+def check_output(output: Path | None, inputs: Iterable[Path | None]) -> None:
+    """Raise a ConfigError if `output` would replace an input, or be no file of its suffix.
 
     Links to a file count as the file. An `output` of None or "-" is stdout, and an input "-" is
     stdin; either may be redirected to or from a file. An input of None is an option not given.
     """
+    if output is not None and output.suffix in SUFFIXES:
+        raise ConfigError(
+            f"the output {output} would not be compressed, as its name says; leave out "
+            f"{output.suffix}, and compress the file afterwards"
+        )
     output_file = _identity(output, STDOUT, descriptor=1)
     if output_file is None:  # a pipe, a device or a new file
         return

@@ -88,7 +88,10 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
         with read_errors(path), open_file(path) as raw, _decompress(raw, path) as file:
             yield file
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise DataError(f"{path}: damaged or cut short ({error}); fetch the file again") from error
+        raise DataError(
+            f"{path}: damaged or cut short ({error}); fetch the file again, or rename it if it is "
+            "not compressed"
+        ) from error
 
 
 def _decompress(file: io.BufferedReader, path: Path) -> io.BufferedIOBase:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli.lines.streams import check_output_is_no_input, count_lines, open_lines, open_output
+from nmt.cli.lines.streams import check_output, count_lines, open_lines, open_output
 from nmt.errors import ConfigError, DataError
 from tests.cli.commands import fail, succeed, write_lines
 
@@ -18,9 +18,9 @@ def test_every_name_of_an_input_is_refused_as_output(tmp_path: Path) -> None:
     (tmp_path / "hard").hardlink_to(text)
     for name in ("text", "link", "hard", f"../{tmp_path.name}/text"):
         with pytest.raises(ConfigError, match="are the same file"):
-            check_output_is_no_input(tmp_path / name, [None, text])
+            check_output(tmp_path / name, [None, text])
     for output in (other, tmp_path / "new", Path("/dev/null"), None, Path("-")):
-        check_output_is_no_input(output, [text, tmp_path / "missing", Path("/dev/null"), None])
+        check_output(output, [text, tmp_path / "missing", Path("/dev/null"), None])
 
 
 @pytest.mark.parametrize("options", [[], ["--json"], ["--resume"], ["--document"]])
