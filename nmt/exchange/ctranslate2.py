@@ -14,6 +14,7 @@ from torch import nn
 
 from nmt.config import ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel
+from nmt.errors import ExchangeError
 from nmt.exchange.engine import (
     EXCLUDED_BIAS,
     MAX_SOURCE,
@@ -125,16 +126,21 @@ def translate_with_ctranslate2(folder: Path, texts: Sequence[str]) -> list[Engin
 def _specification(model: Transformer, config: ModelConfig) -> Any:
     """Return the model as CTranslate2's TransformerSpec: its weights, without vocabularies."""
     specs = import_engine("ctranslate2", FEATURE).specs
-    activations = specs.common_spec.Activation
+    known = specs.common_spec.Activation
+    activations = {
+        "relu": known.RELU,
+        "gelu": known.GELU,  # the exact one; its other two are approximations
+        "swish": known.SWISH,
+    }
+    if config.activation not in activations:
+        raise ExchangeError(
+            f"CTranslate2 has no activation {config.activation!r}; it has {', '.join(activations)}"
+        )
     spec: Any = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
         pre_norm=config.norm == "pre",
-        activation={
-            "relu": activations.RELU,
-            "gelu": activations.GELU,  # the exact one; its other two are approximations
-            "swish": activations.SWISH,
-        }[config.activation],
+        activation=activations[config.activation],
     )
     _fill_embeddings(spec, model)
     _fill_stack(spec.encoder, model.encoder)

@@ -64,8 +64,8 @@ def read_decoding(package: MarianPackage) -> DecodingConfig:
     normalize, penalty = settings.get("normalize", 0), settings.get("word-penalty", 0)
     if normalize not in (0, 1):  # the exponent of the length by which a score is divided
         print_warning(
-            f"{where}: scores are divided by the length, and not by its power normalize: "
-            f"{normalize!r}, which nmt does not have"
+            f"{where}: normalize: {normalize!r} divides scores by a power of the length, which nmt "
+            "does not have; it divides them by the length"
         )
     if penalty != 0:
         print_warning(f"{where}: word-penalty: {penalty!r} is left out; nmt does not have it")

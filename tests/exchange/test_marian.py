@@ -222,7 +222,7 @@ def test_settings_that_nmt_does_not_have_are_a_warning(
     (tmp_path / "decoder.yml").write_text(decoder)
     import_marian(tmp_path)
     warnings = capsys.readouterr().err
-    assert "not by its power normalize: 0.6" in warnings
+    assert "normalize: 0.6 divides scores by a power of the length" in warnings
     assert "word-penalty: 1 is left out" in warnings
 
 
