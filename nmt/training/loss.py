@@ -111,15 +111,17 @@ def label_smoothed_cross_entropy(
 ) -> Loss:
     """Return the summed loss of the logits x E^T + bias for the ids `target`; E is `embedding`.
 
+    Its formula stands in `_loss_and_gradient`.
+
     Shapes: x (..., D), E (V, D), `target` (...), bias (V,) or None: no bias. Where `target` is the
     id `padding`, nothing is added. Matrix products have the precision of x, all else is float32.
     With `compiles`, PyTorch compiles the softmax, which makes the loss much faster on a GPU.
     """
     real = (target != padding).flatten()
-    softmax = _compiled_softmax() if compiles else _replace_by_gradient
-    replace_by_gradient = functools.partial(softmax, smoothing=smoothing)
+    softmax = _compiled_softmax() if compiles else _loss_and_gradient
+    loss_and_gradient = functools.partial(softmax, smoothing=smoothing)
     total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        x.flatten(0, -2), embedding, bias, target.flatten(), real, replace_by_gradient
+        x.flatten(0, -2), embedding, bias, target.flatten(), real, loss_and_gradient
     )
     return Loss(total, cross_entropy)
 
@@ -141,7 +143,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         bias: Tensor | None,
         target: Tensor,
         real: Tensor,
-        replace_by_gradient: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
+        loss_and_gradient: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
     ) -> tuple[Tensor, Tensor]:
         matrix = embedding.to(x.dtype)  # E
         rows = PROJECTION_ROWS[hardware_kind(x.device)]
@@ -156,15 +158,16 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             logits = torch.mm(x_chunk, matrix.t(), out=buffer[: len(x_chunk)])
             if bias is not None:
                 logits += bias.to(logits.dtype)
-            total, cross_entropy = replace_by_gradient(logits, ids, is_real)
+            total, cross_entropy = loss_and_gradient(logits, ids, is_real)
+            gradient = logits  # G, by which they have been overwritten
             totals.append(total)
             cross_entropies.append(cross_entropy)
             if any(ctx.needs_input_grad):
-                torch.mm(logits, matrix, out=x_chunk_gradient)  # `logits` now holds G
+                torch.mm(gradient, matrix, out=x_chunk_gradient)
             if embedding_gradient is not None:
-                weight_gradient(logits, x_chunk, embedding_gradient)
+                weight_gradient(gradient, x_chunk, embedding_gradient)
             if bias_gradient is not None:
-                bias_gradient += logits.sum(0)
+                bias_gradient += gradient.sum(0)
         cross_entropy = torch.stack(cross_entropies).sum()
         ctx.save_for_backward(x_gradient, embedding_gradient, bias_gradient)
         ctx.mark_non_differentiable(cross_entropy)
@@ -182,10 +185,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return (*gradients, None, None, None)  # the other arguments have none
 
 
-def _replace_by_gradient(
+def _loss_and_gradient(
     logits: Tensor, target: Tensor, real: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """Overwrite logits (U, V) by the gradient of their loss; return the loss, smoothed and plain.
+    """Return the loss of logits (U, V), smoothed and plain; overwrite them by its gradient.
 
     `target` (U,) holds ids, `real` (U,) is the mask of positions that count, e is `smoothing`.
     With q_v = 1 - e for the target v, and q_v = e / (V - 1) for every other entry,
@@ -217,10 +220,10 @@ def _replace_by_gradient(
     return total, cross_entropy
 
 
-def _replace_by_gradient_at_once(
+def _loss_and_gradient_at_once(
     logits: Tensor, target: Tensor, real: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """Do the same as `_replace_by_gradient`, written for a compiler.
+    """Do the same as `_loss_and_gradient`, written for a compiler.
 
     Compiled, its operations become two kernels, which write no float32 tensor of (U, V) to memory.
     """
@@ -238,8 +241,8 @@ def _replace_by_gradient_at_once(
 
 @functools.cache
 def _compiled_softmax() -> Callable[..., tuple[Tensor, Tensor]]:
-    """Return `_replace_by_gradient_at_once`, to be compiled at its first call.
+    """Return `_loss_and_gradient_at_once`, to be compiled at its first call.
 
     PyTorch's compiler takes a second to import, so this is not done before it is needed.
     """
-    return torch.compile(_replace_by_gradient_at_once)
+    return torch.compile(_loss_and_gradient_at_once)

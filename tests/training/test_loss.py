@@ -94,7 +94,7 @@ def test_the_compiled_loss_is_the_same_for_any_number_of_rows(
 def test_what_is_compiled_computes_the_loss_of_the_formula(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    as_written = loss_module._replace_by_gradient_at_once
+    as_written = loss_module._loss_and_gradient_at_once
     monkeypatch.setattr(loss_module, "_compiled_softmax", lambda: as_written)
     x, target = batch()
     loss, gradient, _ = computed(x, target, compiles=True)
