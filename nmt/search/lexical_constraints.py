@@ -36,26 +36,21 @@ class Spelling:
         """the UTF-8 text that each id adds"""
 
     @cached_property
-    def ends_word(self) -> list[bool]:
-        """For each id, EOS included: whether the word before it is complete if this id follows."""
-        return [self._ends_word(i) for i in range(len(self.bytes))]
+    def word_ends(self) -> Array:
+        """A mask (V,): True for tokens, EOS included, before which a word is complete."""
+        return np.array([self._ends_word(i) for i in range(len(self.bytes))])
 
     def closes_term(self, token: int) -> bool:
         """Whether a term at the end of the text is a whole word if this token follows it."""
         if token == EOS or self.bytes[token].startswith(b" "):
             return True
         # In tokenized text only a space ends a word.
-        return self.ends_word[token] and not self.tokenized
-
-    @cached_property
-    def word_ends(self) -> Array:
-        """`ends_word` as an array, a mask (V,)."""
-        return np.array(self.ends_word)
+        return not self.tokenized and bool(self.word_ends[token])
 
     @cached_property
     def has_inner_pieces(self) -> bool:
         """Whether a word may have several ids; False for a vocabulary of whole words."""
-        return any(text and not self.ends_word[i] for i, text in enumerate(self.bytes))
+        return any(text and not self.word_ends[i] for i, text in enumerate(self.bytes))
 
     def ids(self, text: str) -> tuple[int, ...]:
         """Return the ids, without EOS, of a text with a space in front of it.

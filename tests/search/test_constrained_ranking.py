@@ -43,7 +43,7 @@ class TableDecoder:
         for last, following in table.items():
             for token, p in following.items():
                 self.table[self.ids[last], self.ids[token]] = np.log(p)
-        self.ends_word = np.arange(12) != self.ids.get(inner, -1)
+        self.word_ends = np.arange(12) != self.ids.get(inner, -1)
         self.attended = np.zeros(12, int)
         self.attended[[self.ids[text] for text in attended]] = range(len(attended))
         self.steps = 0
@@ -56,7 +56,7 @@ class TableDecoder:
         return NextScores(
             tokens,
             np.take_along_axis(self.latest, tokens, 1),
-            self.latest[:, self.ends_word].max(1),
+            self.latest[:, self.word_ends].max(1),
             self.latest[asked.rows, asked.tokens],
             self.attended[rows.tokens] * attention,
         )

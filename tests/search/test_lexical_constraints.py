@@ -57,7 +57,7 @@ def test_a_space_or_a_mark_ends_a_word_but_in_tokenised_text_only_a_space(
     spelling: Spelling, words: Spelling
 ) -> None:
     vocabulary = spelling.tokenizer.target.pieces
-    ends = {vocabulary[i] for i, end in enumerate(spelling.ends_word) if end}
+    ends = {vocabulary[i] for i, end in enumerate(spelling.word_ends) if end}
     assert {"</s>", "▁", ","} <= ends and not {"u", "n", "e", "<unk>"} & ends
     assert spelling.has_inner_pieces and not words.has_inner_pieces
     comma = vocabulary.index(",")
