@@ -37,9 +37,9 @@ class TermState:
     """the least number of further tokens after which all terms are complete"""
     place_matters: bool
     """whether `TermStates.after_mark` may want other tokens than this state"""
-    wanted: "dict[int, TermState] | None" = None
+    cached_wanted: "dict[int, TermState] | None" = None
     """what `TermStates.wanted` returns, once it has been asked for"""
-    after: "dict[int, TermState]" = field(default_factory=dict)
+    cached_after: "dict[int, TermState]" = field(default_factory=dict)
     """the states after tokens that `TermStates.after` has been asked for"""
 
 
@@ -69,18 +69,18 @@ class TermStates:
             return state  # so for nearly all tokens
         else:
             key = _CLOSES if self._spelling.closes_term(token) else _DOES_NOT_CLOSE
-        if (after := state.after.get(key)) is None:
-            after = state.after[key] = self._compute_after(state, token)
+        if (after := state.cached_after.get(key)) is None:
+            after = state.cached_after[key] = self._compute_after(state, token)
         return after
 
     def wanted(self, state: TermState) -> dict[int, TermState]:
         """Return the tokens that continue or begin a missing term, and the state after each."""
-        if state.wanted is None:
+        if state.cached_wanted is None:
             matched = state.matched
             tokens = [way.ids[matched] for way in state.begun if matched < len(way.ids)]
             tokens += [way.ids[0] for way in self._may_begin(state, self._met_after(state))]
-            state.wanted = {token: self.after(state, token) for token in tokens}
-        return state.wanted
+            state.cached_wanted = {token: self.after(state, token) for token in tokens}
+        return state.cached_wanted
 
     def after_mark(self, state: TermState) -> TermState:
         """Return the same state where a term may follow without a space."""
