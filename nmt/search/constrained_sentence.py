@@ -34,6 +34,8 @@ class ConstraintProgress(NamedTuple):
     """UTF-8 text of the tokens, with a space in front"""
     terms: TermState
     """which terms it contains"""
+    ends_in_forbidden: bool
+    """whether the text ends in a forbidden word; then the next token must lengthen the word"""
 
 
 class ConstrainedSentence:
@@ -45,7 +47,7 @@ class ConstrainedSentence:
         self.has_only_terms = not (spelled.forbidden or spelled.prefix_text or spelled.has_unknown)
         """whether any token may follow any hypothesis, as far as the constraints matter"""
         self._terms = TermStates(spelled, spelling)
-        self.start = ConstraintProgress(0, b"", self._terms.start)
+        self.start = ConstraintProgress(0, b"", self._terms.start, ends_in_forbidden=False)
         """the progress of a hypothesis without tokens"""
 
     def is_expected(self, terms: TermState, attended: int) -> bool:
@@ -80,10 +82,6 @@ class ConstrainedSentence:
         # What is missing after a token (nothing after a longer one) must be spellable, too.
         return [token for token in candidates if can_spell(rest[len(text_of[token]) :])]
 
-    def ends_in_forbidden(self, progress: ConstraintProgress) -> bool:
-        """Whether the text ends in a forbidden word; then the next token must lengthen the word."""
-        return contains_any(self.spelled.forbidden, progress.text)
-
     def terms_after(self, progress: ConstraintProgress, token: int) -> TermState:
         """Return which terms a hypothesis contains with one more token."""
         if token == UNK and progress.length < len(self.spelled.prefix_ids):
@@ -96,7 +94,8 @@ class ConstrainedSentence:
         terms = self.terms_after(progress, token)
         if terms.place_matters and text and _ends_in_mark(text.rsplit(b" ", 1)[-1]):
             terms = self._terms.after_mark(terms)
-        return ConstraintProgress(progress.length + 1, text, terms)
+        ends_in_forbidden = contains_any(self.spelled.forbidden, text)
+        return ConstraintProgress(progress.length + 1, text, terms, ends_in_forbidden)
 
     def advance(
         self, progress: ConstraintProgress, token: int, last: bool = False

@@ -102,7 +102,7 @@ class NextTokens:
         return not constraints.has_only_terms and (
             constraints.spelled.has_unknown
             or constraints.next_prefix_tokens(progress) is not None
-            or constraints.ends_in_forbidden(progress)
+            or progress.ends_in_forbidden
         )
 
     def _forbid(self, row: int, log_p: Array) -> None:
@@ -125,7 +125,7 @@ class NextTokens:
             log_p[EOS] = eos_log_p
         elif not self.may_end[row]:
             log_p[EOS] = IMPOSSIBLE
-        if constraints.ends_in_forbidden(progress):
+        if progress.ends_in_forbidden:
             log_p[self.word_ends] = IMPOSSIBLE
         if progress.terms.missing_tokens:
             log_p[EOS] = IMPOSSIBLE

@@ -54,7 +54,7 @@ class SentenceSearch:
         if advanced is None:
             return False
         # a forbidden word at the end needs one token more, which makes it another word
-        needed = advanced.terms.missing_tokens + self.constraints.ends_in_forbidden(advanced)
+        needed = advanced.terms.missing_tokens + advanced.ends_in_forbidden
         return needed <= tokens_left
 
     def end(self, tokens: list[int], score: float, handicap: float) -> None:

@@ -127,7 +127,7 @@ def test_a_forbidden_word_is_never_there_however_it_is_spelled(spelling: Spellin
     spelled = spelling.tokenizer.target.pieces.index
     letters = [spelled(piece) for piece in ("▁", "H", "u", "n", "d")]
     for ids in (letters, spelling.ids("Hund")):
-        assert (before := follow(sentence, ids)) is not None and sentence.ends_in_forbidden(before)
+        assert (before := follow(sentence, ids)) is not None and before.ends_in_forbidden
         assert sentence.advance(before, EOS) is None
         assert sentence.advance(before, spelled(".")) is None
         assert sentence.advance(before, spelled("e"), last=True) is not None
