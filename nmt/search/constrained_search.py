@@ -14,12 +14,13 @@ A step of all sentences is computed at once, in arrays with one element for each
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from nmt.checkpoint_files import Array
-from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import DataError
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis
 from nmt.search.next_tokens import NextTokens
@@ -42,9 +43,8 @@ def constrained_search(
     """
     live = LiveHypotheses.without_tokens(searches)
     while live.progress:
-        step = _SearchStep(decoder, searches, live)
-        candidates = step.candidates()
-        live = step.continue_with(candidates, choose(candidates, step.beams))
+        candidates = _SearchStep.compute(decoder, live).candidates()
+        live = live.continue_with(candidates, choose(candidates, live.beams))
     return [[hypothesis for _, hypothesis in search.ended] for search in searches]
 
 
@@ -77,33 +77,41 @@ class _TermToken(NamedTuple):
     after: TermState
 
 
+def _term_tokens(live: LiveHypotheses) -> list[_TermToken]:
+    """Return the tokens after all rows that continue or begin a missing term."""
+    found = []
+    for row in np.flatnonzero(live.missing_tokens).tolist():
+        search, progress = live.hypotheses[row]
+        for token, after in search.constraints.next_term_tokens(progress).items():
+            if not live.may_refuse[row] or search.accepts(progress, token):
+                found.append(_TermToken(row, token, after))
+    return found
+
+
+@dataclass(frozen=True)
 class _SearchStep:
-    """One step of all sentences: what competes to follow their R live hypotheses, and what does."""
+    """One step of all sentences: what competes to follow their R live hypotheses."""
 
-    def __init__(
-        self, decoder: StepDecoder, searches: Sequence[SentenceSearch], live: LiveHypotheses
-    ) -> None:
-        """Compute the scores of the next tokens.
+    live: LiveHypotheses
+    term_tokens: list[_TermToken]
+    """the tokens after all rows that continue or begin a missing term"""
+    next: NextTokens
 
-        Handicaps hypotheses that the model would end although terms are missing.
-        """
-        self.searches, self.live = searches, live
-        of_rows = [searches[n] for n in live.sentences.tolist()]
-        self.hypotheses = list(zip(of_rows, live.progress, strict=True))
-        """the search of its sentence and the progress, of each of the R"""
-        self.beams = np.array([search.beam for search in searches])
-        may_refuse = np.array([search.may_refuse(live.length) for search in searches])
-        self.may_refuse = may_refuse[live.sentences]
-        """(R,) whether a token may follow only if `SentenceSearch.accepts` it"""
-        self.term_tokens = self._term_tokens()
-        rows, tokens = (np.array([t[i] for t in self.term_tokens], np.int64) for i in range(2))
-        self.in_terms = AskedTokens(rows, tokens)
-        self.next = NextTokens(decoder, searches, live, self.in_terms)
-        ends_early = (live.missing_tokens > 0) & (self.next.eos_log_p > math.log(0.5))
-        for row in np.flatnonzero(ends_early & self.may_refuse).tolist():
-            search, progress = self.hypotheses[row]
+    @classmethod
+    def compute(cls, decoder: StepDecoder, live: LiveHypotheses) -> Self:
+        """Compute the scores of the next tokens."""
+        term_tokens = _term_tokens(live)
+        rows, tokens = (np.array([t[i] for t in term_tokens], np.int64) for i in range(2))
+        return cls(live, term_tokens, NextTokens.compute(decoder, live, AskedTokens(rows, tokens)))
+
+    @cached_property
+    def handicaps(self) -> Array:
+        """(R,) the former ones, and one more where the model would end and terms are missing."""
+        ends_early = (self.live.missing_tokens > 0) & (self.next.eos_log_p > math.log(0.5))
+        for row in np.flatnonzero(ends_early & self.live.may_refuse).tolist():
+            search, progress = self.live.hypotheses[row]
             ends_early[row] = search.constraints.next_prefix_tokens(progress) is None
-        self.handicaps = live.handicaps + MISPLACED * ends_early  # (R,)
+        return self.live.handicaps + MISPLACED * ends_early
 
     def candidates(self) -> Candidates:
         """Return the continuations that compete in each sentence (Post and Vilar, section 3.1).
@@ -111,15 +119,15 @@ class _SearchStep:
         These are the best ones of the sentence (as many as its beam), the best of each hypothesis,
         and all that continue or begin a term.
         """
-        likely_tokens, likely_log_p = self.next.likely_tokens(self.may_refuse)  # (R, K)
+        likely_tokens, likely_log_p = self.next.likely_tokens()  # (R, K)
         is_in_term = np.zeros(likely_tokens.shape, bool)
-        in_terms = self.in_terms
+        in_terms = self.next.in_terms
         found, columns = np.nonzero(likely_tokens[in_terms.rows] == in_terms.tokens[:, None])
         is_in_term[in_terms.rows[found], columns] = True
         totals = likely_log_p + (self.live.scores - self.handicaps)[:, None]
         is_best = self._best_of_each(totals)
         # of these sentences only what is accepted may be among the best
-        for n in set(self.live.sentences[self.may_refuse].tolist()):
+        for n in set(self.live.sentences[self.live.may_refuse].tolist()):
             own = self._rows_of(n)
             own_arrays = likely_tokens[own], totals[own], is_in_term[own]
             is_best[own] = self._best_accepted(own, *own_arrays)
@@ -134,46 +142,6 @@ class _SearchStep:
             log_p = np.append(log_p, value)
         return self._as_candidates(rows, tokens, log_p)
 
-    def continue_with(self, candidates: Candidates, chosen: Array) -> LiveHypotheses:
-        """Return those of the chosen candidates that go on, and end the others."""
-        rows, sentences = candidates.rows[chosen], candidates.sentences[chosen]
-        scores, handicaps = candidates.scores[chosen], candidates.handicaps[chosen]
-        latest = candidates.tokens[chosen]
-        tokens = np.concatenate([self.live.tokens[rows], latest[:, None]], axis=1)
-        limits = np.array([search.limit for search in self.searches])
-        goes_on = (latest != EOS) & (limits[sentences] > self.live.length + 1)
-        for i in np.flatnonzero(~goes_on).tolist():
-            search = self.searches[sentences[i]]
-            search.end(tokens[i].tolist(), float(scores[i]), float(handicaps[i]))
-        best_live = np.full(len(self.searches), IMPOSSIBLE)
-        np.maximum.at(best_live, sentences[goes_on], (scores - handicaps)[goes_on])
-        pairs = zip(self.searches, best_live.tolist(), strict=True)
-        is_done = np.array([search.is_done(best) for search, best in pairs])
-        goes_on &= ~is_done[sentences]
-        progress = []
-        for row, token in zip(rows[goes_on].tolist(), latest[goes_on].tolist(), strict=True):
-            search, before = self.hypotheses[row]
-            progress.append(search.constraints.lengthen(before, token))
-        first_rows = np.searchsorted(self.live.sentences, sentences)
-        return LiveHypotheses(
-            sentences[goes_on],
-            (rows - first_rows)[goes_on],
-            tokens[goes_on],
-            scores[goes_on],
-            handicaps[goes_on],
-            progress,
-        )
-
-    def _term_tokens(self) -> list[_TermToken]:
-        """Return the tokens after all rows that continue or begin a missing term."""
-        found = []
-        for row in np.flatnonzero(self.live.missing_tokens).tolist():
-            search, progress = self.hypotheses[row]
-            for token, after in search.constraints.next_term_tokens(progress).items():
-                if not self.may_refuse[row] or search.accepts(progress, token):
-                    found.append(_TermToken(row, token, after))
-        return found
-
     def _as_candidates(self, rows: Array, tokens: Array, log_p: Array) -> Candidates:
         """Return tokens and their log P after these rows as candidates; first `in_terms`."""
         in_terms = len(self.term_tokens)
@@ -181,10 +149,10 @@ class _SearchStep:
         missing = before.copy()  # a token that concerns no term leaves as many missing
         missing[:in_terms] = [after.missing_tokens for _, _, after in self.term_tokens]
         has_begun = np.array([bool(progress.terms.begun) for progress in self.live.progress])
-        is_concerned = (has_begun | self.may_refuse)[rows]
+        is_concerned = (has_begun | self.live.may_refuse)[rows]
         is_concerned[:in_terms] = False  # these are done
         for i in np.flatnonzero(is_concerned).tolist():
-            search, progress = self.hypotheses[rows[i]]
+            search, progress = self.live.hypotheses[rows[i]]
             missing[i] = search.constraints.terms_after(progress, int(tokens[i])).missing_tokens
         handicaps = self.handicaps[rows]
         handicaps[missing > before + 1] += MISPLACED  # abandons a term that it has begun
@@ -198,7 +166,7 @@ class _SearchStep:
         attended = self.next.scores.attended.tolist()
         found = []
         for row, _, after in self.term_tokens:
-            search, _ = self.hypotheses[row]
+            search, _ = self.live.hypotheses[row]
             is_expected = search.constraints.is_expected(after, attended[row])
             found.append(after.matched == 1 and (expects_longer_word[row] or not is_expected))
         return found
@@ -214,11 +182,11 @@ class _SearchStep:
         """
         sentences = self.live.sentences
         in_sentence = _ranks(sentences)  # the index of each row among those of its sentence
-        shape = (len(self.searches), in_sentence.max() + 1, totals.shape[1])
+        shape = (len(self.live.searches), in_sentence.max() + 1, totals.shape[1])
         padded = np.full(shape, IMPOSSIBLE)
         padded[sentences, in_sentence] = totals
-        ranked = np.sort(padded.reshape(len(self.searches), -1))  # ascending
-        last = np.maximum(ranked.shape[1] - self.beams, 0)  # the worst of those in the beam
+        ranked = np.sort(padded.reshape(len(self.live.searches), -1))  # ascending
+        last = np.maximum(ranked.shape[1] - self.live.beams, 0)  # the worst of those in the beam
         least = np.take_along_axis(ranked, last[:, None], 1)[sentences]  # (R, 1)
         is_best_of_row = np.arange(totals.shape[1]) == totals.argmax(1)[:, None]
         return (is_best_of_row | (totals >= least)) & (totals > IMPOSSIBLE)
@@ -230,7 +198,7 @@ class _SearchStep:
         (N, K) for the N rows of the sentence. Those in terms count, too.
         """
         accepted = np.zeros(tokens.shape, bool)
-        wanted, continued = self.hypotheses[rows.start][0].beam, set[int]()
+        wanted, continued = self.live.hypotheses[rows.start][0].beam, set[int]()
         for position in np.argsort(-totals, axis=None, kind="stable").tolist():
             i, k = divmod(position, totals.shape[1])
             if totals[i, k] == IMPOSSIBLE:  # so are all that follow
@@ -239,7 +207,7 @@ class _SearchStep:
                 break
             if wanted <= 0 and i in continued:
                 continue
-            search, progress = self.hypotheses[rows.start + i]
+            search, progress = self.live.hypotheses[rows.start + i]
             if is_in_term[i, k] or search.accepts(progress, int(tokens[i, k])):
                 accepted[i, k] = True
                 wanted -= 1
@@ -253,7 +221,7 @@ class _SearchStep:
             DataError: there is none.
         """
         for row in range(rows.start, rows.stop):
-            search, progress = self.hypotheses[row]
+            search, progress = self.live.hypotheses[row]
             [allowed] = self.next.allowed([row])
             for token in np.argsort(-allowed, kind="stable").tolist():
                 if allowed[token] == IMPOSSIBLE:

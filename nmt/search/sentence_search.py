@@ -9,9 +9,9 @@ import numpy as np
 
 from nmt.checkpoint_files import Array
 from nmt.config import DecodingConfig
-from nmt.data.tokens.tokenizer import BOS
+from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
-from nmt.search.hypothesis import Hypothesis, length_penalty
+from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis, length_penalty
 from nmt.search.lexical_constraints import SpelledConstraints
 from nmt.search.step_decoder import StepRows
 
@@ -78,50 +78,6 @@ class SentenceSearch:
 
 
 @dataclass(frozen=True)
-class LiveHypotheses:
-    """The R live hypotheses of all sentences: first those of the first sentence, and so on.
-
-    All have the same number of tokens, T.
-    """
-
-    sentences: Array
-    """(R,) the index of the sentence of each"""
-    parents: Array
-    """(R,) the index of the hypothesis that it continues, among those of its sentence before"""
-    tokens: Array
-    """(R, T)"""
-    scores: Array
-    """(R,) log P"""
-    handicaps: Array
-    """(R,) nats subtracted from log P when hypotheses are compared"""
-    progress: list[ConstraintProgress]
-
-    @classmethod
-    def without_tokens(cls, searches: Sequence[SentenceSearch]) -> Self:
-        """Return a hypothesis without tokens for each sentence."""
-        count = len(searches)
-        none = np.zeros((count, 0), np.int32)
-        parents, scores = np.zeros(count, np.int32), np.zeros(count)
-        progress = [search.constraints.start for search in searches]
-        return cls(np.arange(count), parents, none, scores, np.zeros(count), progress)
-
-    @property
-    def length(self) -> int:
-        """T, the number of tokens of each."""
-        return self.tokens.shape[1]
-
-    @cached_property
-    def missing_tokens(self) -> Array:
-        """(R,) how many further tokens complete all terms."""
-        return np.array([progress.terms.missing_tokens for progress in self.progress])
-
-    def rows(self) -> StepRows:
-        """Return the rows of a decoder's next step."""
-        latest = self.tokens[:, -1] if self.length else np.full(len(self.scores), BOS)
-        return StepRows(self.sentences, self.parents, latest)
-
-
-@dataclass(frozen=True)
 class Candidates:
     """C continuations by one token, each of a live hypothesis; most of them are not chosen."""
 
@@ -142,3 +98,103 @@ class Candidates:
     def adjusted_scores(self) -> Array:
         """(C,) the values by which candidates are compared."""
         return self.scores - self.handicaps
+
+
+@dataclass(frozen=True)
+class LiveHypotheses:
+    """The R live hypotheses of N sentences: first those of the first sentence, and so on.
+
+    All have the same number of tokens, T.
+    """
+
+    searches: Sequence[SentenceSearch]
+    """of the N sentences"""
+    sentences: Array
+    """(R,) the index of the sentence of each"""
+    parents: Array
+    """(R,) the index of the hypothesis that it continues, among those of its sentence before"""
+    tokens: Array
+    """(R, T)"""
+    scores: Array
+    """(R,) log P"""
+    handicaps: Array
+    """(R,) nats subtracted from log P when hypotheses are compared"""
+    progress: list[ConstraintProgress]
+
+    @classmethod
+    def without_tokens(cls, searches: Sequence[SentenceSearch]) -> Self:
+        """Return a hypothesis without tokens for each sentence."""
+        count = len(searches)
+        none = np.zeros((count, 0), np.int32)
+        parents, scores = np.zeros(count, np.int32), np.zeros(count)
+        progress = [search.constraints.start for search in searches]
+        return cls(searches, np.arange(count), parents, none, scores, np.zeros(count), progress)
+
+    @property
+    def length(self) -> int:
+        """T, the number of tokens of each."""
+        return self.tokens.shape[1]
+
+    @property
+    def settings(self) -> DecodingConfig:
+        """The settings of all N searches."""
+        return self.searches[0].settings
+
+    @cached_property
+    def beams(self) -> Array:
+        """(N,) the beam of each sentence."""
+        return np.array([search.beam for search in self.searches])
+
+    @cached_property
+    def hypotheses(self) -> list[tuple[SentenceSearch, ConstraintProgress]]:
+        """The search of its sentence, and the progress, of each of the R."""
+        of_rows = [self.searches[n] for n in self.sentences.tolist()]
+        return list(zip(of_rows, self.progress, strict=True))
+
+    @cached_property
+    def may_refuse(self) -> Array:
+        """(R,) whether a token may follow only if `SentenceSearch.accepts` it."""
+        may_refuse = np.array([search.may_refuse(self.length) for search in self.searches])
+        of_rows: Array = may_refuse[self.sentences]
+        return of_rows
+
+    @cached_property
+    def missing_tokens(self) -> Array:
+        """(R,) how many further tokens complete all terms."""
+        return np.array([progress.terms.missing_tokens for progress in self.progress])
+
+    def rows(self) -> StepRows:
+        """Return the rows of a decoder's next step."""
+        latest = self.tokens[:, -1] if self.length else np.full(len(self.scores), BOS)
+        return StepRows(self.sentences, self.parents, latest)
+
+    def continue_with(self, candidates: Candidates, chosen: Array) -> Self:
+        """Return those of the chosen candidates that go on, and end the others."""
+        rows, sentences = candidates.rows[chosen], candidates.sentences[chosen]
+        scores, handicaps = candidates.scores[chosen], candidates.handicaps[chosen]
+        latest = candidates.tokens[chosen]
+        tokens = np.concatenate([self.tokens[rows], latest[:, None]], axis=1)
+        limits = np.array([search.limit for search in self.searches])
+        goes_on = (latest != EOS) & (limits[sentences] > self.length + 1)
+        for i in np.flatnonzero(~goes_on).tolist():
+            search = self.searches[sentences[i]]
+            search.end(tokens[i].tolist(), float(scores[i]), float(handicaps[i]))
+        best_live = np.full(len(self.searches), IMPOSSIBLE)
+        np.maximum.at(best_live, sentences[goes_on], (scores - handicaps)[goes_on])
+        pairs = zip(self.searches, best_live.tolist(), strict=True)
+        is_done = np.array([search.is_done(best) for search, best in pairs])
+        goes_on &= ~is_done[sentences]
+        progress = []
+        for row, token in zip(rows[goes_on].tolist(), latest[goes_on].tolist(), strict=True):
+            search, before = self.hypotheses[row]
+            progress.append(search.constraints.lengthen(before, token))
+        first_rows = np.searchsorted(self.sentences, sentences)
+        return type(self)(
+            self.searches,
+            sentences[goes_on],
+            (rows - first_rows)[goes_on],
+            tokens[goes_on],
+            scores[goes_on],
+            handicaps[goes_on],
+            progress,
+        )
