@@ -161,6 +161,20 @@ def test_a_term_inside_another_word_counts_for_less() -> None:
     assert texts == ["x y a", "x a"]
 
 
+def test_a_term_does_not_count_for_less_because_it_has_several_tokens() -> None:
+    # the rest "b" of the word follows "a"; in the third step the one place of hypotheses that lack
+    # one token is for "a b x" 0.5 * 0.9 * 0.9, not for "c x a" 0.1 * 0.3 * 0.1
+    table = {
+        "": {"a": 0.5, "c": 0.1},
+        "a": {"b": 0.9},
+        "b": {"x": 0.9},
+        "x": {"c": 0.9, "a": 0.1},
+        "c": {".": 0.4, "x": 0.3, "a": 0.3},
+    }
+    texts, _, _ = translate(table, LexicalConstraints(("a b", "c")), beam=4, inner="b")
+    assert texts == ["a b x c"]
+
+
 def test_a_glossary_term_counts_for_less_before_the_model_attends_to_its_source() -> None:
     # the model attends to the term's source after "x", and "a" 0.09 is more than "x a" 0.0144
     table = {"": {"x": 0.8, "a": 0.1}, "x": {"y": 0.9, "a": 0.02}, "a": {".": 0.9}}
