@@ -129,7 +129,7 @@ EXPORT int32_t nmt_weight_gradient(int32_t tokens, int32_t f, int32_t d, int32_t
                            columns - j > TILE_ROWS, adds);
       }
     }
-  _tile_release();
+  release_tiles();
   free(tiles);
   return 0;
 }

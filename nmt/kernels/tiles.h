@@ -27,3 +27,10 @@ static void configure_tiles(void) {
   _tile_loadconfig(&tiles);
 }
 #endif
+
+/* To be called at the end of each call from Python that may have used tiles. */
+static inline void release_tiles(void) {
+#ifdef __AMX_TILE__
+  if (may_use_tiles) _tile_release();
+#endif
+}

@@ -42,13 +42,6 @@ static void *take(Arena *arena, size_t bytes) {
   return taken;
 }
 
-/* To be called at the end of each call from Python that has computed products. */
-static void release_tiles(void) {
-#ifdef __AMX_INT8__
-  if (may_use_tiles) _tile_release();
-#endif
-}
-
 /* Encoded sentences, which several searches may share; sentence n has the source ids starts[n] to
  * before starts[n + 1]. */
 typedef struct {
