@@ -3,7 +3,7 @@
 cli -> serving, report, planning -> training -> evaluation -> translation -> search, exchange
     -> inference -> stored_model -> load_run -> checkpoint, run_directory -> data, model
     -> config, config_file, config_mistakes, cuda_recorder, device, kernels
-    -> strict_yaml, memory, processor, files -> errors
+    -> strict_yaml, buckets, memory, processor, files -> errors
 """
 
 import ast
@@ -29,7 +29,7 @@ LAYERS = [
     {"checkpoint", "checkpoint_files", "adapter", "run_directory"},
     {"data", "model"},
     {"config", "config_file", "config_mistakes", "cuda_recorder", "device", "kernels"},
-    {"strict_yaml", "memory", "processor", "files"},
+    {"strict_yaml", "buckets", "memory", "processor", "files"},
     {"errors"},
 ]
 STRANGERS = {"data", "model", "serving", "report", "planning", "search", "exchange"}

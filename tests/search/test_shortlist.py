@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import nmt
+from nmt.buckets import round_up_to_bucket
 from nmt.config import DecodingConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.lexicon import Lexicon
@@ -16,7 +17,6 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, ConfigError
-from nmt.model.buckets import round_up_to_bucket
 from nmt.run_directory import LoadedModel
 from nmt.search.ensemble import Ensemble, restrict_models
 from nmt.search.hypothesis import Hypothesis

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from nmt.buckets import round_up_to_bucket
 from nmt.data.tokens.batch import to_device
 from nmt.data.tokens.token_store import Indices, Lengths, Sentences, TokenStore
 from nmt.data.tokens.tokenizer import BOS, PAD
@@ -61,7 +62,7 @@ def pack(
     source, target = store.source.gather(indices), store.target.gather(indices)
     limits = int(source.lengths.max()), int(target.lengths.max())
     if multiple > 1:
-        limits = (_next_power_of_2(max(limits)),) * 2
+        limits = (round_up_to_bucket(max(limits), bits=1),) * 2
         source, target = _fill(source, target, multiple, limits[0])
     target_output = target.ids.astype(np.int64)
     target_input = np.roll(target_output, 1)  # the token before each position
@@ -94,7 +95,7 @@ def _fill(
     fewest = -(-target_filling // longest)  # sentences, and so source tokens, that these need
     source_filling = fewest + -(len(source.ids) + fewest) % multiple
     count = max(fewest, -(-source_filling // longest))
-    pairs = _next_power_of_2(len(source.lengths) + count)
+    pairs = round_up_to_bucket(len(source.lengths) + count, bits=1)
     empty = pairs - len(source.lengths) - count
     filled_source = _append(source, source_filling, count, empty)
     return filled_source, _append(target, target_filling, count, empty)
@@ -106,8 +107,3 @@ def _append(side: Sentences, tokens: int, sentences: int, empty: int) -> Sentenc
     end = len(side.ids) + tokens
     offsets = np.concatenate((side.offsets, ends, np.full(empty, end)))
     return Sentences(np.concatenate((side.ids, np.full(tokens, PAD, side.ids.dtype))), offsets)
-
-
-def _next_power_of_2(number: int) -> int:
-    """Return the smallest power of two that is not below a positive number."""
-    return 1 << (number - 1).bit_length()

@@ -4,7 +4,8 @@
 def round_up_to_bucket(count: int, bits: int) -> int:
     """Return the smallest number >= `count` of which only the first `bits` binary digits can be 1.
 
-    With bits = 2 these numbers are 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
+    With bits = 1 these numbers are the powers of two; with bits = 2 they are 1, 2, 3, 4, 6, 8, 12,
+    16, 24 and so on.
     """
     step: int = 1 << max(0, count.bit_length() - bits)
     missing = -count % step  # to the next multiple of `step`
