@@ -37,6 +37,10 @@ def constrained_search(
     `searches` has the search of each source, with the same settings. Returns up to their `n_best`
     hypotheses of each, best first; `score` is log P divided by the length penalty.
 
+    Without constraints the results may differ from those of `beam_search`: when a hypothesis ends,
+    its place in the beam stays empty for a step here, and there the next best one takes it. Also,
+    `early_stopping` has no effect here.
+
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
         DataError: no translation meets all constraints on a sentence.

@@ -66,7 +66,7 @@ def count(term: str, text: str) -> int:
 )
 @pytest.mark.parametrize("beam", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(4))
-def test_without_constraints_it_is_beam_search(
+def test_without_constraints_it_is_beam_search_if_no_hypothesis_ends_early(
     random_run: LoadedModel, beam: int, seed: int, changes: dict[str, Any], probable: list[int]
 ) -> None:
     model = table_model(random_run.tokenizer.target.size, seed)
