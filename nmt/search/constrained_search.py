@@ -103,14 +103,14 @@ class _SearchStep:
 
     @classmethod
     def compute(cls, decoder: StepDecoder, live: LiveHypotheses) -> Self:
-        """Compute the scores of the next tokens."""
+        """Compute what the model says of the next tokens, a step of the decoder."""
         term_tokens = _term_tokens(live)
         rows, tokens = (np.array([t[i] for t in term_tokens], np.int64) for i in range(2))
         return cls(live, term_tokens, NextTokens.compute(decoder, live, AskedTokens(rows, tokens)))
 
     @cached_property
     def handicaps(self) -> Array:
-        """(R,) the former ones, and one more where the model would end and terms are missing."""
+        """(R,) those of `live`, and one more where the model would end while terms are missing."""
         ends_early = (self.live.missing_tokens > 0) & (self.next.eos_log_p > math.log(0.5))
         for row in np.flatnonzero(ends_early & self.live.may_refuse).tolist():
             search, progress = self.live.hypotheses[row]
