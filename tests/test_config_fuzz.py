@@ -98,6 +98,8 @@ def held_as_written(node: Node, held: Any, annotation: Any = None) -> bool:
         )
     if isinstance(held, list):
         items = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        if items == [node] and isinstance(node, yaml.ScalarNode) and stands_for(node) is None:
+            items = []  # null is no text
         return len(items) == len(held) and all(
             held_as_written(item, value, annotation)
             for item, value in zip(items, held, strict=True)
