@@ -23,6 +23,7 @@ from nmt.cuda_recorder import CudaRecorder, Recorder
 from nmt.errors import ConfigError, NonFiniteScoresError, UnknownModuleError
 from nmt.inference.cuda_graphs import CudaGraphDecoder
 from nmt.inference.int8 import Int8Attention, Int8Linear, Int8SelfAttention, TracedDecoder
+from nmt.kernels.python_code import is_code_unchanged
 from nmt.model.attention import MultiHeadAttention
 from nmt.model.decoder import Decoder, DecoderLayer
 from nmt.model.dropout import Dropout
@@ -203,10 +204,12 @@ def _copy_as(model: Transformer, dtype: torch.dtype) -> Transformer:
 
 def _prepack(model: nn.Module, kind: LinearKind) -> None:
     """Replace each matrix in place by a linear map `kind`; free it before the next conversion."""
+    # these classes compute what `MultiHeadAttention` does
+    in_int8 = kind is Int8Linear and is_code_unchanged()
     for module in model.modules():  # a list of them would hold all matrices that are replaced
-        if kind is Int8Linear and isinstance(module, EncoderLayer | DecoderLayer):
+        if in_int8 and isinstance(module, EncoderLayer | DecoderLayer):
             module.add_module("self_attention", Int8SelfAttention(module.self_attention))
-        if kind is Int8Linear and isinstance(module, DecoderLayer):
+        if in_int8 and isinstance(module, DecoderLayer):
             module.add_module("cross_attention", Int8Attention(module.cross_attention))
         if isinstance(module, FeedForward) and module.activation is F.relu:
             # the linear map includes ReLU; other activations are computed after it
@@ -219,7 +222,7 @@ def _prepack(model: nn.Module, kind: LinearKind) -> None:
             output = module.output_embedding
             projection = OutputProjection(output.weight, output.bias, kind)
             module.add_module("output_embedding", projection)
-            if kind is Int8Linear:
+            if in_int8:
                 module.add_module("decoder", TracedDecoder(module.decoder))
 
 

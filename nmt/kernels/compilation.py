@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from nmt.kernels.python_code import is_code_unchanged
 from nmt.processor import processor_features
 
 VECTORS = Path(__file__).parent / "vectors.h"
@@ -33,9 +34,9 @@ def load_library(source: Path) -> ctypes.CDLL | None:
     """Return the library of a C file; it is compiled first if this machine has not done it before.
 
     Returns None where it cannot be used: another kind of processor, no C compiler, no folder to
-    store it in, or the variable `NMT_NATIVE` is 0.
+    store it in, the variable `NMT_NATIVE` is 0, or the Python code that it stands for has changed.
     """
-    if is_turned_off() or not runs_on_this_processor():
+    if is_turned_off() or not runs_on_this_processor() or not is_code_unchanged():
         return None
     compiler = os.environ.get("CC", "cc")
     try:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from nmt.device import can_compile
+from nmt.kernels.python_code import is_code_unchanged
 
 LONGEST = 128
 """tokens of a sentence that one program of `sentence_kernels` can hold"""
@@ -23,11 +24,11 @@ HEAD_WIDTHS = range(16, 65, 8)
 def can_attend_packed(device: torch.device, head_width: int) -> bool:
     """Return whether `packed_attention` works in bf16: on NVIDIA GPUs from 8.0 on (Ampere).
 
-    Its kernels must be compiled there (`can_compile`).
+    Its kernels must be compiled there (`can_compile`), and compute what `nmt.model` does.
     """
     if head_width not in HEAD_WIDTHS or torch.version.cuda is None or not can_compile(device):
         return False
-    return torch.cuda.get_device_capability(device) >= (8, 0)
+    return torch.cuda.get_device_capability(device) >= (8, 0) and is_code_unchanged()
 
 
 def packed_attention(

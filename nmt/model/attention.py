@@ -1,4 +1,16 @@
-"""Section 3.2: scaled dot-product attention (Eq. 1) and multi-head attention."""
+"""Section 3.2: scaled dot-product attention (Eq. 1) and multi-head attention.
+
+Eq. 1 is computed as it stands here, or by what is faster and, as tests show, computes the same:
+
+- training on a CPU, without dropout of weights: the C library of `nmt.kernels.attention`, if it can
+- training on a CPU otherwise: as it stands here in bf16 or with dropout, else PyTorch's kernel
+- training on an NVIDIA GPU in bf16: `nmt.kernels.packed_attention`, if it can
+- translating on a CPU in bf16, few queries: as it stands here
+- all else: PyTorch's fused kernel (`fused_attention`)
+
+Whoever changes this file, or another one of `nmt.model`, gets what they have written everywhere
+(`nmt.kernels.python_code`).
+"""
 
 import math
 from collections.abc import Callable, MutableSequence, Sequence
@@ -11,6 +23,7 @@ from torch import Tensor, nn
 from nmt.kernels.attention import AttentionShape, attend_unpadded, can_attend
 from nmt.kernels.linear import linear
 from nmt.kernels.packed_attention import packed_attention
+from nmt.kernels.python_code import is_code_unchanged
 from nmt.model.dropout import Dropout
 from nmt.model.layout import PADDED, Layout, PackedLayout
 
@@ -105,6 +118,8 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.heads = heads
         self.dropout = Dropout(dropout)
+        self.may_fuse = is_code_unchanged()
+        """whether something faster than `scaled_dot_product_attention` may compute Eq. 1"""
         self.query = nn.Linear(d_model, d_model)
         self.key = nn.Linear(d_model, d_model)
         self.value = nn.Linear(d_model, d_model)
@@ -158,11 +173,13 @@ class MultiHeadAttention(nn.Module):
     def _attention(
         self, query: Tensor, key: Tensor, value: Tensor, context: AttentionContext
     ) -> Tensor:
-        """Return Eq. 1, for packed sentences by their own kernels, else by PyTorch's fused one.
+        """Return Eq. 1 by the fastest of the ways that the head of this file lists.
 
-        On a CPU, unfused is faster in bf16 in training, and in bf16 for few queries and contiguous
-        keys. Dropout needs that too, because each thread draws masks from its own generator.
+        Few queries are faster as it stands only if their keys are contiguous. Dropout on a CPU
+        needs that too, because each thread draws masks from its own generator.
         """
+        if not self.may_fuse:
+            return scaled_dot_product_attention(query, key, value, context.mask, self.dropout)
         p = self.dropout.p if self.training else 0.0
         of_query, of_memory = context.query_layout, context.memory_layout
         if isinstance(of_query, PackedLayout) and isinstance(of_memory, PackedLayout):

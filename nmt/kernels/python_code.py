@@ -1,0 +1,43 @@
+"""Whether the Python code is unchanged that faster code computes in place of.
+
+The libraries in C, the kernels of a GPU and PyTorch's fused attention compute what the Python files
+named in `python_code.sha256` say. Whoever changes one of these files wants the change to be
+computed. So then all of it is computed by these files, in training and in translation.
+"""
+
+import functools
+import hashlib
+from pathlib import Path
+
+from nmt.errors import print_warning
+
+PACKAGE = Path(__file__).parent.parent
+LIST = Path(__file__).with_suffix(".sha256")
+"""a line for each file: its SHA-256, and its path from the folder of the package, as `sha256sum`
+prints them"""
+
+
+def changed_files(package: Path = PACKAGE) -> list[str]:
+    """Return the paths of the files in the list that are not as they were when it was written."""
+    lines = [line.split() for line in LIST.read_text("utf-8").splitlines()]
+    return [path for digest, path in lines if _digest(package.parent / path) != digest]
+
+
+@functools.cache
+def is_code_unchanged() -> bool:
+    """Return whether faster code may compute; warn once if a file has been changed."""
+    changed = changed_files()
+    if changed:
+        verb = "has" if len(changed) == 1 else "have"
+        print_warning(
+            f"{' and '.join(changed)} {verb} been changed, so the code in C and other faster code "
+            "that computes the same as before is not used; see .github/CONTRIBUTING.md"
+        )
+    return not changed
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:  # it has been removed
+        return None
