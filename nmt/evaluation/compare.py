@@ -66,9 +66,10 @@ class Difference:
     bleu: float
     """BLEU of the second system minus BLEU of the first"""
     bootstrap: float
-    """p-value of the paired bootstrap: the probability that chance alone gives such a difference"""
+    """p-value of the paired bootstrap: the probability that chance alone gives a difference as
+    large, whichever system is the better one"""
     randomisation: float
-    """p-value of approximate randomisation"""
+    """p-value of approximate randomisation, in the same sense"""
     level: float
     """the p-value below which the difference is significant"""
 
@@ -199,9 +200,11 @@ def differences(systems: Systems, test_set: EvaluationSet) -> list[Difference]:
 def _difference(
     systems: Systems, pair: tuple[str, str], test_set: EvaluationSet, level: float
 ) -> Difference:
-    """Return the difference in BLEU of two systems, given by name, with the p-values of sacreBLEU.
+    """Return the difference in BLEU of two systems, given by name, with two-sided p-values.
 
-    Identical translations get p = 1: sacreBLEU would call their difference of 0 significant.
+    sacreBLEU counts the differences of both signs for approximate randomisation, but those of one
+    sign for the paired bootstrap, whose p-value is therefore doubled. Identical translations get
+    p = 1: sacreBLEU would call their difference of 0 significant.
     """
     translations = [list(systems[name]) for name in pair]
     if translations[0] == translations[1]:
@@ -211,7 +214,7 @@ def _difference(
     differing = sum(first != second for first, second in zip(*translations, strict=True))
     lowest_p = min(1.0, 2.0 ** (1 - differing))
     p_values = {}
-    for test in ("bs", "ar"):
+    for test, sides in (("bs", 2), ("ar", 1)):
         # fewer resamples for a long text, but enough for a p-value below the level
         affordable = min(RESAMPLES[test], MAX_DRAWS[test] // len(test_set.references))
         _signatures, results = PairedTest(
@@ -223,7 +226,7 @@ def _difference(
         )()
         # by their type some may be text, but the results of a metric never are
         first, second = (result for result in results["BLEU"] if not isinstance(result, str))
-        p_values[test] = max(lowest_p, float(second.p_value or 0.0))
+        p_values[test] = max(lowest_p, min(1.0, sides * float(second.p_value or 0.0)))
     bleu = float(second.score - first.score)
     return Difference(*pair, bleu, p_values["bs"], p_values["ar"], level)
 

@@ -1,11 +1,12 @@
 import itertools
 import random
 
+import numpy as np
 import pytest
 
 from nmt.evaluation import compare
 from nmt.evaluation.compare import Difference, differences
-from nmt.evaluation.metrics import bleu
+from nmt.evaluation.metrics import bleu, bleu_metric
 from nmt.evaluation.test_sets import EvaluationSet
 
 TEXT = "the cat dog sat on a mat , it's late and old trees sing ."
@@ -52,6 +53,28 @@ def test_two_systems_with_as_much_noise_do_not_differ_significantly(references: 
     assert "which may well be chance" in str(found)
 
 
+def test_the_bootstrap_counts_differences_of_both_signs(references: list[str]) -> None:
+    """The oracle shifts the differences of all resamples to a mean of zero, and counts both."""
+    systems = {"A": noisy(references, 0.3, 4), "B": noisy(references, 0.27, 5)}
+    (found,) = compared(systems, references)
+    metric = bleu_metric().corpus
+    first, second = (
+        np.array(metric._extract_corpus_statistics(lines, [references]))
+        for lines in systems.values()
+    )
+    resamples = np.random.default_rng(1).integers(len(references), size=(2000, len(references)))
+    gaps = np.array(
+        [
+            metric._compute_score_from_stats(list(second[rows].sum(0))).score
+            - metric._compute_score_from_stats(list(first[rows].sum(0))).score
+            for rows in resamples
+        ]
+    )
+    two_sided = np.mean(np.abs(gaps - gaps.mean()) >= abs(found.bleu))
+    assert 0.02 < two_sided < 0.3
+    assert found.bootstrap == pytest.approx(two_sided, rel=0.3)  # half of it fails
+
+
 def test_equal_systems_do_not_differ(references: list[str]) -> None:
     same = noisy(references, 0.3, 2)
     (found,) = compared({"A": same, "B": list(same)}, references, tokenized=True)
@@ -80,7 +103,7 @@ def test_large_sets_take_fewer_draws_but_enough_for_each_pair(
     worse = {f"system {seed}": noisy(references, 0.9, seed) for seed in range(4)}
     systems = {"A": references, **worse}
     (found,) = compared({name: systems[name] for name in ("A", "system 0")}, references)
-    assert (found.bootstrap, found.randomisation) == pytest.approx((1 / 101, 1 / 101))
+    assert (found.bootstrap, found.randomisation) == pytest.approx((2 / 101, 1 / 101))
     pairs = compared(systems, references)
     assert [(d.first, d.second) for d in pairs] == list(itertools.combinations(systems, 2))
     assert {d.level for d in pairs} == {0.005}
