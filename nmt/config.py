@@ -492,7 +492,8 @@ class TrainingConfig(Section):
     """steps between validations"""
     validation_metric: Literal["bleu", "chrf", "loss"] = "bleu"
     """the score that selects the best weights and decides on early stopping; for bleu and chrf the
-    validation set is translated greedily; the loss is always computed too"""
+    validation set is translated greedily; the loss is always computed too, and decides between
+    equal scores"""
     checkpoint_every: int = Field(1500, ge=1)
     """steps between checkpoints; 1500 steps of `base` took the authors ten minutes"""
     moving_average: float | None = Field(None, gt=0, lt=1)

@@ -50,7 +50,8 @@ def choose_best_weights(trainer: Trainer) -> None:
     """Translate the validation set with each candidate and write the best one into best.json.
 
     The candidates are the average of checkpoints, the best checkpoint and the moving average, if
-    there is one. Averages are saved in the run. The model keeps the weights of the last candidate.
+    there is one. Of equal scores, such as a BLEU of 0, the one with the lower loss is the best.
+    Averages are saved in the run. The model keeps the weights of the last candidate.
     """
     directory, state, monitor = trainer.directory, trainer.state, trainer.monitor
     log, metadata = trainer.log, trainer.loaded.metadata
@@ -71,7 +72,7 @@ def choose_best_weights(trainer: Trainer) -> None:
         name = str(folder.relative_to(directory.path))
         result = results[name] = trainer.validator.validate(beam_size=beam)
         log(f"{name}: {result}" + (f" (beam {beam})" if result.translations else ""))
-    best = max(results, key=lambda name: results[name].score)
+    best = max(results, key=lambda name: (results[name].score, -results[name].loss))
     best_is_average = best == directory.averaged.name
     record = {
         "weights": best,

@@ -1,5 +1,6 @@
 """Which checkpoints are not deleted: the last, the best by validation, and those to average."""
 
+import math
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,10 @@ from nmt.run_directory import RunDirectory
 
 
 class Ranking:
-    """Up to `size` validated steps, best first; with equal scores, the earlier step first.
+    """Up to `size` validated steps, best first.
+
+    Of equal scores, such as a BLEU of 0, the one with the lower loss is better, and of equal losses
+    the earlier one.
 
     `add` ranks a step before its checkpoint is written. Call `commit` when it is written; if that
     fails, `rollback` restores the ranking of the last commit.
@@ -34,7 +38,10 @@ class Ranking:
     def add(self, step: int, score: float, figures: Mapping[str, float]) -> bool:
         """Rank a validation (a higher score is better); return whether it is among the entries."""
         new_entry = {"step": step, "score": score, **figures}
-        ranked = sorted([*self.entries, new_entry], key=lambda entry: -entry["score"])
+        ranked = sorted(
+            [*self.entries, new_entry],
+            key=lambda entry: (-entry["score"], entry.get("loss", math.inf)),
+        )
         self.entries = ranked[: self._size]
         self.without_gain = 0 if ranked[0] is new_entry else self.without_gain + 1
         return any(entry is new_entry for entry in self.entries)

@@ -15,6 +15,7 @@ from nmt.run_directory import RunDirectory
 from nmt.training import result as result_module
 from nmt.training.result import configuration_digest, portable_command, text_fingerprint
 from nmt.training.train import train
+from nmt.training.validation import Validation, Validator
 from nmt.translation.translator import Translator
 from tests.training.runs import Recipe, Trained, copied, files_of, quiet
 
@@ -61,6 +62,24 @@ def test_the_row_says_what_the_chosen_weights_score_and_how_that_arose(
     assert len(row["configuration"]) == len(row["test_set"]["sha256"]) == 64
     assert (row["sessions"], row["processes"], row["threads"]) == (1, 1, 1)
     assert row["command"].split()[0] == "nmt"
+
+
+def test_of_weights_with_equal_bleu_those_with_the_lower_loss_are_best(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = {"averaged": 6.4, "checkpoints/step-00000012": 6.2}
+
+    def validate(validator: Validator, beam_size: int = 1) -> Validation:
+        """Both candidates get the BLEU 0 and their loss above, in the order of translation."""
+        loss = next(remaining) if beam_size > 1 else 6.2
+        return Validation(loss, {"bleu": 0.0}, [])
+
+    remaining = iter(losses.values())
+    monkeypatch.setattr(Validator, "validate", validate)
+    settings = ("training.validate_every=12", "training.validation_metric=bleu")
+    best = read_json(train(recipe(*settings), tmp_path / "run", quiet).best)
+    assert {name: each["loss"] for name, each in best["candidates"].items()} == losses
+    assert (best["weights"], best["loss"]) == ("checkpoints/step-00000012", 6.2)
 
 
 def test_each_text_of_a_test_set_has_its_bleu_and_languages(

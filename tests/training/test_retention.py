@@ -44,6 +44,15 @@ def test_the_best_stand_first_of_equal_ones_the_earlier_and_add_says_whether_it_
     assert found == [True, False, False, True]
 
 
+def test_of_equal_scores_the_lower_loss_is_better_and_a_gain() -> None:
+    ranking = Ranking(2)
+    losses = (7.0, 6.5, 6.8, 6.5)
+    found = [ranking.add(step, 0.0, {"loss": loss}) for step, loss in enumerate(losses, start=1)]
+    assert found == [True, True, True, True]
+    assert (ranking.steps, ranking.without_gain) == ([2, 4], 2)
+    assert ranking.add(5, 0.1, {"loss": 9.0}) and ranking.steps == [5, 2]
+
+
 def test_only_the_very_best_ends_the_wait_for_a_gain() -> None:
     waits = [ranked(*scores).without_gain for scores in ((3,), (3, 2), (3, 2, 2.5), (3, 2, 4))]
     assert waits == [0, 1, 2, 0]

@@ -62,7 +62,7 @@ def test_a_run_may_roll_back_instead(
     run = train(recipe("training.keep_last=9", ROLL_BACK), tmp_path / "run", log.append)
     assert any("going on with the weights of step-00000005, without the" in line for line in log)
     assert same_weights(run.checkpoint(5), whole.checkpoint(5))
-    assert roll_backs(run) == [(7, 5), (12, 8)]
+    assert roll_backs(run) == [(7, 5), (12, 10)]  # step 10 was saved because it validated best
     assert waited[-1] == (12, True)
     assert run.checkpoint(12).is_dir()
 
