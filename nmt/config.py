@@ -338,7 +338,8 @@ class TokenizerConfig(Section):
     sampling: float = Field(0.0, ge=0, lt=1)
     """draw a random segmentation of the training text each time it is used. bpe: the probability
     that a merge is left out (BPE-dropout); unigram: the exponent of a segmentation's probability,
-    lower is more random; 0: always the best segmentation"""
+    lower is more random; 0: always the best segmentation. Each process draws other ones, whatever
+    the seed"""
 
     @property
     def models(self) -> list[str]:
@@ -467,7 +468,8 @@ class TrainingConfig(Section):
     """learning rate after the warm-up; null: the paper's d_model^-0.5 * warmup_steps^-0.5"""
     cooldown_steps: int = Field(0, ge=0)
     """the number of last steps in which the rate of any schedule falls linearly to zero; 0: none,
-    but for warmup_stable_decay a fifth of max_steps"""
+    but for warmup_stable_decay a fifth of max_steps, or all steps after the warm-up if these are
+    fewer"""
     optimizer: Literal["adam", "muon"] = "adam"
     """adam (section 5.3); muon: orthogonal momentum for the linear maps inside the layers and Adam
     for the rest, which needs fewer steps on a small corpus"""
@@ -612,7 +614,8 @@ class Config(Section):
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
     seed: int = Field(1, ge=0, lt=1 << 63)
-    """determines the initial weights, dropout and the order of the data"""
+    """determines the initial weights, dropout and the order of the data, but not the segmentations
+    that tokenizer.sampling draws"""
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Self:

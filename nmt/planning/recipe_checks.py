@@ -16,6 +16,7 @@ from nmt.planning.machine_checks import Check, free_memory, free_space, gigabyte
 from nmt.planning.plan import Plan, make_plan
 from nmt.training.inheritance import inherit
 from nmt.training.monitor import summary_writer
+from nmt.training.schedule import describe_endless_warmup
 from nmt.training.step_memory import KEPT_ON_CPU
 
 _SAFE_SHARE = 0.8
@@ -60,11 +61,7 @@ def _check_settings(config: Config) -> Check:
     if training.tensorboard:
         summary_writer()
     steps = f"{training.max_steps:,}"
-    if training.warmup_steps >= training.max_steps:
-        found = (
-            f"warmup_steps ({training.warmup_steps:,}) are not fewer than max_steps ({steps}), "
-            "so the learning rate only rises"
-        )
+    if found := describe_endless_warmup(training):
         return Check("recipe", "warning", found, "lower training.warmup_steps")
     if training.checkpoint_every > training.max_steps:
         found = (

@@ -2,7 +2,7 @@
 
 import math
 
-from nmt.config import Config
+from nmt.config import Config, TrainingConfig
 
 ONE_CYCLE_START, ONE_CYCLE_END = 1 / 25, 1e-4 / 25
 """first and last learning rate as fractions of the peak, PyTorch's defaults for this policy"""
@@ -76,8 +76,19 @@ def learning_rate(step: int, config: Config) -> float:
             rate = one_cycle(step, peak, warmup, max_steps)
     cooldown_steps = training.cooldown_steps
     if training.schedule == "warmup_stable_decay" and cooldown_steps == 0:
-        cooldown_steps = max_steps // 5  # the default of this schedule
+        # the default of this schedule, which does not begin before the warm-up has ended
+        cooldown_steps = min(max_steps // 5, max(0, max_steps - warmup))
     return rate * cooldown(step, cooldown_steps, max_steps)
+
+
+def describe_endless_warmup(training: TrainingConfig) -> str | None:
+    """Return a sentence if the warm-up does not end before the training; None if it does."""
+    if training.warmup_steps < training.max_steps:
+        return None
+    return (
+        f"warmup_steps ({training.warmup_steps:,}) are not fewer than max_steps "
+        f"({training.max_steps:,}), so the learning rate only rises"
+    )
 
 
 def _remaining(step: int, warmup_steps: int, max_steps: int) -> float:

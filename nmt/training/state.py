@@ -24,7 +24,8 @@ class RunState:
 
     A step depends on the weights, on this state and on its own number: its pairs and its dropout
     masks are functions of (seed, step). So a run that is resumed from a saved state takes exactly
-    the steps of an uninterrupted run.
+    the steps of an uninterrupted run. Only the segmentations of `tokenizer.sampling` differ from
+    process to process (see `SubwordModel.resample`).
     """
 
     def __init__(

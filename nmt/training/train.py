@@ -36,6 +36,7 @@ from nmt.training.result import (
 )
 from nmt.training.resume import check_recipe_unchanged, check_text_unchanged, resume, roll_back
 from nmt.training.retention import update_after_checkpoint
+from nmt.training.schedule import describe_endless_warmup
 from nmt.training.step_memory import parameter_count
 from nmt.training.trainer import Trainer
 from nmt.training.validation import ValidationText, Validator
@@ -95,6 +96,7 @@ def _build_trainer(
     if training.tensorboard:
         summary_writer()  # raises now if TensorBoard is missing
     check_recipe_unchanged(directory, config)
+    _log_surprising_settings(config, log)
     pretrained = None
     if training.initialize_from and (training.lora or not directory.saved_checkpoints()):
         pretrained = weights_folder(Path(training.initialize_from))
@@ -127,6 +129,17 @@ def _build_trainer(
     validator = Validator(validation_texts, loaded, precision)
     trainer = Trainer(loaded, prepared.train, validator, precision, prepared.stages, group, log)
     return trainer, fingerprints
+
+
+def _log_surprising_settings(config: Config, log: Log) -> None:
+    """Log which settings are allowed, but do what is rarely meant."""
+    if problem := describe_endless_warmup(config.training):
+        log(f"warning: {problem}; lower training.warmup_steps")
+    if config.tokenizer.sampling:
+        log(
+            "tokenizer.sampling: each process draws other segmentations, so the seed does not "
+            "determine this run"
+        )
 
 
 def _read_validation_texts(config: Config, log: Log) -> list[ValidationText]:

@@ -83,6 +83,15 @@ def test_a_cooldown_ends_any_schedule_and_leaves_what_went_before() -> None:
     assert cooled[999] == pytest.approx(plain[999] / 201)
 
 
+def test_the_default_cooldown_does_not_begin_before_the_warmup_has_ended() -> None:
+    settings = {"schedule": "warmup_stable_decay", "max_steps": 60, "peak_learning_rate": 1.0}
+    for warmup_steps, after in [(58, [2 / 3, 1 / 3]), (60, []), (70, [])]:
+        config = configured(**settings, warmup_steps=warmup_steps)
+        rising = [step / warmup_steps for step in range(1, 61 - len(after))]
+        found = [learning_rate(step, config) for step in range(1, 61)]
+        assert found == pytest.approx([*rising, *after])
+
+
 @given(
     schedule=st.sampled_from(SCHEDULES),
     warmup_steps=st.integers(1, 50),

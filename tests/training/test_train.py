@@ -130,6 +130,36 @@ def test_a_busy_directory_is_refused(recipe: Recipe, tmp_path: Path) -> None:
         assert (tmp_path / ".lock").is_file()
 
 
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        (
+            "training.warmup_steps=1200",
+            [
+                "warning: warmup_steps (1,200) are not fewer than max_steps (2), so the learning "
+                "rate only rises; lower training.warmup_steps"
+            ],
+        ),
+        (
+            "tokenizer.sampling=0.1",
+            [
+                "tokenizer.sampling: each process draws other segmentations, so the seed does not "
+                "determine this run"
+            ],
+        ),
+        ("training.label_smoothing=0.2", []),
+    ],
+)
+def test_settings_that_surprise_are_named_before_anything_else(
+    recipe: Recipe, tmp_path: Path, setting: str, named: list[str]
+) -> None:
+    log: list[str] = []
+    two_steps = ("training.max_steps=2", "training.warmup_steps=1", "training.checkpoint_every=2")
+    train(recipe(*two_steps, setting), tmp_path / "run", log.append)
+    assert [line for line in log if line.startswith(("warning", "tokenizer"))] == named
+    assert log[: len(named)] == named
+
+
 def test_early_stopping_ends_a_run_that_does_not_improve(recipe: Recipe, tmp_path: Path) -> None:
     settings = ("training.early_stopping=2", "training.peak_learning_rate=1e-12")
     config = recipe(*settings, "training.max_steps=100", "training.validate_every=3")
