@@ -37,7 +37,8 @@ class GradientComputer:
     """Computes the gradient of any step of a run; `plan` says which pairs of `store` a step has.
 
     The result is a function of the weights, the pairs of the step, (seed, step), `cpu_shards` and
-    `micro_batch_size`, because dropout masks are drawn micro-batch by micro-batch.
+    `micro_batch_size`, because dropout masks are drawn micro-batch by micro-batch. Only the
+    segmentations of `tokenizer.sampling` differ from process to process.
     """
 
     def __init__(
@@ -99,8 +100,9 @@ class GradientComputer:
         """Compute the gradient of a step (from 1) into `Parameter.grad`; return loss, norm, pairs.
 
         A GPU may still compute it when this returns. The gradient is the sum over the target tokens
-        of the step, divided by the number of processes. If memory runs out, the same pairs are
-        computed again in smaller micro-batches.
+        of the step, divided by the number of processes; `Stepper.update` divides it further, so
+        that the weights are updated by the mean over the tokens. If memory runs out, the same pairs
+        are computed again in smaller micro-batches.
         """
         if self._parallel is None:  # DDP copies the weights, so not before resumed ones are loaded
             self._parallel = self.group.data_parallel(self._objective)

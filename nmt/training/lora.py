@@ -2,6 +2,9 @@
 
 All weights of the parent are frozen. A linear map h = W x becomes h = W x + (alpha / r) B A x, and
 only A and B are trained. So gradients, moments and checkpoints are those of A and B alone.
+
+An average of checkpoints has the mean of their A and the mean of their B; the product of these two
+is not the mean of the updates B A.
 """
 
 import copy

@@ -70,8 +70,9 @@ class Stepper:
         moments do not change.
         """
         state = self._state
-        # each process has summed over its tokens, and the all-reduce has averaged these sums; so
-        # the mean over all tokens needs a division by the average tokens of a process
+        # `GradientComputer.compute` has summed over the tokens of each process, and the all-reduce
+        # has averaged these sums; so the mean over all tokens needs a division by the average
+        # tokens of a process
         divisor = computed.tokens / self._gradient_computer.group.size
         rate = learning_rate(state.step, self._config)
         clip_norm = self._config.training.clip_norm
