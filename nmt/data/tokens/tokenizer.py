@@ -198,9 +198,8 @@ class SubwordModel:
         alpha (Kudo, 2018). `ids` with an unknown symbol are returned unchanged, because they do not
         say which text the symbol stands for. Tags stay. `ids` and the result end with EOS.
 
-        Equal arguments give equal results within one process only. SentencePiece 0.2.3 draws with a
-        generator of Abseil, which adds a random number of the process to every seed, and there is
-        no call that sets this number.
+        Equal arguments give equal results within one process only: the generator of SentencePiece
+        0.2.3 adds a random number of the process to every seed, and no call sets that number.
         """
         without_eos = list(ids[:-1])
         if UNK in without_eos:
