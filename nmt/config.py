@@ -338,8 +338,8 @@ class TokenizerConfig(Section):
     sampling: float = Field(0.0, ge=0, lt=1)
     """draw a random segmentation of the training text each time it is used. bpe: the probability
     that a merge is left out (BPE-dropout); unigram: the exponent of a segmentation's probability,
-    lower is more random; 0: always the best segmentation. Each process draws other ones, whatever
-    the seed"""
+    lower is more random; 0: always the best segmentation. Each process draws different ones,
+    whatever the seed"""
 
     @property
     def models(self) -> list[str]:

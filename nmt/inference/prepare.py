@@ -102,6 +102,9 @@ class OutputProjection(nn.Module):
 def prepare_for_inference(model: Transformer, precision: str, graphs: bool = True) -> Transformer:
     """Copy a Transformer, or an ensemble; the copy is faster, but cannot be trained.
 
+    If the Python code of the model has been changed, the copy has the same modules, in the type
+    that the precision says: faster ones would compute what the code was before.
+
     Args:
         model: The model, which does not change.
         precision: fp32; bf16 for everything, also the weights (training keeps them in float32);
@@ -109,12 +112,21 @@ def prepare_for_inference(model: Transformer, precision: str, graphs: bool = Tru
         graphs: Whether the decoder's steps become CUDA graphs; without a GPU they never do.
 
     Raises:
-        ConfigError: int8 on another device than a CPU, or PyTorch lacks its operators.
+        ConfigError: int8 on another device than a CPU, of a model whose code has been changed, or
+            with a PyTorch that lacks its operators.
         NonFiniteScoresError: int8 of weights that hold NaN or infinity, which have no scale.
         UnknownModuleError: the model has a module or an activation that is not known here.
     """
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    if not is_code_unchanged():
+        if precision == "int8":
+            raise ConfigError(
+                "precision: int8 was asked for, which computes what the Python code was before it "
+                "was changed; use bf16 or fp32"
+            )
+        return _copy_as(model, dtype).eval()
     check_modules(model)
-    ready = _copy_as(model, torch.bfloat16 if precision == "bf16" else torch.float32)
+    ready = _copy_as(model, dtype)
     kind: LinearKind = Int8Linear if precision == "int8" else PrepackedLinear
     weight = next(ready.parameters())
     supported = weight.device.type == "cpu" and is_supported(kind, weight.dtype)
@@ -204,12 +216,10 @@ def _copy_as(model: Transformer, dtype: torch.dtype) -> Transformer:
 
 def _prepack(model: nn.Module, kind: LinearKind) -> None:
     """Replace each matrix in place by a linear map `kind`; free it before the next conversion."""
-    # these classes compute what `MultiHeadAttention` does
-    in_int8 = kind is Int8Linear and is_code_unchanged()
     for module in model.modules():  # a list of them would hold all matrices that are replaced
-        if in_int8 and isinstance(module, EncoderLayer | DecoderLayer):
+        if kind is Int8Linear and isinstance(module, EncoderLayer | DecoderLayer):
             module.add_module("self_attention", Int8SelfAttention(module.self_attention))
-        if in_int8 and isinstance(module, DecoderLayer):
+        if kind is Int8Linear and isinstance(module, DecoderLayer):
             module.add_module("cross_attention", Int8Attention(module.cross_attention))
         if isinstance(module, FeedForward) and module.activation is F.relu:
             # the linear map includes ReLU; other activations are computed after it
@@ -222,7 +232,7 @@ def _prepack(model: nn.Module, kind: LinearKind) -> None:
             output = module.output_embedding
             projection = OutputProjection(output.weight, output.bias, kind)
             module.add_module("output_embedding", projection)
-            if in_int8:
+            if kind is Int8Linear:
                 module.add_module("decoder", TracedDecoder(module.decoder))
 
 

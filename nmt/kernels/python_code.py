@@ -1,4 +1,4 @@
-"""Whether the Python code is unchanged that faster code computes in place of.
+"""Tells whether the Python files that faster code replaces are unchanged.
 
 The libraries in C, the kernels of a GPU and PyTorch's fused attention compute what the Python files
 named in `python_code.sha256` say. Whoever changes one of these files wants the change to be
@@ -18,7 +18,12 @@ prints them"""
 
 
 def changed_files(package: Path = PACKAGE) -> list[str]:
-    """Return the paths of the files in the list that are not as they were when it was written."""
+    """Return the paths of the files in the list that are not as they were when it was written.
+
+    If the list itself is missing, its name is returned.
+    """
+    if not LIST.is_file():
+        return [LIST.name]
     lines = [line.split() for line in LIST.read_text("utf-8").splitlines()]
     return [path for digest, path in lines if _digest(package.parent / path) != digest]
 
@@ -28,10 +33,10 @@ def is_code_unchanged() -> bool:
     """Return whether faster code may compute; warn once if a file has been changed."""
     changed = changed_files()
     if changed:
-        verb = "has" if len(changed) == 1 else "have"
+        others = f" and {len(changed) - 1} other files" if len(changed) > 1 else ""
         print_warning(
-            f"{' and '.join(changed)} {verb} been changed, so the code in C and other faster code "
-            "that computes the same as before is not used; see .github/CONTRIBUTING.md"
+            f"changed or missing: {changed[0]}{others}; so the code in C and other faster code, "
+            "written for what was there before, is not used (see CONTRIBUTING.md)"
         )
     return not changed
 

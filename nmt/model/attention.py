@@ -8,8 +8,8 @@ Eq. 1 is computed as it stands here, or by what is faster and, as tests show, co
 - translating on a CPU in bf16, few queries: as it stands here
 - all else: PyTorch's fused kernel (`fused_attention`)
 
-Whoever changes this file, or another one of `nmt.model`, gets what they have written everywhere
-(`nmt.kernels.python_code`).
+If this file or another one of `nmt.model` has been changed, Eq. 1 is computed as it stands here
+everywhere (`nmt.kernels.python_code`).
 """
 
 import math

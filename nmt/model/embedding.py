@@ -33,5 +33,8 @@ class TokenEmbedding(nn.Module):
         return x if self.zero is None else x.masked_fill((ids == self.zero)[..., None], 0.0)
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return x E^T (+ bias), the pre-softmax linear transformation: (B, T, D) -> (B, T, V)."""
+        """Return x E^T (+ bias), the pre-softmax linear transformation: (B, T, D) -> (B, T, V).
+
+        Training computes the same in `_SmoothedCrossEntropy` (`nmt.training.loss`), part by part.
+        """
         return F.linear(x, self.weight, self.bias)

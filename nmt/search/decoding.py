@@ -81,7 +81,7 @@ class IncrementalDecoder:
         EOS may not come before `min_length` tokens; no sequence of `no_repeat_ngram` tokens may
         come twice. Where these rules forbid all tokens, EOS is allowed.
 
-        All searches by PyTorch call this, but for that under constraints (`next_tokens`). The
+        All searches by PyTorch call this, except the search under constraints (`next_tokens`). The
         search in C has the same rules.
         """
         for token in self.excluded:  # one column at a time is faster than all at once

@@ -30,7 +30,7 @@ class NextTokens:
     in_terms: AskedTokens
     """the tokens that would continue or begin a term"""
     scores: NextScores
-    """asked for: EOS after each row, and `in_terms`"""
+    """the log probabilities asked for are those of EOS after each row, then those of `in_terms`"""
 
     @classmethod
     def compute(cls, decoder: StepDecoder, live: LiveHypotheses, in_terms: AskedTokens) -> Self:

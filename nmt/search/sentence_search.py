@@ -147,7 +147,7 @@ class LiveHypotheses:
 
     @cached_property
     def hypotheses(self) -> list[tuple[SentenceSearch, ConstraintProgress]]:
-        """The search of its sentence, and the progress, of each of the R."""
+        """For each of the R hypotheses, the search of its sentence, and its progress."""
         of_rows = [self.searches[n] for n in self.sentences.tolist()]
         return list(zip(of_rows, self.progress, strict=True))
 

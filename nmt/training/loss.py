@@ -18,6 +18,7 @@ from nmt.kernels.cross_entropy import replace_logits_by_gradient
 from nmt.kernels.library import can_use_kernels
 from nmt.kernels.linear import weight_gradient
 from nmt.kernels.packed_attention import can_attend_packed
+from nmt.kernels.python_code import is_code_unchanged
 from nmt.model.layout import PADDED, Layout, PackedLayout, UnpaddedLayout
 from nmt.model.transformer import Transformer
 
@@ -118,7 +119,8 @@ def label_smoothed_cross_entropy(
     With `compiles`, PyTorch compiles the softmax, which makes the loss much faster on a GPU.
     """
     real = (target != padding).flatten()
-    softmax = _compiled_softmax() if compiles else _loss_and_gradient
+    is_compiled = compiles and is_code_unchanged()
+    softmax = _compiled_softmax() if is_compiled else _loss_and_gradient
     loss_and_gradient = functools.partial(softmax, smoothing=smoothing)
     total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         x.flatten(0, -2), embedding, bias, target.flatten(), real, loss_and_gradient

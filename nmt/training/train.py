@@ -132,12 +132,12 @@ def _build_trainer(
 
 
 def _log_surprising_settings(config: Config, log: Log) -> None:
-    """Log which settings are allowed, but do what is rarely meant."""
+    """Log a sentence for each setting that is allowed but rarely meant."""
     if problem := describe_endless_warmup(config.training):
         log(f"warning: {problem}; lower training.warmup_steps")
     if config.tokenizer.sampling:
         log(
-            "tokenizer.sampling: each process draws other segmentations, so the seed does not "
+            "tokenizer.sampling: each process draws different segmentations, so the seed does not "
             "determine this run"
         )
 

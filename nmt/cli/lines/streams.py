@@ -42,7 +42,7 @@ def is_typed(path: Path | None) -> bool:
 
 
 def check_output(output: Path | None, inputs: Iterable[Path | None]) -> None:
-    """Raise a ConfigError if `output` would replace an input, or be no file of its suffix.
+    """Raise a ConfigError if `output` would replace an input, or is named like a compressed file.
 
     Links to a file count as the file. An `output` of None or "-" is stdout, and an input "-" is
     stdin; either may be redirected to or from a file. An input of None is an option not given.

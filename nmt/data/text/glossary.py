@@ -4,6 +4,7 @@ Terms are found as whole words (`nmt.data.text.words`); the longest one wins and
 overlap. A lower-case term matches any casing, a term with a capital only its own spelling.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from typing import Self
 from nmt.data.text.lines import check_text, read_lines
 from nmt.data.text.words import has_capital, words
 from nmt.errors import DataError
+
+_QUOTED = re.compile(r'"([^"]|"")+"')
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ def read_words(path: Path) -> list[str]:
 
 def _unquote(column: str) -> str:
     """Return a column without the double quotes that a spreadsheet writes around some."""
-    if len(column) >= 2 and column[0] == column[-1] == '"':
+    if _QUOTED.fullmatch(column):
         return column[1:-1].replace('""', '"').strip()
     return column
 

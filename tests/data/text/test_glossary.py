@@ -50,8 +50,8 @@ def test_a_file_has_a_term_and_its_translation_on_each_line(tmp_path: Path) -> N
 
 
 def test_a_spreadsheet_writes_some_columns_in_quotes(tmp_path: Path) -> None:
-    text = 'dog\t"Köter, alt"\n"the ""big"" dog"\tHund\n"\tZoll\n'
-    terms = {"dog": "Köter, alt", 'the "big" dog': "Hund", '"': "Zoll"}
+    text = 'dog\t"Köter, alt"\n"the ""big"" dog"\tHund\n"\tZoll\n"a" or "b"\tc\n'
+    terms = {"dog": "Köter, alt", 'the "big" dog': "Hund", '"': "Zoll", '"a" or "b"': "c"}
     assert read_glossary(write(tmp_path / "g", text)).terms == terms
 
 
