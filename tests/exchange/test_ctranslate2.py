@@ -98,6 +98,13 @@ def test_an_export_of_another_model_is_noticed(
         verify_translations(loaded, TEXTS, theirs, EXACT)
 
 
+def test_an_activation_that_it_lacks_is_refused(tmp_path: Path, loaded: LoadedModel) -> None:
+    model = loaded.config.model.model_copy(update={"activation": "mish"})
+    config = loaded.config.model_copy(update={"model": model})
+    with pytest.raises(ExchangeError, match="no activation 'mish'; it has relu, gelu, swish"):
+        export_ctranslate2(replace(loaded, config=config), tmp_path)
+
+
 def test_tied_matrices_are_stored_once(loaded: LoadedModel, exported: Path) -> None:
     parameters = sum(4 * parameter.numel() for parameter in loaded.model.parameters())
     table = 4 * POSITIONS * loaded.config.model.d_model
