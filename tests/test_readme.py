@@ -51,9 +51,10 @@ def commands(document: str) -> Iterator[str]:
                 yield command
 
 
-def write_workplace(folder: Path) -> None:
-    """Write the text files that the documents speak of."""
-    corpus = generate()
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the text files that the documents speak of."""
+    folder, corpus = tmp_path_factory.mktemp("workplace"), generate()
     splits = {
         "train": corpus.train[:1500],
         "validation": corpus.validation[:5],
@@ -64,15 +65,17 @@ def write_workplace(folder: Path) -> None:
             text = "".join(f"{pair[side]}\n" for pair in pairs)
             (folder / f"{split}.{language}").write_text(text, "utf-8")
     (folder / "page.html").write_text("<p>She reads <b>a book</b>.</p>", "utf-8")
+    return folder
 
 
 # Forks a child for each line it reads, with PyTorch loaded: a command takes no seconds to begin.
 COMMANDS = """
 import json, os, sys
 import torch._dynamo
-import nmt.report.figure, nmt.training.train
+import nmt.planning.probe, nmt.report.figure, nmt.training.train
 from nmt.cli.app import main
 
+nmt.planning.probe._MAX_STEPS = 2  # steps by which `nmt init` measures the machine
 for line in sys.stdin:
     plan = json.loads(line)
     child = os.fork()
@@ -108,10 +111,12 @@ def process() -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.fixture(scope="module")
-def trained(process: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(
+    process: subprocess.Popen[str], workplace: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A folder with text, the hand-written recipe as mine.yaml, and runs/mine trained by it."""
-    folder = tmp_path_factory.mktemp("trained")
-    write_workplace(folder)
+    folder = tmp_path_factory.mktemp("trained") / "place"
+    shutil.copytree(workplace, folder)
     (folder / "mine.yaml").write_text(blocks(RECIPES, "yaml")[0], "utf-8")
     words = ["train", "--config", "mine.yaml", *SHORT["train"].split()]
     succeed(process, folder, words)
@@ -159,10 +164,13 @@ def run_document(process: subprocess.Popen[str], folder: Path, document: str) ->
         succeed(process, folder, [], example)
 
 
-def test_the_commands_of_the_front_page_run(tmp_path: Path, process: subprocess.Popen[str]) -> None:
-    write_workplace(tmp_path)
-    run_document(process, tmp_path, FRONT_PAGE)
-    assert (tmp_path / "out.de").stat().st_size
+def test_the_commands_of_the_front_page_run(
+    tmp_path: Path, workplace: Path, process: subprocess.Popen[str]
+) -> None:
+    folder = tmp_path / "place"
+    shutil.copytree(workplace, folder)
+    run_document(process, folder, FRONT_PAGE)
+    assert (folder / "out.de").stat().st_size
 
 
 @pytest.mark.parametrize(

@@ -51,12 +51,12 @@ def told_by(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> TellBy:
     @functools.cache
     def trained(processes: int) -> Path:
         folder = tmp_path_factory.mktemp(str(processes))
-        recipes = {"few": [*SETTINGS, "training.batch_tokens=24"]}
-        for parts in PARTS:
+        recipes = FAULTS if processes == 2 else {"few": [*SETTINGS, "training.batch_tokens=24"]}
+        for parts in PARTS if processes > 1 else [1]:
             share = BATCH_TOKENS // processes // parts
             cut = [f"training.micro_batch_tokens={share}"] if parts > 1 else []
-            recipes[str(parts)] = [*SETTINGS, *cut]
-        for name, settings in (recipes | FAULTS if processes == 2 else recipes).items():
+            recipes = {**recipes, str(parts): [*SETTINGS, *cut]}
+        for name, settings in recipes.items():
             (folder / f"{name}.yaml").write_text(dump_config(recipe(*settings)), "utf-8")
         run_script(processes, Path(__file__).with_name("train_together.py"), folder)
         return folder
