@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config_file import load_config
-from nmt.data.corpora.demo_corpus import generate
+from nmt.data.corpora import demo_corpus
 
 PROJECT = Path(__file__).resolve().parent.parent
 FRONT_PAGE = "README.md"
@@ -54,9 +54,12 @@ def commands(document: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the text files that the documents speak of."""
-    folder, corpus = tmp_path_factory.mktemp("workplace"), generate()
+    folder = tmp_path_factory.mktemp("workplace")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo_corpus, "TRAIN_PAIRS", 1500)
+        corpus = demo_corpus.generate()
     splits = {
-        "train": corpus.train[:1500],
+        "train": corpus.train,
         "validation": corpus.validation[:5],
         "test": corpus.test[:5],
     }

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError, DataError
-from nmt.evaluation import test_sets
+from nmt.evaluation import compare, test_sets
 from nmt.evaluation.test_sets import EvaluationSet
 from tests.cli.commands import fail, records_of, succeed, write_lines
 
@@ -15,6 +15,12 @@ POOR = ["the cat is on it.", "", "a dog \u2028 barks at trees."]
 
 
 Three = tuple[Path, Path, Path]
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests of nmt.evaluation look at what is significant."""
+    monkeypatch.setattr(compare, "RESAMPLES", {"bs": 100, "ar": 100})
 
 
 @pytest.fixture

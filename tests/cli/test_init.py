@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config_file import load_config
+from nmt.data.corpora import demo_corpus
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.planning import first_recipe
 from tests.cli.commands import fail, invoke, write_lines
@@ -76,7 +77,10 @@ def test_given_sets_are_used_and_nothing_is_split_off(texts: tuple[Path, Path]) 
     assert not Path("mine-text").exists()
 
 
-def test_a_known_corpus_brings_its_own_sets(texts: tuple[Path, Path]) -> None:
+def test_a_known_corpus_brings_its_own_sets(
+    texts: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo_corpus, "TRAIN_PAIRS", 2000)
     init("demo", "-o", "demo.yaml", "--minutes", "3", "--size", "tiny")
     config = load_config("demo.yaml")
     assert (config.data.corpus, config.model.d_model) == ("demo", 128)

@@ -79,7 +79,7 @@ def without_space(page: str) -> str:
     return re.sub(r"\s", "", page)
 
 
-@pytest.mark.parametrize("translate", [copying, reversing, guessing])
+@pytest.mark.parametrize("translate", [reversing, guessing])
 @settings(max_examples=60, deadline=None)
 @given(page=PAGES)
 def test_every_tag_is_there_once_and_the_page_is_well_formed(
@@ -93,7 +93,9 @@ def test_every_tag_is_there_once_and_the_page_is_well_formed(
 @settings(max_examples=60, deadline=None)
 @given(page=PAGES)
 def test_a_copied_page_is_the_page(page: str) -> None:
-    assert without_space(translate_html(page, copying)) == without_space(page)
+    found = translate_html(page, copying)
+    assert without_space(found) == without_space(page)
+    assert tags_of(found) == tags_of(page)
 
 
 @settings(max_examples=60, deadline=None)
