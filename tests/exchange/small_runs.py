@@ -24,7 +24,14 @@ STEPS = 60
 
 
 def small_run(**settings: Any) -> LoadedModel:
-    """Return a run that has begun to learn to spell words backwards; `settings` are of its model.
+    """Return a run with the settings of its model that has begun to spell words backwards."""
+    loaded = untrained_run(**settings)
+    _train(loaded)
+    return loaded
+
+
+def untrained_run(**settings: Any) -> LoadedModel:
+    """Return a run with random weights.
 
     Source and target have vocabularies of different sizes unless the embeddings are shared.
     """
@@ -43,7 +50,6 @@ def small_run(**settings: Any) -> LoadedModel:
     for name, parameter in loaded.model.named_parameters():
         if parameter.dim() == 1:  # neutral biases and gains would hide mistakes
             nn.init.normal_(parameter, mean=float(name.endswith("norm.weight")), std=0.3)
-    _train(loaded)
     return loaded
 
 

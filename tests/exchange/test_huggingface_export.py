@@ -19,20 +19,20 @@ from nmt.exchange.verify import EXACT, verify_translations
 from nmt.files import read_json
 from nmt.load_run import build_model, load_run
 from nmt.run_directory import LoadedModel
-from tests.exchange.small_runs import TEXTS, small_run
+from tests.exchange.small_runs import TEXTS, small_run, untrained_run
 
 pytest.importorskip("transformers")
 from tests.exchange.huggingface_models import sentences, write_model  # noqa: E402
 
 CPU = torch.device("cpu")
+THEIRS = {"layer_norm_epsilon": 1e-5}  # that of transformers
 # MarianTokenizer takes these for its own symbols
 PLAIN = [text for text in TEXTS if "<" not in text]
 
 
-def saved_run(folder: Path, **settings: Any) -> LoadedModel:
-    """A small run with the epsilon that transformers has, on disk."""
+def saved(loaded: LoadedModel, folder: Path) -> LoadedModel:
+    """The same run, on disk."""
     folder.mkdir()
-    loaded = small_run(layer_norm_epsilon=1e-5, **settings)
     export_safetensors(loaded, folder)
     return replace(loaded, path=folder)
 
@@ -52,7 +52,8 @@ def saved_run(folder: Path, **settings: Any) -> LoadedModel:
 def test_transformers_translates_every_architecture_as_we_do(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    loaded, folder = saved_run(tmp_path / "run", **settings), tmp_path / "exported"
+    loaded = saved(small_run(**THEIRS, **settings), tmp_path / "run")
+    folder = tmp_path / "exported"
     folder.mkdir()
     export_huggingface(loaded, folder)
     found = verify_translations(loaded, PLAIN, translate_with_transformers(folder, PLAIN), EXACT)
@@ -60,7 +61,7 @@ def test_transformers_translates_every_architecture_as_we_do(
 
 
 def test_a_model_without_a_class_in_transformers_is_refused(tmp_path: Path) -> None:
-    loaded = small_run(norm="pre", embeddings="target")
+    loaded = untrained_run(norm="pre", embeddings="target")
     with pytest.raises(ExchangeError, match=r"no class for a pre-norm .* target; export it to ct"):
         export_huggingface(loaded, tmp_path)
     assert not list(tmp_path.iterdir())
@@ -70,7 +71,8 @@ def test_a_model_without_a_class_in_transformers_is_refused(tmp_path: Path) -> N
 def test_weights_come_back_from_hugging_face_and_go_out_again_bit_for_bit(
     tmp_path: Path, embeddings: str
 ) -> None:
-    loaded = saved_run(tmp_path / "run", embeddings=embeddings, positions="sines_first")
+    untrained = untrained_run(**THEIRS, embeddings=embeddings, positions="sines_first")
+    loaded = saved(untrained, tmp_path / "run")
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         folder.mkdir()
