@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import select
 import signal
 import socket
 from types import FrameType
@@ -20,6 +21,10 @@ from nmt.serving.settings import ServerSettings
 
 BACKLOG = 2048
 """connections that the kernel keeps until they are accepted"""
+MAX_ACCEPT_SECONDS = 5.0
+"""seconds for which a server that ends accepts the connections that the kernel keeps"""
+READ_ROUNDS = 10
+"""rounds of the event loop that read what has arrived on connections: more than are needed"""
 
 
 def serve(settings: ServerSettings) -> None:
@@ -72,7 +77,7 @@ async def _serve(server: Server, opened: socket.socket) -> None:
         await _start(server, running)
         host, port = opened.getsockname()[:2]
         server.operations.log("listening", {"host": host, "port": port})
-        await uvicorn.Server(config).serve(sockets=[opened])
+        await _HttpServer(config).serve(sockets=[opened])
 
 
 async def _start(server: Server, running: contextlib.AsyncExitStack) -> None:
@@ -103,6 +108,27 @@ async def _start(server: Server, running: contextlib.AsyncExitStack) -> None:
         name = signal.Signals(received[0]).name
         raise StoppedBySignal(f"stopped by {name}", received[0])
     start.result()
+
+
+class _HttpServer(uvicorn.Server):
+    """Reads the requests that have arrived before it ends."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept the connections that the kernel keeps, and read what has arrived, and then end.
+
+        Closing the sockets would reset them. A busy event loop leaves many of them, because it
+        accepts only one in each round.
+        """
+        waiting = select.poll()
+        for opened in sockets or []:
+            waiting.register(opened, select.POLLIN)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + MAX_ACCEPT_SECONDS
+        while waiting.poll(0) and loop.time() < end:
+            await asyncio.sleep(0)
+        for _ in range(READ_ROUNDS):
+            await asyncio.sleep(0)
+        await super().shutdown(sockets)
 
 
 def _protocol(seconds: float) -> type[HttpToolsProtocol]:

@@ -1,5 +1,6 @@
 """A server as its clients meet it: sockets, signals, connections that hang."""
 
+import contextlib
 import shutil
 import signal
 import socket
@@ -7,6 +8,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -138,6 +140,29 @@ def test_sigterm_answers_what_has_begun_and_ends(en_de: Path, tmp_path: Path) ->
         asking.join()
         assert len(answers[0].split()) >= 1000
         assert "Traceback" not in server.log.read_text()
+
+
+@pytest.mark.parametrize("others", [0, 30])
+def test_sigterm_answers_requests_that_have_arrived_but_are_not_read(
+    en_de: Path, tmp_path: Path, others: int
+) -> None:
+    body = '{"q": "a dog", "source": "en", "target": "de"}'
+    with started(en_de, tmp_path) as server, contextlib.ExitStack() as stack:
+        clients = [HTTPConnection("127.0.0.1", server.port, timeout=20) for _ in range(1 + others)]
+        for client in clients:
+            stack.callback(client.close)
+        known, *_ = clients  # the others are not accepted before the end
+        known.request("POST", "/translate", body)
+        assert known.getresponse().read()
+        server.process.send_signal(signal.SIGSTOP)  # the kernel keeps what comes now
+        for client in clients:
+            client.request("POST", "/translate", body)
+        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGCONT)
+        for client in clients:
+            answer = client.getresponse()
+            assert (answer.status, len(answer.read()) > 0) == (200, True)
+        assert server.process.wait(timeout=60) == 143
 
 
 def test_translated_files_do_not_outlive_their_server(
