@@ -7,9 +7,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -21,6 +19,7 @@ from starlette.responses import Response
 from nmt.serving.answers import RequestError
 from nmt.serving.libretranslate import ERRORS, ErrorBody
 from nmt.serving.server import Server, check_characters
+from nmt.serving.subtitles import subtitle_text, translate_subtitles
 from nmt.serving.translate_request import Asked
 
 KEPT_SECONDS = 3600.0
@@ -31,16 +30,11 @@ TYPES = {
     ".html": "text/html; charset=utf-8",
     ".srt": "application/x-subrip; charset=utf-8",
 }
-Translate = Callable[[Sequence[str]], Awaitable[list[str]]]
-"""translates texts, each of which may have several sentences"""
 FOUND: dict[int | str, dict[str, Any]] = {
     200: {"content": {kind.partition(";")[0]: {} for kind in TYPES.values()}},
     404: {"model": ErrorBody},
 }
 _NAME = re.compile(r"[0-9a-f]{32}\.[\w-]{1,80}\.(txt|srt|html)")
-_CUE_TIME = re.compile(r"\s*-?\d+:[\d:., ]*-->\s*-?\d+:.*")
-"""00:00:01,500 --> 00:00:03,000, and what programs write in its place, as 0:01.5 --> 0:3"""
-_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def files_router(server: Server) -> APIRouter:
@@ -65,19 +59,21 @@ def files_router(server: Server) -> APIRouter:
         client = server.admit(request, api_key, [text])
 
         suffix = Path(name).suffix.lower()
+        is_html, is_srt = suffix == ".html", suffix == ".srt"
+        if source == "auto":  # a cue of subtitles is too short to tell its language
+            shown = subtitle_text(text) if is_srt else text
+            [guess] = await server.service.detect([shown], Asked(source, target, is_html))
+            source = str(guess["language"])
 
-        async def translate(texts: Sequence[str]) -> list[str]:
-            asked = Asked(source, target, is_html=suffix == ".html")
-            if source == "auto":  # a cue of subtitles is too short to tell its language
-                [guess] = await server.service.detect(["\n".join(texts)], asked)
-                asked = replace(asked, source=str(guess["language"]))
+        async def translate(texts: Sequence[str], is_html: bool) -> list[str]:
+            asked = Asked(source, target, is_html)
             translations = await server.service.translate(texts, asked, client)
             return [translation.text for translation in translations]
 
-        if suffix == ".srt":
+        if is_srt:
             translated = await translate_subtitles(text, translate)
         else:
-            [translated] = await translate([text])
+            [translated] = await translate([text], is_html)
         stored = store.write(name, target, translated)
         return {"translatedFileUrl": f"{request.base_url}download_file/{quote(stored)}"}
 
@@ -165,61 +161,3 @@ def decode_file(name: str, content: bytes) -> str:
         raise RequestError(
             400, "Invalid request: the file is not UTF-8; save it as such"
         ) from error
-
-
-async def translate_subtitles(text: str, translate: Translate) -> str:
-    """Translate the cues of an SRT file; numbers, times and the number of lines stay.
-
-    The lines of a cue are one text: a sentence does not end where a line does. All lines end as the
-    first one does.
-    """
-    first_end = _LINE_END.search(text)
-    end = first_end[0] if first_end else "\n"
-    cues = _cues(_LINE_END.split(text))
-    texts = [" ".join(cue.lines) for cue in cues if cue.lines]
-    translations = deque(await translate(texts))
-    rows: list[str] = []
-    for cue in cues:
-        rows += cue.head
-        if cue.lines:
-            rows += _wrap(translations.popleft(), len(cue.lines))
-    return end.join(rows)
-
-
-@dataclass(frozen=True)
-class _Cue:
-    head: list[str]
-    """lines that stay: blank ones, the number, the times"""
-    lines: list[str]
-    """lines of text"""
-
-
-def _cues(rows: Sequence[str]) -> list[_Cue]:
-    """Cut the lines of an SRT file after each text, which a blank line or the next times end."""
-    cues: list[_Cue] = []
-    head: list[str] = []
-    lines: list[str] = []
-    has_times = [_CUE_TIME.fullmatch(row) is not None for row in rows]
-    is_begun = False  # before the first times there is no text
-    for i, row in enumerate(rows):
-        is_number = row.strip().isdigit() and has_times[i + 1 : i + 2] == [True]
-        is_begun = is_begun or has_times[i]
-        is_text = is_begun and not (has_times[i] or is_number or not row.strip())
-        if lines and not is_text:
-            cues.append(_Cue(head, lines))
-            head, lines = [], []
-        (lines if is_text else head).append(row)
-    return [*cues, _Cue(head, lines)]
-
-
-def _wrap(text: str, count: int) -> list[str]:
-    """Divide a text into at most `count` lines of about equal length."""
-    lines: list[str] = []
-    words = text.split()
-    for rest in range(count, 0, -1):
-        room = len(" ".join(words)) / rest
-        line = ""
-        while words and (not line or rest == 1 or len(line) + len(words[0]) / 2 < room):
-            line = f"{line} {words.pop(0)}".strip()
-        lines.append(line)
-    return [line for line in lines if line]

@@ -1,11 +1,9 @@
 """Files of text and subtitles are translated, kept for an hour, and found by nobody else."""
 
-import asyncio
 import html
 import os
 import re
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -13,7 +11,6 @@ from urllib.parse import unquote
 import pytest
 from starlette.testclient import TestClient
 
-from nmt.serving.files import translate_subtitles
 from nmt.translation.html.source import UNWRITABLE
 from tests.serving.conftest import Client
 
@@ -80,26 +77,16 @@ def test_subtitles_keep_numbers_times_and_lines(client: TestClient, end: str) ->
             assert " ".join(translated).split() == next(texts).split()
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (f"1\r\n{TIME.format(1)}\na dog\n\n2\n", f"1\r\n{TIME.format(1)}\r\nA DOG\r\n\r\n2\r\n"),
-        (f"1\r{TIME.format(1)}\ra dog\r", f"1\r{TIME.format(1)}\rA DOG\r"),
-        (
-            f"{TIME.format(1)}\na\n2\n{TIME.format(2)}\nb",
-            f"{TIME.format(1)}\nA\n2\n{TIME.format(2)}\nB",
-        ),
-        (f"{TIME.format(1)}\na\n\nb\n\n7\n", f"{TIME.format(1)}\nA\n\nB\n\n7\n"),
-        ("a\n0:1.5 --> 0:3\na\n", "a\n0:1.5 --> 0:3\nA\n"),
-        ("-00:00:01,5-->00:00:03,0 X1:9\n\na", "-00:00:01,5-->00:00:03,0 X1:9\n\nA"),
-    ],
-    ids=["mixed line ends", "CR", "no blank line", "blank line inside", "short times", "odd times"],
-)
-def test_subtitles_as_programs_write_them(text: str, expected: str) -> None:
-    async def uppercase(texts: Sequence[str]) -> list[str]:
-        return [each.upper() for each in texts]
-
-    assert asyncio.run(translate_subtitles(text, uppercase)) == expected
+def test_formatting_of_subtitles_does_not_change_the_translation(client: TestClient) -> None:
+    formats = ("{}", "<i>{}</i>", '<font color="#ff0">{}</font>', "{{\\an8}}{}", "- {}", "♪ {} ♪")
+    cues = [[form.format("One dog runs.")] for form in formats]
+    [expected] = one_by_one(client, "One dog runs.")
+    found = download(client, upload(client, "film.srt", subtitles(cues)))
+    texts = [html.unescape(block.split("\n", 2)[2]) for block in found.rstrip("\n").split("\n\n")]
+    plain = " ".join(expected.split())
+    cleaned = plain.translate(UNWRITABLE)  # a page of HTML cannot hold what the others leave out
+    assert texts[0] == plain
+    assert texts[1:] == [form.format(cleaned) for form in formats[1:]]
 
 
 def test_all_subtitles_of_a_file_are_in_one_language(client: TestClient) -> None:
@@ -116,6 +103,7 @@ def test_all_subtitles_of_a_file_are_in_one_language(client: TestClient) -> None
         ("a.pdf", b"", "files of this type are not translated; .txt, .html, .srt are"),
         ("a.txt", b"\xff", "the file is not UTF-8"),
         ("a.txt", b"a\0b", "the file holds the character NUL"),
+        ("a.srt", b"a note\n", "the .srt file has no subtitle; expected lines such as 00:00:01"),
     ],
 )
 def test_a_file_that_cannot_be_translated_is_a_mistake(

@@ -1,0 +1,106 @@
+"""Subtitles keep their times and formatting, whatever programs write."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from nmt.serving.answers import RequestError
+from nmt.serving.subtitles import subtitle_text, translate_subtitles
+from nmt.translation.line import Alignment, Line, Translation
+from nmt.translation.markup import translate_html
+from nmt.translation.spans import Link
+
+TIME = "00:00:0{0},000 --> 00:00:0{0},900"
+
+
+def uppercase_line(line: Line) -> Translation:
+    spans = [found.span() for found in re.finditer(r"\S+", line.text)]
+    links = tuple(Link(span, span) for span in spans)
+    return Translation(line.text.upper(), 0.0, alignment=Alignment(links=links))
+
+
+async def uppercase(texts: Sequence[str], is_html: bool) -> list[str]:
+    if not is_html:
+        return [text.upper() for text in texts]
+    return [
+        translate_html(page, lambda lines, _: list(map(uppercase_line, lines))) for page in texts
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"1\r\n{TIME.format(1)}\na dog\n\n2\n", f"1\r\n{TIME.format(1)}\r\nA DOG\r\n\r\n2\r\n"),
+        (f"1\r{TIME.format(1)}\ra dog\r", f"1\r{TIME.format(1)}\rA DOG\r"),
+        (
+            f"{TIME.format(1)}\na\n2\n{TIME.format(2)}\nb",
+            f"{TIME.format(1)}\nA\n2\n{TIME.format(2)}\nB",
+        ),
+        (f"{TIME.format(1)}\na\n\nb\n\n7\n", f"{TIME.format(1)}\nA\n\nB\n\n7\n"),
+        ("a\n0:1.5 --> 0:3\na\n", "a\n0:1.5 --> 0:3\nA\n"),
+        ("-00:00:01,5-->00:00:03,0 X1:9\n\na", "-00:00:01,5-->00:00:03,0 X1:9\n\nA"),
+    ],
+    ids=["mixed line ends", "CR", "no blank line", "blank line inside", "short times", "odd times"],
+)
+def test_times_as_programs_write_them(text: str, expected: str) -> None:
+    assert asyncio.run(translate_subtitles(text, uppercase)) == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("<i>a dog</i>", "<i>A DOG</i>"),
+        ("a <B>big</B> dog", "A <B>BIG</B> DOG"),
+        ("<i>a dog\nruns\n\nand barks</i>", "<i>A DOG\nRUNS\n\nAND BARKS</i>"),
+        ('<font color="#ff0>a dog\n\na "cat"', '<font color="#ff0>A DOG\n\nA "CAT"'),
+        ("{\\an8}<u>a dog</u>", "{\\an8}<u>A DOG</u>"),
+        ("{\\fnArial Black}a {\\i1}big{\\i0} dog", "{\\fnArial Black}A {\\i1}BIG{\\i0} DOG"),
+        ("- a dog runs\n- a cat\nsleeps", "- A DOG RUNS\n- A CAT\nSLEEPS"),
+        ("<i>-a dog\n–a cat</i>", "<i>-A DOG\n–A CAT</i>"),
+        ("♪ a dog runs\nhome ♪", "♪ A DOG\nRUNS HOME ♪"),
+        ("<i>a & b <c> &amp; <!--0--></i>", "<i>A & B <C> &AMP; <!--0--></i>"),
+        (
+            '<font color="blue" size="2">a dog\nruns</font>',
+            '<font color="blue" size="2">A DOG\nRUNS</font>',
+        ),
+        ("♪", "♪"),
+        ("-", "-"),
+    ],
+)
+def test_formatting_stays(lines: str, expected: str) -> None:
+    head = f"1\n{TIME.format(1)}\n"
+    assert asyncio.run(translate_subtitles(head + lines, uppercase)) == head + expected
+
+
+def test_the_lines_of_a_person_are_one_text() -> None:
+    asked: list[str] = []
+
+    async def remember(texts: Sequence[str], is_html: bool) -> list[str]:
+        asked.extend(texts)
+        return list(texts)
+
+    text = f"{TIME.format(1)}\na dog\nruns\n- a cat\n\n{TIME.format(2)}\na bird\n"
+    asyncio.run(translate_subtitles(text, remember))
+    assert asked == ["a dog runs", "a bird", "<!--0--> a cat"]
+
+
+def test_the_text_of_subtitles_has_no_times_and_no_formatting() -> None:
+    assert subtitle_text(f"1\n{TIME.format(1)}\n{{\\an8}}<i>a dog</i>\n\n") == "a dog"
+
+
+def test_a_file_without_times_is_an_error() -> None:
+    for text in ("", "a dog\n", "1\n2\n"):
+        with pytest.raises(RequestError, match="the .srt file has no subtitle; expected lines"):
+            asyncio.run(translate_subtitles(text, uppercase))
+
+
+def test_formatting_that_does_not_end_takes_no_time() -> None:
+    async def copy(texts: Sequence[str], is_html: bool) -> list[str]:
+        return list(texts)
+
+    for line in ("<i " * 50_000, "{\\" * 50_000, "♪ " * 50_000 + "x", " " * 50_000 + "x-"):
+        text = f"{TIME.format(1)}\n{line}"
+        found = asyncio.run(translate_subtitles(text, copy))
+        assert found.split() == text.split()
