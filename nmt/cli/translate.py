@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.html_page import HtmlPage, check_options, translate_page
+from nmt.cli.lines.html_page import check_options, read_page, translate_page
 from nmt.cli.lines.line_translation import OutputOptions, translate_lines
 from nmt.cli.lines.partial_output import check_inputs_remain, is_complete, open_window_output
 from nmt.cli.lines.streams import is_typed, log, open_lines, open_output
@@ -150,7 +150,7 @@ def translate(
         return translator, options.request(translator, terminology, protected)
 
     if job.html:
-        page = HtmlPage.read(file)
+        page = read_page(file)
         translator, request = load()
         processes = workers.choose_processes(translator.searcher.device_type)
         with open_output(output) as file_out:

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -21,6 +22,7 @@ from nmt.serving.libretranslate import ERRORS, ErrorBody
 from nmt.serving.server import Server, check_characters
 from nmt.serving.subtitles import subtitle_text, translate_subtitles
 from nmt.serving.translate_request import Asked
+from nmt.translation.html.page import HtmlPage, encoding_of_page
 
 KEPT_SECONDS = 3600.0
 MAX_BYTES = 150
@@ -28,13 +30,14 @@ MAX_BYTES = 150
 TYPES = {
     ".txt": "text/plain; charset=utf-8",
     ".html": "text/html; charset=utf-8",
+    ".htm": "text/html; charset=utf-8",
     ".srt": "application/x-subrip; charset=utf-8",
 }
 FOUND: dict[int | str, dict[str, Any]] = {
     200: {"content": {kind.partition(";")[0]: {} for kind in TYPES.values()}},
     404: {"model": ErrorBody},
 }
-_NAME = re.compile(r"[0-9a-f]{32}\.[\w-]{1,80}\.(txt|srt|html)")
+_NAME = re.compile(r"[0-9a-f]{32}\.[\w-]{1,80}\.(txt|srt|html?)")
 
 
 def files_router(server: Server) -> APIRouter:
@@ -54,27 +57,12 @@ def files_router(server: Server) -> APIRouter:
         name = file.filename
         if not name:
             raise RequestError(400, "Invalid request: missing file parameter")
-        text = decode_file(name, await file.read())
+        page = decode_file(name, await file.read())
+        text = page.html
         check_characters(text, "the file")
         client = server.admit(request, api_key, [text])
-
-        suffix = Path(name).suffix.lower()
-        is_html, is_srt = suffix == ".html", suffix == ".srt"
-        if source == "auto":  # a cue of subtitles is too short to tell its language
-            shown = subtitle_text(text) if is_srt else text
-            [guess] = await server.service.detect([shown], Asked(source, target, is_html))
-            source = str(guess["language"])
-
-        async def translate(texts: Sequence[str], is_html: bool) -> list[str]:
-            asked = Asked(source, target, is_html)
-            translations = await server.service.translate(texts, asked, client)
-            return [translation.text for translation in translations]
-
-        if is_srt:
-            translated = await translate_subtitles(text, translate)
-        else:
-            [translated] = await translate([text], is_html)
-        stored = store.write(name, target, translated)
+        translated = await _translate_file(server, name, text, Asked(source, target), client)
+        stored = store.write(name, target, page.encode(translated))
         return {"translatedFileUrl": f"{request.base_url}download_file/{quote(stored)}"}
 
     @router.get("/download_file/{name}", response_class=Response, responses=FOUND)
@@ -86,9 +74,35 @@ def files_router(server: Server) -> APIRouter:
         plain = re.sub("[^!-~]", "_", shown)
         disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(shown)}"
         headers = {"Content-Disposition": disposition}
-        return Response(content, headers=headers, media_type=TYPES[Path(name).suffix])
+        media_type = TYPES[Path(name).suffix]
+        if _is_html(name):  # a page may declare another encoding
+            media_type = f"text/html; charset={encoding_of_page(content).removesuffix('-sig')}"
+        return Response(content, headers=headers, media_type=media_type)
 
     return router
+
+
+def _is_html(name: str) -> bool:
+    return Path(name).suffix.lower() in (".html", ".htm")
+
+
+async def _translate_file(server: Server, name: str, text: str, asked: Asked, client: str) -> str:
+    """Return the translation of the text of a file, whose `name` tells its type."""
+    is_srt = Path(name).suffix.lower() == ".srt"
+    asked = replace(asked, is_html=_is_html(name))
+    if asked.source == "auto":  # a cue of subtitles is too short to tell its language
+        shown = subtitle_text(text) if is_srt else text
+        [guess] = await server.service.detect([shown], asked)
+        asked = replace(asked, source=str(guess["language"]))
+
+    async def translate(texts: Sequence[str], is_html: bool) -> list[str]:
+        found = await server.service.translate(texts, replace(asked, is_html=is_html), client)
+        return [translation.text for translation in found]
+
+    if is_srt:
+        return await translate_subtitles(text, translate)
+    [translated] = await translate([text], asked.is_html)
+    return translated
 
 
 class FileStore:
@@ -101,7 +115,7 @@ class FileStore:
         """Use a folder that several servers may share; None: one of this server alone."""
         self._folder = Path(folder) if folder else None
 
-    def write(self, name: str, target: str, content: str) -> str:
+    def write(self, name: str, target: str, content: bytes) -> str:
         """Store `content`, the translation of the file `name` into the language `target`.
 
         Return the name of the stored file, which nobody can guess.
@@ -116,7 +130,7 @@ class FileStore:
         code = re.sub(r"[^\w-]+", "_", target)[:10]
         stored = f"{secrets.token_hex(16)}.{stem}_{code}{Path(name).suffix.lower()}"
         self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / stored).write_text(content, "utf-8", newline="")
+        (self._folder / stored).write_bytes(content)
         return stored
 
     def read(self, name: str) -> bytes:
@@ -144,19 +158,22 @@ def _is_old(path: Path) -> bool:
     return time.time() - path.stat().st_mtime > KEPT_SECONDS
 
 
-def decode_file(name: str, content: bytes) -> str:
-    """Return the text of a file that can be translated.
+def decode_file(name: str, content: bytes) -> HtmlPage:
+    """Return the text of a file, of any type that can be translated, and its encoding.
 
     Raises:
         RequestError: its type is another one, or it is not UTF-8.
+        DataError: it is a page, but no text of the encoding that it declares.
     """
     if Path(name).suffix.lower() not in TYPES:
         known = ", ".join(TYPES)
         raise RequestError(
             400, f"Invalid request: files of this type are not translated; {known} are"
         )
+    if _is_html(name):
+        return HtmlPage.decode("the file", content)
     try:
-        return content.decode("utf-8-sig")
+        return HtmlPage("the file", content.decode("utf-8-sig"), "utf-8")
     except UnicodeDecodeError as error:
         raise RequestError(
             400, "Invalid request: the file is not UTF-8; save it as such"

@@ -119,7 +119,7 @@ def _frontend_settings(server: Server) -> dict[str, Any]:
         },
         "suggestions": False,
         "filesTranslation": True,
-        "supportedFilesFormat": [".txt", ".html", ".srt"],
+        "supportedFilesFormat": [".txt", ".html", ".htm", ".srt"],
     }
 
 

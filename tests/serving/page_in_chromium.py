@@ -71,7 +71,7 @@ class StandIn:
                     "target": {"code": "de", "name": "German"},
                 },
                 "suggestions": False,
-                "supportedFilesFormat": [".txt", ".html", ".srt"],
+                "supportedFilesFormat": [".txt", ".html", ".htm", ".srt"],
             } | self.settings
         if path == "/detect":
             code = "de" if "der" in body["q"] else "en"

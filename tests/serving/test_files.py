@@ -59,6 +59,19 @@ def test_an_html_file_keeps_its_tags(client: TestClient) -> None:
     assert found == expected.translate(UNWRITABLE)
 
 
+@pytest.mark.parametrize(
+    "declaration",
+    ['<meta charset="windows-1252">', '<?xml version="1.0" encoding="windows-1252"?>'],
+)
+def test_a_page_keeps_its_encoding(client: TestClient, declaration: str) -> None:
+    page = f"{declaration}<p>One dog.</p><pre>“é”</pre>"
+    answer = upload(client, "page.htm", page.encode("windows-1252"))
+    response = client.get(answer.json()["translatedFileUrl"])
+    assert response.headers["content-type"] == "text/html; charset=windows-1252"
+    content = response.content.decode("windows-1252")
+    assert content.startswith(f"{declaration}<p>") and content.endswith("</p><pre>“é”</pre>")
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_subtitles_keep_numbers_times_and_lines(client: TestClient, end: str) -> None:
     answer = upload(client, "film.SRT", subtitles(CUES, end))
@@ -100,8 +113,9 @@ def test_all_subtitles_of_a_file_are_in_one_language(client: TestClient) -> None
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.pdf", b"", "files of this type are not translated; .txt, .html, .srt are"),
+        ("a.pdf", b"", "files of this type are not translated; .txt, .html, .htm, .srt are"),
         ("a.txt", b"\xff", "the file is not UTF-8"),
+        ("a.htm", b"<p>\xff", "the file: is no text in utf-8, its encoding; convert the page"),
         ("a.txt", b"a\0b", "the file holds the character NUL"),
         ("a.srt", b"a note\n", "the .srt file has no subtitle; expected lines such as 00:00:01"),
     ],

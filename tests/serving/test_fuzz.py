@@ -69,7 +69,7 @@ def test_any_bytes(client: TestClient, path: str, body: bytes, content_type: str
 
 @SETTINGS
 @given(
-    suffix=st.sampled_from([".txt", ".html", ".srt", ".SRT"]),
+    suffix=st.sampled_from([".txt", ".html", ".htm", ".srt", ".SRT"]),
     content=st.binary(max_size=200)
     | st.text(alphabet="<>/&;!bip='\"{}%$0123:,->\n\r\t \ufeffé", max_size=300).map(str.encode)
     | st.text(max_size=100).map(str.encode),

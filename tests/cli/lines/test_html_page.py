@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli.lines.html_page import HtmlPage
+from nmt.cli.lines.html_page import read_page
 from nmt.errors import DataError
+from nmt.translation.html.page import HtmlPage
 from tests.cli.commands import invoke, succeed
 
 PAGE = "<html><title>a dog</title>\r\n<p id=x>a <b>small</b> dog &amp; 😀</p><pre>a</pre></html>"
@@ -58,6 +59,12 @@ def test_a_text_without_tags_is_one_text_with_a_warning(tiny_run: Path) -> None:
             "cp1252",
         ),
         ("<p>ä".encode("utf-16"), "<p>ä", "utf-16"),
+        (
+            '<?xml version="1.0" encoding="iso-8859-1"?><html>ä'.encode("latin-1"),
+            None,
+            "iso-8859-1",
+        ),
+        ("<p><?xml encoding='latin-1'?>ä".encode(), None, "utf-8"),
         ('<meta charset="utf-16">ä'.encode(), '<meta charset="utf-16">ä', "utf-8"),
     ],
 )
@@ -66,7 +73,7 @@ def test_a_page_is_read_and_written_in_its_encoding(
 ) -> None:
     path = tmp_path / "page.html"
     path.write_bytes(content)
-    page = HtmlPage.read(path)
+    page = read_page(path)
     assert page.encoding == encoding
     assert html is None or page.html == html
     assert page.encode(page.html) == content
@@ -75,7 +82,7 @@ def test_a_page_is_read_and_written_in_its_encoding(
 def test_a_compressed_page_is_decompressed(tmp_path: Path) -> None:
     path = tmp_path / "page.html.gz"
     path.write_bytes(gzip.compress(b"<p>a"))
-    assert HtmlPage.read(path).html == "<p>a"
+    assert read_page(path).html == "<p>a"
 
 
 def test_a_character_that_the_encoding_lacks_becomes_a_reference() -> None:
@@ -95,4 +102,4 @@ def test_what_is_no_page_is_refused(tmp_path: Path, content: bytes, message: str
     path = tmp_path / "page.html"
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
-        HtmlPage.read(path)
+        read_page(path)
