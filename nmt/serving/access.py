@@ -91,7 +91,8 @@ class Access:
         """Return the name of a client that may translate so many characters now.
 
         Raises:
-            RequestError: the key is missing or unknown, or a limit is reached.
+            RequestError: the key is missing or unknown, or a limit is reached, or the request
+                alone exceeds that of a day.
         """
         settings = self._settings
         requests, daily = settings.requests_per_minute, settings.characters_per_day
@@ -119,6 +120,12 @@ class Access:
         return found
 
     def _count(self, name: str, requests: int | None, daily: int | None, characters: int) -> None:
+        if daily and characters > daily:  # no other day would help
+            raise RequestError(
+                413,
+                f"the request has {characters} characters, and {daily} a day are allowed; send it "
+                "in parts on several days",
+            )
         now, today = time.monotonic(), int(time.time() // DAY)
         use = self._uses.pop(name, None) or _Use(now)
         self._uses[name] = use

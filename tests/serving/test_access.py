@@ -159,6 +159,14 @@ def test_characters_a_day_are_limited_until_the_next_day(monkeypatch: pytest.Mon
     limited.admit("1.1.1.1", None, 100)
 
 
+def test_a_request_that_no_day_allows_is_too_large() -> None:
+    limited = access(characters_per_day=100)
+    with pytest.raises(RequestError, match="has 101 characters, and 100 a day are all") as caught:
+        limited.admit("1.1.1.1", None, 101)
+    assert (caught.value.status, caught.value.headers) == (413, None)
+    limited.admit("1.1.1.1", None, 100)
+
+
 def test_a_key_may_have_limits_of_its_own(keys: Path) -> None:
     key = add_key(keys, "anna")
     text = keys.read_text()
