@@ -1,6 +1,7 @@
 """Reads the body of a request, JSON or a form, as an object of a class of settings."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -13,6 +14,8 @@ from nmt.serving.answers import RequestError
 URL_ENCODED = "application/x-www-form-urlencoded"
 FORMS = (URL_ENCODED, "multipart/form-data")
 NO_JSON = "Invalid request: the body is no JSON in UTF-8"
+_TYPE = re.compile(r"str|bool|list\[.*\]")
+"""how pydantic names the types of a key that may have several, after the key"""
 SomeBody = TypeVar("SomeBody", bound=BaseModel)
 
 
@@ -68,15 +71,41 @@ def _parse_json(body: bytes) -> dict[str, Any]:
 def explain(errors: Sequence[Any]) -> str:
     """Return the first error that pydantic found, as a sentence."""
     error = errors[0]
-    place = [str(part) for part in error["loc"] if part != "body"]
+    place = _place(error)
     if error["type"] == "json_invalid":
         return NO_JSON
     if not place:
         return "Invalid request: expected a JSON object, with Content-Type: application/json"
+    message = str(error["msg"])
+    if _is_of_union(error):
+        error, message = _best_of_union([e for e in errors if _place(e)[0] == place[0]])
+        place = [place[0], *_place(error)[2:]]
     is_text = "UploadFile" in error["msg"]  # FastAPI's message about a text in place of a file
     if error["type"] == "missing" or is_text:
         return f"Invalid request: missing {'.'.join(place)} parameter"
     if error["type"] == "string_unicode":
         return f"Invalid request: {'.'.join(place)} holds half of a surrogate pair"
-    message = str(error["msg"]).removeprefix("Value error, ")
+    message = message.removeprefix("Value error, ")
     return f"Invalid request: {'.'.join(place)[:80]}: {message[:1].lower()}{message[1:]}"
+
+
+def _place(error: Any) -> list[str]:
+    """Return where the error is: the key, then perhaps a type of several, keys and numbers."""
+    return [str(part) for part in error["loc"] if part != "body"]
+
+
+def _is_of_union(error: Any) -> bool:
+    """Return whether the key may have several types, and the error is about one of them."""
+    return len(_place(error)) > 1 and bool(_TYPE.fullmatch(_place(error)[1]))
+
+
+def _best_of_union(errors: Sequence[Any]) -> tuple[Any, str]:
+    """Return the error of the type that the client meant, and its message.
+
+    If the value has none of the types, the message names all.
+    """
+    for error in errors:
+        if len(_place(error)) > 2 or not error["type"].endswith("_type"):
+            return error, error["msg"]
+    allowed = [error["msg"].removeprefix("Input should be ") for error in errors]
+    return errors[0], f"Input should be {' or '.join(allowed)}"

@@ -77,8 +77,8 @@ class TranslationBody(BaseModel):
 
         Raises:
             DataError: a term is blank, or also forbidden.
-            RequestError: a term holds characters that no text has, a pattern cannot be used, or
-                HTML is asked for in ways that only text allows.
+            RequestError: a term has two translations or characters that no text has, a pattern
+                cannot be used, or HTML is asked for in ways that only text allows.
         """
         self._check_html()
         sides = [side for term in self.terms for side in (term.source, term.target)]
@@ -90,8 +90,7 @@ class TranslationBody(BaseModel):
             protected = ProtectedText([*usual, *own])
         except ConfigError as error:
             raise RequestError(400, f"Invalid request: {error}") from error
-        glossary = {term.source: term.target for term in self.terms}
-        terminology = Terminology.of(glossary, forbidden=self.forbidden, prefix=self.prefix)
+        terminology = Terminology.of(self._glossary(), forbidden=self.forbidden, prefix=self.prefix)
         return Asked(
             self.source,
             self.target,
@@ -101,6 +100,19 @@ class TranslationBody(BaseModel):
             terminology or None,
             protected,
         )
+
+    def _glossary(self) -> dict[str, str]:
+        glossary: dict[str, str] = {}
+        for term in self.terms:
+            source, target = term.source.strip(), term.target.strip()
+            known = glossary.setdefault(source, target)
+            if known != target:
+                raise RequestError(
+                    400,
+                    f"Invalid request: terms: {source!r} becomes {known!r} and {target!r}; keep "
+                    "one of them",
+                )
+        return glossary
 
     def _check_html(self) -> None:
         has = {

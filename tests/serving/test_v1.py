@@ -162,10 +162,22 @@ def test_protected_text_arrives_as_it_was(client: TestClient) -> None:
     [
         ({}, "missing text parameter"),
         ({"text": "a"}, "missing source parameter"),
-        ({"text": 1, **PAIR}, "text"),
+        ({"text": 1, **PAIR}, "text: input should be a valid string or a valid list"),
+        ({"text": ["a", 1], **PAIR}, "text.1: input should be a valid string"),
+        ({"text": "a", **PAIR, "protect": ""}, "protect: input should be a valid boolean or a v"),
+        ({"text": "a", **PAIR, "protect": [""]}, "protect.0: string should have at least 1 ch"),
+        ({"text": "a", **PAIR, "protect": ["a"] * 21}, "protect: list should have at most 20 it"),
         ({"text": "a", **PAIR, "n_best": 0}, "n_best"),
         ({"text": "a", **PAIR, "terms": [{"source": "a"}]}, "missing terms.0.target parameter"),
         ({"text": "a", **PAIR, "terms": [{"source": " ", "target": "b"}]}, "blank"),
+        (
+            {
+                "text": "a",
+                **PAIR,
+                "terms": [{"source": "a", "target": "b"}, {"source": "a ", "target": "c"}],
+            },
+            "Invalid request: terms: 'a' becomes 'b' and 'c'; keep one of them",
+        ),
         ({"text": "a", **PAIR, "prefix": "\ud800"}, "half of a surrogate pair"),
         ({"text": "a", **PAIR, "unknown": 1}, "unknown"),
         ({"text": "\0", **PAIR}, "NUL"),
