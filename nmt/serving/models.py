@@ -127,6 +127,12 @@ class Models:
         """The codes of all languages, sources first."""
         return list(dict.fromkeys([*self.sources, *(target for _, target in self._directions)]))
 
+    def served_code(self, code: str) -> str:
+        """Return the code that a model has, such as en for en-US and eng; else `code` itself."""
+        served = {each.lower(): each for each in self.languages}
+        language = look_up_language(code)
+        return served.get(language.code.lower()) or served.get(language.base) or code
+
     def targets(self, source: str) -> list[str]:
         """Return the codes of all languages that a source language is translated into."""
         direct = self._direct_targets(source)

@@ -6,7 +6,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nmt.data.languages import look_up_language
 from nmt.data.text.protected_text import ProtectedText
 from nmt.serving.answers import RequestError
 from nmt.serving.batcher import Batcher, Lane, QueuedSegment
@@ -69,8 +68,8 @@ class TranslationService:
             RequestError: the pair is not served, or the server is busy.
             DataError: the constraints cannot be met.
         """
-        source = look_up_language(asked.source).code  # "auto" is no code, and stays as it is
-        target = look_up_language(asked.target).code
+        source = self.models.served_code(asked.source)  # "auto" is no code, and stays as it is
+        target = self.models.served_code(asked.target)
         asked = replace(asked, source=source, target=target)
         if source != "auto":
             return await self._translate(texts, asked, client, finished)
@@ -109,7 +108,7 @@ class TranslationService:
         Raises:
             RequestError: nothing is translated into the target.
         """
-        models, target = self.models, look_up_language(asked.target).code
+        models, target = self.models, self.models.served_code(asked.target)
         sources = [s for s in models.sources if target in models.targets(s)]
         if not sources:
             models.route(models.sources[0], target)  # raises an error that lists the targets

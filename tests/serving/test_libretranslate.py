@@ -150,19 +150,33 @@ def test_the_python_client_of_libretranslate(en_de: Path, tmp_path: Path) -> Non
             library.LibreTranslateAPI(url).translate(text, "en", "de")
 
 
+@pytest.mark.parametrize(("source", "target"), [("en-US", "de_AT"), ("auto", "deu-Latn")])
+def test_a_region_that_no_model_has_means_the_language(
+    client: TestClient, source: str, target: str
+) -> None:
+    body = {"q": "This is a small dog.", "source": source, "target": target}
+    response = client.post("/translate", json=body)
+    plain = client.post("/translate", json={**body, "source": "en", "target": "de"})
+    assert response.json()["translatedText"] == plain.json()["translatedText"]
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
         ({}, "missing q parameter"),
         ({"q": "a", "target": "de"}, "missing source parameter"),
         ({"q": "a", "source": "en"}, "missing target parameter"),
-        ({"q": 5, "source": "en", "target": "de"}, "q"),
-        ({"q": ["a", None], "source": "en", "target": "de"}, "q"),
+        (
+            {"q": 5, "source": "en", "target": "de"},
+            "Invalid request: q: input should be a valid string or a valid list",
+        ),
+        ({"q": ["a", None], "source": "en", "target": "de"}, "q.1: input should be a valid string"),
         ({"q": {}, "source": [], "target": {}}, "Invalid request"),
         ({"q": "a", "source": "xx", "target": "de"}, "xx is not supported; served are en"),
         ({"q": "a", "source": "en", "target": "xx"}, "xx is not supported as target of en"),
         ({"q": "a", "source": "xx", "target": "xx"}, "xx is not supported"),
         ({"q": "a", "source": "auto", "target": "xx"}, "xx is not supported"),
+        ({"q": "a", "source": "fr-CA", "target": "de"}, "fr-CA is not supported; served are en"),
         ({"q": "a", "source": "en", "target": "de", "format": "pdf"}, "format"),
         ({"q": "a", "source": "en", "target": "de", "alternatives": -1}, "alternatives"),
         ({"q": "a", "source": "en", "target": "de", "alternatives": "x"}, "alternatives"),

@@ -66,6 +66,12 @@ def test_pairs_come_from_the_configurations(runs: dict[str, Path]) -> None:
         models.route("de", "fr")
 
 
+def test_a_country_or_script_counts_if_a_model_has_it(tmp_path: Path) -> None:
+    models, _ = served(write_run(tmp_path / "en-pt", "en", "pt_BR"))
+    codes = {"en-US": "en", "eng_Latn": "en", "pt-br": "pt_BR", "pt-PT": "pt-PT", "auto": "auto"}
+    assert {code: models.served_code(code) for code in codes} == codes
+
+
 def test_a_pivot_leads_through_a_third_language(runs: dict[str, Path]) -> None:
     models, _ = served(runs["de-en"], runs["en-fr"], pivot=True)
     assert models.targets("de") == ["en", "fr"]
