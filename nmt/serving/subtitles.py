@@ -22,8 +22,8 @@ _TAG_NAME = re.compile(r"<(\w+)")
 _DASH = re.compile(rf"((?:{_TAG}|{_MARK}|\s)*)([-–—]+)", re.IGNORECASE)
 """at the start of a line: another person speaks"""
 _WORD = re.compile(rf"(?:{_TAG}|{_MARK}|\S)+", re.IGNORECASE)
-_SEPARATOR = "<hr>"
-"""between the texts of a page of HTML, none of which has this tag"""
+_START, _END = "<p>", "</p>"
+"""tags around each text of a page of HTML: other tags that do not end in a text end there"""
 _KEPT = re.compile(r"<(?:!--|\w+ n=)(\d+)(?:--)?>")
 """what has a number in such a page"""
 
@@ -133,7 +133,7 @@ async def _translate_formatted(texts: Sequence[str], translate: Translate) -> li
         parts = _FORMATTING.split(text)  # alternately text and formatting
         return "".join(keep(p) if i % 2 else escape(p, quote=False) for i, p in enumerate(parts))
 
-    def page_of(text: str) -> str:
+    def html_of(text: str) -> str:
         dash = _DASH.match(text)
         if not dash:
             return mark_up(text)
@@ -143,8 +143,10 @@ async def _translate_formatted(texts: Sequence[str], translate: Translate) -> li
         parts = _KEPT.split(part)  # alternately text and a number
         return "".join(kept[int(p)] if i % 2 else unescape(p) for i, p in enumerate(parts))
 
-    [page] = await translate([_SEPARATOR.join(map(page_of, texts))], True)
-    return [text_of(part) for part in page.split(_SEPARATOR)]
+    paragraphs = [_START + html_of(text) + _END for text in texts]
+    [page] = await translate(["".join(paragraphs)], True)
+    parts = page.removeprefix(_START).removesuffix(_END).split(_END + _START)
+    return [text_of(part) for part in parts]
 
 
 def _wrap(text: str, count: int) -> list[str]:
@@ -152,12 +154,13 @@ def _wrap(text: str, count: int) -> list[str]:
     lines: list[str] = []
     words = _WORD.findall(text)
     lengths = [len(_FORMATTING.sub("", word)) + 1 for word in words]
+    start, left = 0, sum(lengths)  # of the words that are in no line yet
     for rest in range(count, 0, -1):
-        room = sum(lengths) / rest
-        size = length = 0  # words and characters of the line
-        while size < len(words) and (not size or rest == 1 or length + lengths[size] / 2 <= room):
-            length += lengths[size]
-            size += 1
-        lines.append(" ".join(words[:size]))
-        words, lengths = words[size:], lengths[size:]
+        room = left / rest
+        end, length = start, 0
+        while end < len(words) and (end == start or rest == 1 or length + lengths[end] / 2 <= room):
+            length += lengths[end]
+            end += 1
+        lines.append(" ".join(words[start:end]))
+        start, left = end, left - length
     return [line for line in lines if line]

@@ -55,6 +55,7 @@ def test_times_as_programs_write_them(text: str, expected: str) -> None:
         ("a <B>big</B> dog", "A <B>BIG</B> DOG"),
         ("<i>a dog\nruns\n\nand barks</i>", "<i>A DOG\nRUNS\n\nAND BARKS</i>"),
         ('<font color="#ff0>a dog\n\na "cat"', '<font color="#ff0>A DOG\n\nA "CAT"'),
+        ("a <i>big dog\n\nruns</i> home", "A <i>BIG DOG\n\nRUNS</i> HOME"),
         ("{\\an8}<u>a dog</u>", "{\\an8}<u>A DOG</u>"),
         ("{\\fnArial Black}a {\\i1}big{\\i0} dog", "{\\fnArial Black}A {\\i1}BIG{\\i0} DOG"),
         ("- a dog runs\n- a cat\nsleeps", "- A DOG RUNS\n- A CAT\nSLEEPS"),
@@ -83,7 +84,22 @@ def test_the_lines_of_a_person_are_one_text() -> None:
 
     text = f"{TIME.format(1)}\na dog\nruns\n- a cat\n\n{TIME.format(2)}\na bird\n"
     asyncio.run(translate_subtitles(text, remember))
-    assert asked == ["a dog runs", "a bird", "<!--0--> a cat"]
+    assert asked == ["a dog runs", "a bird", "<p><!--0--> a cat</p>"]
+
+
+def test_a_tag_that_ends_in_another_text_divides_none() -> None:
+    asked: list[str] = []
+
+    async def remember(texts: Sequence[str], is_html: bool) -> list[str]:
+        def copy(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+            asked.extend(line.text for line in lines)
+            return [uppercase_line(line) for line in lines]
+
+        return [translate_html(page, copy) for page in texts]
+
+    text = f"{TIME.format(1)}\na <i>big dog\n\n{TIME.format(2)}\nruns</i> home"
+    asyncio.run(translate_subtitles(text, remember))
+    assert asked == ["a big dog", "runs home"]
 
 
 def test_the_text_of_subtitles_has_no_times_and_no_formatting() -> None:

@@ -70,7 +70,8 @@ def encoding_of_page(page: bytes) -> str:
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if page.startswith(mark):
             return encoding
-    declared = _DECLARED_ENCODING.search(page[:_SEARCHED_BYTES]) or _XML_ENCODING.match(page)
+    start = page[:_SEARCHED_BYTES]
+    declared = _DECLARED_ENCODING.search(start) or _XML_ENCODING.match(start)
     encoding = declared[1].decode("ascii") if declared else "utf-8"
     # a declaration that can be read byte by byte is not in UTF-16: HTML's standard takes UTF-8
     is_wide = encoding.lower().startswith(("utf-16", "utf16", "utf-32", "utf32"))
