@@ -143,7 +143,7 @@ def test_a_busy_directory_is_refused(recipe: Recipe, tmp_path: Path) -> None:
         (
             "tokenizer.sampling=0.1",
             [
-                "tokenizer.sampling: each process draws other segmentations, so the seed does not "
+                "tokenizer.sampling: each process draws different segmentations, so the seed does not "
                 "determine this run"
             ],
         ),
