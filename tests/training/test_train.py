@@ -143,8 +143,8 @@ def test_a_busy_directory_is_refused(recipe: Recipe, tmp_path: Path) -> None:
         (
             "tokenizer.sampling=0.1",
             [
-                "tokenizer.sampling: each process draws different segmentations, so the seed does not "
-                "determine this run"
+                "tokenizer.sampling: each process draws different segmentations, so the seed does "
+                "not determine this run"
             ],
         ),
         ("training.label_smoothing=0.2", []),
