@@ -57,12 +57,13 @@ def files_router(server: Server) -> APIRouter:
         name = file.filename
         if not name:
             raise RequestError(400, "Invalid request: missing file parameter")
-        page = decode_file(name, await file.read())
-        text = page.html
+        text, encoding = decode_file(name, await file.read())
         check_characters(text, "the file")
         client = server.admit(request, api_key, [text])
         translated = await _translate_file(server, name, text, Asked(source, target), client)
-        stored = store.write(name, target, page.encode(translated))
+        # a character that the encoding of a page lacks becomes a reference to it
+        content = translated.encode(encoding, "xmlcharrefreplace")
+        stored = store.write(name, target, content)
         return {"translatedFileUrl": f"{request.base_url}download_file/{quote(stored)}"}
 
     @router.get("/download_file/{name}", response_class=Response, responses=FOUND)
@@ -158,8 +159,8 @@ def _is_old(path: Path) -> bool:
     return time.time() - path.stat().st_mtime > KEPT_SECONDS
 
 
-def decode_file(name: str, content: bytes) -> HtmlPage:
-    """Return the text of a file, of any type that can be translated, and its encoding.
+def decode_file(name: str, content: bytes) -> tuple[str, str]:
+    """Return the text of a file that can be translated, and the encoding of its translation.
 
     Raises:
         RequestError: its type is another one, or it is not UTF-8.
@@ -171,9 +172,10 @@ def decode_file(name: str, content: bytes) -> HtmlPage:
             400, f"Invalid request: files of this type are not translated; {known} are"
         )
     if _is_html(name):
-        return HtmlPage.decode("the file", content)
+        page = HtmlPage.decode("the file", content)
+        return page.html, page.encoding
     try:
-        return HtmlPage("the file", content.decode("utf-8-sig"), "utf-8")
+        return content.decode("utf-8-sig"), "utf-8"
     except UnicodeDecodeError as error:
         raise RequestError(
             400, "Invalid request: the file is not UTF-8; save it as such"
