@@ -7,7 +7,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,13 +57,11 @@ def files_router(server: Server) -> APIRouter:
         name = file.filename
         if not name:
             raise RequestError(400, "Invalid request: missing file parameter")
-        text, encoding = decode_file(name, await file.read())
+        text, encode = decode_file(name, await file.read())
         check_characters(text, "the file")
         client = server.admit(request, api_key, [text])
         translated = await _translate_file(server, name, text, Asked(source, target), client)
-        # a character that the encoding of a page lacks becomes a reference to it
-        content = translated.encode(encoding, "xmlcharrefreplace")
-        stored = store.write(name, target, content)
+        stored = store.write(name, target, encode(translated))
         return {"translatedFileUrl": f"{request.base_url}download_file/{quote(stored)}"}
 
     @router.get("/download_file/{name}", response_class=Response, responses=FOUND)
@@ -159,8 +157,8 @@ def _is_old(path: Path) -> bool:
     return time.time() - path.stat().st_mtime > KEPT_SECONDS
 
 
-def decode_file(name: str, content: bytes) -> tuple[str, str]:
-    """Return the text of a file that can be translated, and the encoding of its translation.
+def decode_file(name: str, content: bytes) -> tuple[str, Callable[[str], bytes]]:
+    """Return the text of a file that can be translated, and what encodes its translation.
 
     Raises:
         RequestError: its type is another one, or it is not UTF-8.
@@ -173,9 +171,9 @@ def decode_file(name: str, content: bytes) -> tuple[str, str]:
         )
     if _is_html(name):
         page = HtmlPage.decode("the file", content)
-        return page.html, page.encoding
+        return page.html, page.encode
     try:
-        return content.decode("utf-8-sig"), "utf-8"
+        return content.decode("utf-8-sig"), str.encode  # in UTF-8
     except UnicodeDecodeError as error:
         raise RequestError(
             400, "Invalid request: the file is not UTF-8; save it as such"
