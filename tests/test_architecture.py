@@ -156,8 +156,8 @@ def test_package_files_of_the_folders_hold_no_code() -> None:
 
 
 def test_no_file_is_too_long() -> None:
-    """At most 300 lines in nmt/ (config.py excepted, where all knobs are), and 400 in tests/."""
-    files = [(path, 300) for path in SOURCES if path.name not in ALL_IN_ONE]
+    """At most 400 lines (config.py excepted, where all knobs are): one idea, whole."""
+    files = [(path, 400) for path in SOURCES if path.name not in ALL_IN_ONE]
     files += [(path, 400) for path in (PROJECT / "tests").rglob("*.py")]
     long = [str(path) for path, most in files if len(path.read_text("utf-8").splitlines()) > most]
     assert long == []
