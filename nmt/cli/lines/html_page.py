@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli.lines.streams import input_name, is_stdin
-from nmt.data.text.lines import SUFFIXES, open_bytes
+from nmt.data.text.compressed import SUFFIXES
+from nmt.data.text.lines import open_bytes
 from nmt.data.text.remote_files import open_file
 from nmt.errors import ConfigError, DataError, print_warning
 from nmt.translation.html.page import HtmlPage

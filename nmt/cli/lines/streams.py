@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
-from nmt.data.text.lines import SUFFIXES, decode_or_warn, read_lines
+from nmt.data.text.compressed import SUFFIXES
+from nmt.data.text.lines import decode_or_warn, read_lines
 from nmt.data.text.remote_files import RemotePath, before_upload, open_file, upload
 from nmt.errors import ConfigError, DataError, print_warning
 

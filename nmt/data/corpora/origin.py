@@ -10,7 +10,6 @@ import hashlib
 import os
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,7 +17,8 @@ from urllib.parse import urlsplit
 
 from nmt.data.corpora.download import AbsentError, fetch
 from nmt.data.corpora.folders import DiskError, Log, disk_errors
-from nmt.data.text.lines import SUFFIXES, open_bytes
+from nmt.data.text.compressed import DAMAGED, SUFFIXES
+from nmt.data.text.lines import open_bytes
 from nmt.errors import DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 
@@ -198,24 +198,34 @@ def _unpack(archive: Path, member: str | None) -> Iterator[bytes]:
                 raise DataError(f"{archive}: holds no file called {member}")
             with files.open(matches[0]) as file:
                 yield from iter(lambda: file.read(_CHUNK), b"")
-    except (EOFError, zlib.error, zipfile.BadZipFile) as error:
+    except (*DAMAGED, ValueError, RuntimeError, zipfile.BadZipFile) as error:
         raise DataError(
             f"{archive}: damaged or cut short ({error}); fetch the file again"
         ) from error
 
 
 def _tar_member(archive: Path, member: str) -> Iterator[bytes]:
-    """Yield the bytes of a file in a tar archive; if its name ends in .gz, decompressed."""
+    """Yield the bytes of a file in a tar archive; if its name ends in .gz, decompressed.
+
+    The archive is read to its end, because its checksum stands there.
+    """
+    found = False
     try:
-        with tarfile.open(archive) as files:
-            matches = (i for i in files if i.isfile() and PurePosixPath(i.name).name == member)
-            info = next(matches, None)
-            file = files.extractfile(info) if info else None
-            if file is None:
-                raise AbsentError(f"{archive}: holds no file called {member}")
-            text = gzip.GzipFile(fileobj=file) if member.endswith(".gz") else file
-            yield from iter(lambda: text.read(_CHUNK), b"")
-    except (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError) as error:
+        with open_bytes(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as files:
+            for info in files:
+                if found or not info.isfile() or PurePosixPath(info.name).name != member:
+                    continue
+                found = True
+                file = files.extractfile(info)
+                assert file is not None  # it is a file
+                text = gzip.GzipFile(fileobj=file) if member.endswith(".gz") else file
+                while chunk := text.read(_CHUNK):
+                    yield chunk
+            while stream.read(_CHUNK):
+                pass
+    except (gzip.BadGzipFile, tarfile.TarError) as error:
         raise DataError(
             f"{archive}: damaged or cut short ({error}); fetch the file again"
         ) from error
+    if not found:
+        raise AbsentError(f"{archive}: holds no file called {member}")

@@ -8,20 +8,14 @@ shift every later line.
 import codecs
 import contextlib
 import io
-import lzma
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, cast
 
+from nmt.data.text.compressed import BEGINNINGS, DAMAGED, SUFFIXES, decompress
 from nmt.data.text.remote_files import open_file
 from nmt.errors import DataError
 
-SUFFIXES = (".gz", ".xz", ".zst")
-"""The suffixes of compressed files."""
-
-# the first bytes of a file of gzip, xz, Zstandard and bzip2
-_COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"BZh91AY&SY")
+_COMPRESSED = (*BEGINNINGS.values(), b"BZh91AY&SY")  # bzip2 is the last one
 # the first bytes of other files that are no plain text in UTF-8, and what they are
 _OTHER_FORMATS = {
     b"PK\3\4": "a zip file, as .docx, .odt and .xlsx are",
@@ -87,7 +81,7 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
     try:
         with read_errors(path), open_file(path) as raw, _decompress(raw, path) as file:
             yield file
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+    except DAMAGED as error:
         raise DataError(
             f"{path}: damaged or cut short ({error}); fetch the file again, or rename it if it is "
             "not compressed"
@@ -98,19 +92,11 @@ def _decompress(file: io.BufferedReader, path: Path) -> io.BufferedIOBase:
     """Return the open file at `path`, or what decompresses it.
 
     Raises:
-        DataError: its suffix is none of `SUFFIXES`, and `check_beginning` raises it.
+        DataError: the file is of another program than its suffix says, or its suffix is none of
+            `SUFFIXES` and `check_beginning` raises it.
     """
-    suffix = path.suffix
-    if suffix == ".gz":
-        import gzip
-
-        return gzip.open(file, "rb")
-    if suffix == ".xz":
-        return lzma.LZMAFile(cast(IO[bytes], file))  # typeshed knows no other open file
-    if suffix == ".zst":
-        import pyarrow
-
-        return io.BufferedReader(pyarrow.CompressedInputStream(file, "zstd"), 1 << 17)
+    if path.suffix in SUFFIXES:
+        return decompress(file, path.suffix, str(path))
     check_beginning(file.peek(16), str(path))
     return file
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config import TextPair, spell_tag
-from nmt.data.text.lines import SUFFIXES, check_name, decode_line, raw_lines, read_errors
+from nmt.data.text.compressed import SUFFIXES
+from nmt.data.text.lines import check_name, decode_line, raw_lines, read_errors
 from nmt.data.text.remote_files import with_urls
 from nmt.errors import DataError
 
@@ -239,7 +240,9 @@ def _read_parquet(path: Path) -> Iterator[LocatedRecord]:
 
     try:
         with read_errors(path):
-            file = pyarrow.parquet.ParquetFile(path, memory_map=True)
+            file = pyarrow.parquet.ParquetFile(
+                path, memory_map=True, page_checksum_verification=True
+            )
         batches = (batch.to_pylist() for batch in file.iter_batches(batch_size=10_000))
         for number, record in enumerate(itertools.chain.from_iterable(batches), start=1):
             yield f"{path}, row {number}", record

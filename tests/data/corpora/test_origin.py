@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmt.data.corpora.origin import Entry, RemoteText, obtain
+from nmt.data.corpora.origin import Entry, Origin, RemoteText, obtain
 from nmt.errors import DataError
 from tests.data.corpora.site import Site, names, origin_in, tarred, zipped
 from tests.data.text.test_lines import COMPRESS
@@ -217,3 +217,25 @@ def test_a_record_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="(cannot be written|not a record).*"):
         origin_in(tmp_path / "file").remember("a", {})
+
+
+@pytest.mark.parametrize("name", ["data.tar.gz", "data.zip"])
+def test_a_changed_bit_anywhere_in_a_compressed_archive_is_noticed(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    files = {"folder/one": TEXT.decode(), "folder/two": TEXT[:3000].decode()}
+    whole = tarred(files, "w:gz") if name.endswith("gz") else zipped(files)
+    for position in [*range(0, len(whole), 61), *range(len(whole) - 150, len(whole))]:
+        damaged = bytearray(whole)
+        damaged[position] ^= 16
+        path.write_bytes(damaged)
+        origin = Origin(tmp_path, tmp_path, tmp_path / "record.json", print)
+        text = RemoteText(f"http://host/{name}", member="two")
+        try:
+            obtain(text, tmp_path / "text", origin)
+        except DataError as error:
+            assert name in str(error)
+        else:  # of a zip, what changed may be another file, or its time
+            assert name == "data.zip"
+            assert (tmp_path / "text").read_bytes() == TEXT[:3000]
