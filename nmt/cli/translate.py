@@ -135,7 +135,11 @@ def translate(
     check_inputs_remain(output, [file or Path("-"), terms.glossary, terms.forbid_file])
     terminology, protected = terms.terminology(), protection.protected()
     if file and file.suffix.lower() in STRUCTURED and not job.html:
-        remedy = "; --html translates a page" if "htm" in file.suffix.lower() else ""
+        remedy = ""
+        if "htm" in file.suffix.lower():
+            remedy = "; --html translates a page"
+        elif file.suffix.lower() == ".srt":
+            remedy = "; nmt serve translates subtitles, which its page and /translate_file take"
         print_warning(f"{file}: its tags and numbers are translated as plain text too{remedy}")
     if job.resume and is_complete(file, output):
         log(

@@ -1,6 +1,7 @@
 """Translates files of text, subtitles and HTML, and keeps the results until they are fetched."""
 
 import atexit
+import codecs
 import contextlib
 import re
 import secrets
@@ -17,6 +18,7 @@ from fastapi import APIRouter, Form, UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
+from nmt.data.languages import look_up_language
 from nmt.serving.answers import RequestError
 from nmt.serving.libretranslate import ERRORS, ErrorBody
 from nmt.serving.server import Server, check_characters
@@ -28,13 +30,32 @@ KEPT_SECONDS = 3600.0
 MAX_BYTES = 150
 """bytes of a file's name that are kept; file systems allow 255, and other parts join it"""
 TYPES = {
-    ".txt": "text/plain; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".htm": "text/html; charset=utf-8",
-    ".srt": "application/x-subrip; charset=utf-8",
+    ".txt": "text/plain",
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".srt": "application/x-subrip",
+}
+_LANGUAGES_OF_CODE_PAGES = {
+    "cp874": "th",
+    "cp932": "ja",
+    "gb18030": "zh",
+    "cp950": "zh_Hant",
+    "cp949": "ko",
+    "windows-1250": "bs cs hr hu pl ro sk sl sq sr_Latn",
+    "windows-1251": "be bg kk ky mk mn ru sr tg tt uk",
+    "windows-1253": "el",
+    "windows-1254": "az tr uz",
+    "windows-1255": "he yi",
+    "windows-1256": "ar fa ug ur",
+    "windows-1257": "et lt lv",
+    "windows-1258": "vi",
+}
+"""the encodings of Windows before Unicode, and the languages that are written in each"""
+_CODE_PAGES = {
+    language: page for page, known in _LANGUAGES_OF_CODE_PAGES.items() for language in known.split()
 }
 FOUND: dict[int | str, dict[str, Any]] = {
-    200: {"content": {kind.partition(";")[0]: {} for kind in TYPES.values()}},
+    200: {"content": {kind: {} for kind in TYPES.values()}},
     404: {"model": ErrorBody},
 }
 _NAME = re.compile(r"[0-9a-f]{32}\.[\w-]{1,80}\.(txt|srt|html?)")
@@ -57,7 +78,8 @@ def files_router(server: Server) -> APIRouter:
         name = file.filename
         if not name:
             raise RequestError(400, "Invalid request: missing file parameter")
-        text, encode = decode_file(name, await file.read())
+        sources = server.models.sources if source == "auto" else [source]
+        text, encode = decode_file(name, await file.read(), sources)
         check_characters(text, "the file")
         client = server.admit(request, api_key, [text])
         translated = await _translate_file(server, name, text, Asked(source, target), client)
@@ -74,9 +96,11 @@ def files_router(server: Server) -> APIRouter:
         disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(shown)}"
         headers = {"Content-Disposition": disposition}
         media_type = TYPES[Path(name).suffix]
-        if _is_html(name):  # a page may declare another encoding
-            media_type = f"text/html; charset={encoding_of_page(content).removesuffix('-sig')}"
-        return Response(content, headers=headers, media_type=media_type)
+        encoding = encoding_of_page(content) if _is_html(name) else _unicode_of(content)
+        if encoding:
+            media_type += f"; charset={encoding.removesuffix('-sig')}"
+        headers["Content-Type"] = media_type  # Starlette would add another charset to text
+        return Response(content, headers=headers)
 
     return router
 
@@ -157,11 +181,17 @@ def _is_old(path: Path) -> bool:
     return time.time() - path.stat().st_mtime > KEPT_SECONDS
 
 
-def decode_file(name: str, content: bytes) -> tuple[str, Callable[[str], bytes]]:
+def decode_file(
+    name: str, content: bytes, sources: Sequence[str]
+) -> tuple[str, Callable[[str], bytes]]:
     """Return the text of a file that can be translated, and what encodes its translation.
 
+    A page is in the encoding that it declares. Another file is in UTF-8, in UTF-16, or in the
+    encoding of Windows for the languages `sources`, the codes of those that it may be in; its
+    translation is in the same one, or in UTF-8 if that lacks a character.
+
     Raises:
-        RequestError: its type is another one, or it is not UTF-8.
+        RequestError: its type is another one, or its encoding is none of these.
         DataError: it is a page, but no text of the encoding that it declares.
     """
     if Path(name).suffix.lower() not in TYPES:
@@ -172,9 +202,52 @@ def decode_file(name: str, content: bytes) -> tuple[str, Callable[[str], bytes]]
     if _is_html(name):
         page = HtmlPage.decode("the file", content)
         return page.html, page.encode
+    encoding = _unicode_of(content)
+    if encoding is None:
+        encoding, *others = {_code_page(source): None for source in sources}
+        if others:
+            raise RequestError(
+                400,
+                "Invalid request: the file is not UTF-8; name the language of its text, or save it "
+                "as UTF-8",
+            )
     try:
-        return content.decode("utf-8-sig"), str.encode  # in UTF-8
+        text = content.decode(encoding)
     except UnicodeDecodeError as error:
         raise RequestError(
-            400, "Invalid request: the file is not UTF-8; save it as such"
+            400, f"Invalid request: the file is neither UTF-8 nor {encoding}; save it as UTF-8"
         ) from error
+    mark = codecs.BOM_UTF16_BE if content.startswith(codecs.BOM_UTF16_BE) else b""
+    if mark:
+        encoding = "utf-16-be"  # the codec utf-16 would write the other order of bytes
+
+    def encode(translation: str) -> bytes:
+        try:
+            return mark + translation.encode(encoding)
+        except UnicodeEncodeError:
+            return translation.encode("utf-8-sig")  # the mark tells a player that it is Unicode
+
+    return text, encode
+
+
+def _code_page(source: str) -> str:
+    language = look_up_language(source)
+    page = _CODE_PAGES.get(language.code) or _CODE_PAGES.get(language.base)
+    return page or "windows-1252"
+
+
+def _unicode_of(content: bytes) -> str | None:
+    """Return the encoding of a text if it is UTF-8 or UTF-16, with or without a mark of its order.
+
+    In UTF-16 without a mark, digits, spaces and line ends have a zero byte on the same side.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    for encoding, first in (("utf-16-le", 1), ("utf-16-be", 0)):
+        zeros, others = (content[side::2].count(0) for side in (first, 1 - first))
+        if len(content) % 2 == 0 and zeros > len(content) // 20 and others == 0:
+            return encoding
+    with contextlib.suppress(UnicodeDecodeError):
+        content.decode("utf-8")
+        return "utf-8-sig" if content.startswith(codecs.BOM_UTF8) else "utf-8"
+    return None

@@ -13,37 +13,92 @@ Translate = Callable[[Sequence[str], bool], Awaitable[list[str]]]
 _CUE_TIME = re.compile(r"\s*-?\d+:[\d:., ]*-->\s*-?\d+:.*")
 """00:00:01,500 --> 00:00:03,000, and what programs write in its place, as 0:01.5 --> 0:3"""
 _LINE_END = re.compile(r"\r\n|\r|\n")
-# the lengths are limited because each start is searched for an end
-_TAG = r"</?(?:b|i|u|s|font)\b[^<>]{0,200}>"
-_MARK = r"\{\\[^{}]{0,200}\}|[♪♫]"
-"""what stands for itself: a command, such as {\\an8} for a cue at the top, and notes of music"""
-_FORMATTING = re.compile(f"({_TAG}|{_MARK})", re.IGNORECASE)
-_TAG_NAME = re.compile(r"<(\w+)")
-_DASH = re.compile(rf"((?:{_TAG}|{_MARK}|\s)*)([-–—]+)", re.IGNORECASE)
+_BREAK = r"\n|\||\\[Nn]|<br\s*/?>"
+"""what ends a line inside a cue: also the marks of MicroDVD (`|`), SSA (`\\N`) and HTML"""
+_TAG = r"</?[a-z][^<>]*>"
+"""<i>, <font color="red">, and those of WebVTT, such as <v Tom> and <c.yellow>"""
+_MARK = (
+    r"<rt\b[^<>]*>[^<>]*(?:</rt\s*>)?"  # how a word is pronounced, above it
+    r"|<[!?][^<>]*>|<\d[\d:.,]*>"  # comments; times at which a part of a cue appears
+    r"|\{[^{}]*\}|[♪♫]"
+)
+"""what stands for itself: also commands, such as {\\an8} for the top, and notes of music"""
+_FORMATTING = re.compile(f"({_MARK}|{_TAG})", re.IGNORECASE)
+_LINE_PART = re.compile(f"({_BREAK})|{_MARK}|{_TAG}", re.IGNORECASE)
+"""a break, or formatting, in which there is none"""
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,31});|\\h", re.IGNORECASE)
+"""a character that WebVTT writes as HTML does; `\\h` is a space of SSA that does not break"""
+_DIRECTION_MARKS = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_NAMED_TAG = re.compile(r"(</?)([a-z]\w*)[^<>]*(?<!/)>", re.IGNORECASE)
+"""a start tag or an end tag, but not <br/>, which is both"""
+_DASH = re.compile(rf"((?:{_MARK}|{_TAG}|\s)*)([-–—]+)", re.IGNORECASE)
 """at the start of a line: another person speaks"""
-_WORD = re.compile(rf"(?:{_TAG}|{_MARK}|\S)+", re.IGNORECASE)
+_WORD = re.compile(rf"(?:{_MARK}|{_TAG}|\S)+", re.IGNORECASE)
 _START, _END = "<p>", "</p>"
 """tags around each text of a page of HTML: other tags that do not end in a text end there"""
-_KEPT = re.compile(r"<(?:!--|\w+ n=)(\d+)(?:--)?>")
+_KEPT = re.compile(r"<(?:!--|/?t-\w+ n=)(\d+)(?:--)?>")
 """what has a number in such a page"""
 
 
-@dataclass(frozen=True)
-class _Cue:
-    head: list[str]
-    """lines that stay: blank ones, the number, the times"""
+@dataclass
+class _Text:
+    """What one person says in a cue: a text of one line or several."""
+
     lines: list[str]
-    """lines of text"""
+    breaks: list[str]
+    """what stands before each line"""
 
     @property
-    def texts(self) -> list[list[str]]:
-        """The lines of each person who speaks: one begins with a dash."""
-        texts: list[list[str]] = []
-        for line in self.lines:
-            if not texts or _DASH.match(line):
-                texts.append([])
-            texts[-1].append(line)
-        return texts
+    def source(self) -> str:
+        """The lines as one text, because a sentence does not end where a line does."""
+        return " ".join(self.lines)
+
+    @property
+    def is_formatted(self) -> bool:
+        """Whether a part of the text is not for the model."""
+        text = self.source
+        return bool(_FORMATTING.search(text) or _ENTITY.search(text) or _DASH.match(text))
+
+    def written(self, translation: str) -> str:
+        """Return a translation with the breaks of the text; it may have fewer lines."""
+        lines = _wrap(translation, len(self.lines)) or [""]
+        unused = "".join(self.breaks[len(lines) :]).replace("\n", "")  # such as <br/>, which stays
+        return "".join(map(str.__add__, self.breaks, lines)) + unused
+
+
+@dataclass
+class _Cue:
+    head: list[str]
+    """rows that stay: blank ones, the number, the times, notes of WebVTT"""
+    texts: list[_Text]
+    tail: str
+    """a break after the last text"""
+
+    @classmethod
+    def read(cls, head: list[str], rows: Sequence[str]) -> "_Cue":
+        """Divide the rows of a cue into its lines, and these into texts: a dash begins one."""
+        cue = cls(head, [], "")
+        whole, at = "\n".join(rows), 0
+        for part in _LINE_PART.finditer(whole):
+            if part[1]:  # a break
+                cue._add(whole[at : part.start()])
+                cue.tail += part[1]
+                at = part.end()
+        cue._add(whole[at:])
+        return cue
+
+    def _add(self, line: str) -> None:
+        """Add a line, perhaps a blank one, behind the breaks in `tail`."""
+        text = line.strip()
+        if not text:
+            self.tail += line
+            return
+        start = line.index(text)
+        if not self.texts or _DASH.match(text):
+            self.texts.append(_Text([], []))
+        self.texts[-1].lines.append(text)
+        self.texts[-1].breaks.append(self.tail + line[:start])
+        self.tail = line[start + len(text) :]
 
 
 async def translate_subtitles(text: str, translate: Translate) -> str:
@@ -51,7 +106,8 @@ async def translate_subtitles(text: str, translate: Translate) -> str:
 
     The lines of a cue are one text, because a sentence does not end where a line does; but a line
     that begins with a dash begins another one. A text has at most as many lines as before. All
-    lines end as the first one does.
+    rows end as the first one does. A file that begins with WEBVTT is one of WebVTT, where a blank
+    row ends each text: notes, styles and names of cues stay.
 
     Raises:
         RequestError: there is no cue.
@@ -59,17 +115,20 @@ async def translate_subtitles(text: str, translate: Translate) -> str:
     first_end = _LINE_END.search(text)
     end = first_end[0] if first_end else "\n"
     cues = _cues(_LINE_END.split(text))
-    texts = [" ".join(lines) for cue in cues for lines in cue.texts]
-    plain = [each for each in texts if not _is_formatted(each)]
-    formatted = [each for each in texts if _is_formatted(each)]
+    texts = [each for cue in cues for each in cue.texts]
+    plain = [each.source for each in texts if not each.is_formatted]
+    formatted = [each.source for each in texts if each.is_formatted]
     found_plain = deque(await translate(plain, False) if plain else [])
     found_formatted = deque(await _translate_formatted(formatted, translate) if formatted else [])
     rows: list[str] = []
     for cue in cues:
         rows += cue.head
-        for lines in cue.texts:
-            found = found_formatted if _is_formatted(" ".join(lines)) else found_plain
-            rows += _wrap(found.popleft(), len(lines))
+        found = (
+            each.written((found_formatted if each.is_formatted else found_plain).popleft())
+            for each in cue.texts
+        )
+        if cue.texts or cue.tail:
+            rows += ("".join(found) + cue.tail).split("\n")
     return end.join(rows)
 
 
@@ -79,15 +138,15 @@ def subtitle_text(text: str) -> str:
     Raises:
         RequestError: there is no cue.
     """
-    lines = [line for cue in _cues(_LINE_END.split(text)) for line in cue.lines]
-    return _FORMATTING.sub("", "\n".join(lines))
+    texts = [each.source for cue in _cues(_LINE_END.split(text)) for each in cue.texts]
+    return _FORMATTING.sub("", "\n".join(texts))
 
 
 def _cues(rows: Sequence[str]) -> list[_Cue]:
-    """Cut the lines of an SRT file after each text, which a blank line or the next times end.
+    """Cut the rows of an SRT file after each text, which a blank row or the next times end.
 
     Raises:
-        RequestError: no line has times.
+        RequestError: no row has times.
     """
     cues: list[_Cue] = []
     head: list[str] = []
@@ -99,20 +158,17 @@ def _cues(rows: Sequence[str]) -> list[_Cue]:
             "Invalid request: the .srt file has no subtitle; expected lines such as 00:00:01,500 "
             "--> 00:00:03,000, each followed by text; name another text .txt",
         )
+    is_webvtt = rows[0].startswith("WEBVTT")
     is_begun = False  # before the first times there is no text
     for i, row in enumerate(rows):
         is_number = row.strip().isdigit() and has_times[i + 1 : i + 2] == [True]
-        is_begun = is_begun or has_times[i]
+        is_begun = has_times[i] or (is_begun and not (is_webvtt and not row.strip()))
         is_text = is_begun and not (has_times[i] or is_number or not row.strip())
         if lines and not is_text:
-            cues.append(_Cue(head, lines))
+            cues.append(_Cue.read(head, lines))
             head, lines = [], []
         (lines if is_text else head).append(row)
-    return [*cues, _Cue(head, lines)]
-
-
-def _is_formatted(text: str) -> bool:
-    return bool(_FORMATTING.search(text) or _DASH.match(text))
+    return [*cues, _Cue.read(head, lines)]
 
 
 async def _translate_formatted(texts: Sequence[str], translate: Translate) -> list[str]:
@@ -123,15 +179,14 @@ async def _translate_formatted(texts: Sequence[str], translate: Translate) -> li
     kept: list[str] = []  # what has a number in the page
 
     def keep(part: str) -> str:
-        if part.startswith("</"):
-            return part
         kept.append(part)
-        name = _TAG_NAME.match(part)
-        return f"<{name[1]} n={len(kept) - 1}>" if name else f"<!--{len(kept) - 1}-->"
+        tag = _NAMED_TAG.fullmatch(part)
+        # a name that HTML does not know: it would take <p> or <code> for what they are in a page
+        return f"{tag[1]}t-{tag[2]} n={len(kept) - 1}>" if tag else f"<!--{len(kept) - 1}-->"
 
     def mark_up(text: str) -> str:
         parts = _FORMATTING.split(text)  # alternately text and formatting
-        return "".join(keep(p) if i % 2 else escape(p, quote=False) for i, p in enumerate(parts))
+        return "".join(keep(p) if i % 2 else _html_of_text(p, keep) for i, p in enumerate(parts))
 
     def html_of(text: str) -> str:
         dash = _DASH.match(text)
@@ -139,14 +194,40 @@ async def _translate_formatted(texts: Sequence[str], translate: Translate) -> li
             return mark_up(text)
         return mark_up(dash[1]) + keep(dash[2]) + mark_up(text[dash.end() :])
 
-    def text_of(part: str) -> str:
+    def text_of(part: str, source: str) -> str:
+        found = _ENTITY.findall(_FORMATTING.sub("", source))
+        entities = {_character(entity): entity for entity in reversed(found)}
+        written = {ord(char): entity for char, entity in entities.items() if len(char) == 1}
         parts = _KEPT.split(part)  # alternately text and a number
-        return "".join(kept[int(p)] if i % 2 else unescape(p) for i, p in enumerate(parts))
+        return "".join(
+            kept[int(p)] if i % 2 else unescape(p).translate(written) for i, p in enumerate(parts)
+        )
 
     paragraphs = [_START + html_of(text) + _END for text in texts]
     [page] = await translate(["".join(paragraphs)], True)
     parts = page.removeprefix(_START).removesuffix(_END).split(_END + _START)
-    return [text_of(part) for part in parts]
+    return [text_of(part, text) for part, text in zip(parts, texts, strict=True)]
+
+
+def _character(entity: str) -> str:
+    """Return the character of an entity; what is none, such as `&nothing;`, stays as it is."""
+    character = "\u00a0" if entity.lower() == "\\h" else unescape(entity)
+    return character if len(character) == 1 else entity
+
+
+def _html_of_text(text: str, keep: Callable[[str], str]) -> str:
+    """Return a text without formatting as HTML; marks of direction are kept."""
+    parts: list[str] = []
+    at = 0
+    for found in _ENTITY.finditer(text):
+        parts.append(escape(text[at : found.start()], quote=False))
+        character = _character(found[0])
+        if character in _DIRECTION_MARKS:
+            parts.append(keep(found[0]))
+        else:  # a non-breaking space has no word: the page places it as a tag
+            parts.append("&nbsp;" if character == "\u00a0" else escape(character, quote=False))
+        at = found.end()
+    return "".join([*parts, escape(text[at:], quote=False)])
 
 
 def _wrap(text: str, count: int) -> list[str]:
@@ -158,7 +239,10 @@ def _wrap(text: str, count: int) -> list[str]:
     for rest in range(count, 0, -1):
         room = left / rest
         end, length = start, 0
-        while end < len(words) and (end == start or rest == 1 or length + lengths[end] / 2 <= room):
+        last = max(start + 1, len(words) - rest + 1)  # each line that follows has a word
+        while end < min(last, len(words)) and (
+            end == start or rest == 1 or length + lengths[end] / 2 <= room
+        ):
             length += lengths[end]
             end += 1
         lines.append(" ".join(words[start:end]))

@@ -1,5 +1,6 @@
 """Files of text and subtitles are translated, kept for an hour, and found by nobody else."""
 
+import codecs
 import html
 import os
 import re
@@ -11,6 +12,8 @@ from urllib.parse import unquote
 import pytest
 from starlette.testclient import TestClient
 
+from nmt.serving.answers import RequestError
+from nmt.serving.files import decode_file
 from nmt.translation.html.source import UNWRITABLE
 from tests.serving.conftest import Client
 
@@ -72,6 +75,60 @@ def test_a_page_keeps_its_encoding(client: TestClient, declaration: str) -> None
     assert content.startswith(f"{declaration}<p>") and content.endswith("</p><pre>“é”</pre>")
 
 
+@pytest.mark.parametrize(
+    ("encoding", "mark"),
+    [
+        ("utf-8-sig", b""),
+        ("utf-16", b""),
+        ("utf-16-be", codecs.BOM_UTF16_BE),
+        ("utf-16-le", b""),
+        ("utf-16-be", b""),
+        ("windows-1252", b""),
+    ],
+)
+@pytest.mark.parametrize("name", ["film.srt", "text.txt"])
+def test_text_is_written_in_the_encoding_in_which_it_was_read(
+    client: TestClient, name: str, encoding: str, mark: bytes
+) -> None:
+    text = subtitles([["{\\an8}"], ["{é}"], ["1 2 3"]]).replace("\n", "\r\n")
+    answer = upload(client, name, mark + text.encode(encoding), target="en")  # a copy
+    assert answer.status_code == 200, answer.text
+    response = client.get(answer.json()["translatedFileUrl"])
+    assert response.content == mark + text.encode(encoding)
+    charset = response.headers["content-type"].partition("charset=")[2]
+    expected = "" if "1252" in encoding else encoding.removesuffix("-sig")
+    assert charset == ("utf-16" if mark else expected)
+
+
+@pytest.mark.parametrize(
+    ("sources", "encoding", "text"),
+    [
+        (["pl"], "windows-1250", "żółw"),
+        (["ru"], "windows-1251", "Кошка спит."),
+        (["sr"], "windows-1251", "Мачка."),
+        (["sr_Latn"], "windows-1250", "Mačka."),
+        (["el_GR"], "windows-1253", "Γάτα."),
+        (["ja"], "cp932", "猫です。"),
+        (["zh_Hans"], "gb18030", "猫。"),
+        (["zh_Hant"], "cp950", "貓。"),
+        (["en", "de", "fr"], "windows-1252", "“Größe” – 5 €"),
+    ],
+)
+def test_a_file_that_is_not_unicode_has_the_encoding_of_its_language(
+    sources: list[str], encoding: str, text: str
+) -> None:
+    found, encode = decode_file("a.srt", text.encode(encoding), sources)
+    assert (found, encode(text)) == (text, text.encode(encoding))
+    if encoding != "gb18030":  # which has all characters
+        assert encode("ສະບາຍດີ").decode("utf-8-sig") == "ສະບາຍດີ"
+
+
+def test_the_language_must_be_named_if_it_decides_the_encoding() -> None:
+    with pytest.raises(RequestError, match="is not UTF-8; name the language of its text, or save"):
+        decode_file("a.txt", "Größe".encode("latin-1"), ["de", "ru"])
+    assert decode_file("a.txt", "Größe".encode(), ["de", "ru"])[0] == "Größe"
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_subtitles_keep_numbers_times_and_lines(client: TestClient, end: str) -> None:
     answer = upload(client, "film.SRT", subtitles(CUES, end))
@@ -114,7 +171,8 @@ def test_all_subtitles_of_a_file_are_in_one_language(client: TestClient) -> None
     ("name", "content", "message"),
     [
         ("a.pdf", b"", "files of this type are not translated; .txt, .html, .htm, .srt are"),
-        ("a.txt", b"\xff", "the file is not UTF-8"),
+        ("a.txt", b"\x81", "the file is neither UTF-8 nor windows-1252; save it as UTF-8"),
+        ("a.srt", b"\xff\xfe\x00", "the file is neither UTF-8 nor utf-16; save it as UTF-8"),
         ("a.htm", b"<p>\xff", "the file: is no text in utf-8, its encoding; convert the page"),
         ("a.txt", b"a\0b", "the file holds the character NUL"),
         ("a.srt", b"a note\n", "the .srt file has no subtitle; expected lines such as 00:00:01"),

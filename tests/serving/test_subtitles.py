@@ -61,7 +61,7 @@ def test_times_as_programs_write_them(text: str, expected: str) -> None:
         ("- a dog runs\n- a cat\nsleeps", "- A DOG RUNS\n- A CAT\nSLEEPS"),
         ("<i>-a dog\n–a cat</i>", "<i>-A DOG\n–A CAT</i>"),
         ("♪ a dog runs\nhome ♪", "♪ A DOG\nRUNS HOME ♪"),
-        ("<i>a & b <c> &amp; <!--0--></i>", "<i>A & B <C> &AMP; <!--0--></i>"),
+        ("<i>a & b < 3 > c <!--0--> 5</i>", "<i>A & B < 3 > C <!--0--> 5</i>"),
         (
             '<font color="blue" size="2">a dog\nruns</font>',
             '<font color="blue" size="2">A DOG\nRUNS</font>',
@@ -73,6 +73,58 @@ def test_times_as_programs_write_them(text: str, expected: str) -> None:
 def test_formatting_stays(lines: str, expected: str) -> None:
     head = f"1\n{TIME.format(1)}\n"
     assert asyncio.run(translate_subtitles(head + lines, uppercase)) == head + expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("a<br/>dog<BR>runs<br />home", "A<br/>DOG<BR>RUNS<br />HOME"),
+        ("a dog|runs | home", "A DOG|RUNS | HOME"),
+        ("a dog\\Nruns\\nhome", "A DOG\\NRUNS\\nHOME"),
+        ("- a dog|- a cat", "- A DOG|- A CAT"),
+        ("|a dog||runs|\nhome |", "|A DOG||RUNS|\nHOME |"),
+        ("  a dog\n  runs", "  A DOG\n  RUNS"),
+        ("<em>a</em> <strong>dog</strong>", "<em>A</em> <strong>DOG</strong>"),
+        ("<v Tom>a dog</v>", "<v Tom>A DOG</v>"),
+        ("<v Tom Mc Coy>a dog\nruns", "<v Tom Mc Coy>A DOG\nRUNS"),
+        ("<v.loud Tom>a <c.yellow.bg_blue>big</c> dog", None),
+        ("<00:00:01.500>a <00:00:02.500><c>dog</c>", None),
+        ("<lang en-GB>a dog</lang>", "<lang en-GB>A DOG</lang>"),
+        ("<ruby>a<rt>ay</rt></ruby> dog", "<ruby>A<rt>ay</rt></ruby> DOG"),
+        ("{b}a dog{/b} {y:i}runs", "{b}A DOG{/b} {y:i}RUNS"),
+        ("{\\an8}{\\pos(1,2)}a {a note} dog", "{\\an8}{\\pos(1,2)}A {a note} DOG"),
+        ("<p>a</p> <code>dog</code> <pre>runs</pre>", "<p>A</p> <code>DOG</code> <pre>RUNS</pre>"),
+        ('<font\ncolor="red">a dog</font>', '<font\ncolor="red">A DOG</font>'),
+        (f"<font style={'x' * 300}>a dog</font>", f"<font style={'x' * 300}>A DOG</font>"),
+        ("<b>a</I> </>dog<x/> runs</b >", "<b>A</I> </>DOG<x/> RUNS</b >"),
+        (
+            "Tom &amp; Jerry &lt;3 &quot;it&#39;s&quot;",
+            "TOM &amp; JERRY &lt;3 &quot;IT&#39;S&quot;",
+        ),
+        ("a&nbsp;dog&nbsp;runs", "A&nbsp;DOG&nbsp;RUNS"),
+        ("a\\hdog runs", "A\\hDOG RUNS"),
+        ("&lrm;a dog.&rlm;", "&lrm;A DOG.&rlm;"),
+        ("a &nothing; b&c;", "A &NOTHING; B&C;"),
+        ("I <3 you > me", "I <3 YOU > ME"),
+        ("a <b dog", "A <B DOG"),
+        ("{ a dog", "{ A DOG"),
+        ("<i></i>", "<i></i>"),
+        ("|", "|"),
+    ],
+)
+def test_every_tag_and_break_stays(lines: str, expected: str | None) -> None:
+    head = f"1\n{TIME.format(1)}\n"
+    if expected is None:
+        expected = re.sub(r"(?<=>)\w+|(?<= )\w+$", lambda word: word[0].upper(), lines)
+    assert asyncio.run(translate_subtitles(head + lines, uppercase)) == head + expected
+
+
+def test_webvtt_keeps_its_notes_styles_and_names_of_cues() -> None:
+    head = "WEBVTT - a film\n\nSTYLE\n::cue { color: red }\n\nNOTE a note\n\nthe start\n"
+    cue = f"{TIME.format(1)} align:start position:0%\na dog\n\nNOTE a dog\nruns\n\n"
+    last = f"2nd\n{TIME.format(2)}\n\n{TIME.format(3)}\na cat\n"
+    found = asyncio.run(translate_subtitles(head + cue + last, uppercase))
+    assert found == head + cue.replace("a dog", "A DOG", 1) + last.replace("a cat", "A CAT")
 
 
 def test_the_lines_of_a_person_are_one_text() -> None:
