@@ -50,6 +50,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "pyarrow": "data/text/",
     "fsspec": "data/text/remote_files.py",
     "ray": ("translation/ray_pool.py", "serving/ray_app.py"),
+    "langcodes": "data/languages.py",
     "regex": "data/",
     "py3langid": "data/text/language_identification.py",
     "ftfy": "data/text/rules.py",

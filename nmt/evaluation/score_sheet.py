@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from nmt.evaluation.metrics import Metric, Score, bleu_metric, chrf_metric, ter_metric
+from nmt.evaluation.metrics import PLAIN, Metric, Score, bleu_metric, chrf_metric, ter_metric
 from nmt.evaluation.paper_bleu import PUBLISHED, has_paper_bleu, language_codes, paper_bleu
 from nmt.evaluation.test_sets import EvaluationSet
 
@@ -100,7 +100,7 @@ def score_sheet(
         return ScoreSheet(scores, [TOKENIZED_REMARK])
     if languages is None:
         return ScoreSheet(scores, [PLAIN_REMARK, LANGUAGES_REMARK])
-    if not has_paper_bleu(languages):
+    if test_set.tokenizer != PLAIN or not has_paper_bleu(languages):
         return ScoreSheet(scores, [PLAIN_REMARK])
     paper = paper_bleu(hypotheses, test_set.references, languages, confidence)
     remark = _paper_remark(paper.name, test_set.official_name, languages)

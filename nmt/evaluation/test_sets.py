@@ -55,7 +55,8 @@ class EvaluationSet:
     @property
     def tokenizer(self) -> str:
         """Name of sacreBLEU's tokenizer for the target language; `none` for tokenised text."""
-        return bleu_tokenizer(self.languages[1] if self.languages else "", self.tokenized)
+        target = self.languages[1] if self.languages else ""
+        return bleu_tokenizer(target, self.tokenized, self.references)
 
     def first(self, count: int | None) -> "EvaluationSet":
         """Return the set of the first sentences; of all if `count` is None."""

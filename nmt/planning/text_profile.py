@@ -25,7 +25,7 @@ _MIN_CORRELATION = 0.25
 _MIN_FUNCTION_WORDS = 0.02  # least share of all words by which a language is recognised
 _ONE_SCRIPT = 0.95  # share of the letters from which on a side has one script
 _WITHOUT_SPACES = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer"}
-_LANGUAGE_SUFFIX = re.compile(r"\.([a-z]{2,3}(?:_[A-Za-z]{2,4})?)(?:\.(?:gz|xz|zst))?$")
+_LANGUAGE_SUFFIX = re.compile(r"\.([a-z]{2,3}(?:[_-][A-Za-z]{2,5})?)(?:\.(?:gz|xz|zst))?$")
 """a language code at the end of a file name, before the suffix of a compression"""
 
 
@@ -181,8 +181,9 @@ def languages_from_file_names(text: TextPair) -> tuple[str | None, str | None]:
 
 def _language_from_file_name(path: str) -> str | None:
     match = _LANGUAGE_SUFFIX.search(Path(path).name)
-    # other endings, such as .src and .tgt, are no codes of languages
-    return match[1] if match and look_up_language(match[1]).codes else None
+    # other endings, such as .src and .tgt, are no codes of languages; src is also a Sardinian one
+    is_code = match and match[1] != "src" and look_up_language(match[1]).codes
+    return match[1] if match and is_code else None
 
 
 def choose_languages(

@@ -170,7 +170,7 @@ class Validator:
         languages = {self._languages[i] for i in indices}
         # several languages are divided into words as European ones are, like a test set of several
         language = languages.pop() if len(languages) == 1 else SEVERAL_LANGUAGES
-        tokenize = bleu_tokenizer(language, self.loaded.config.data.tokenized)
+        tokenize = bleu_tokenizer(language, self.loaded.config.data.tokenized, references)
         return bleu(translations, references, tokenize, confidence=False).value
 
 

@@ -1,10 +1,14 @@
 import random
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
+from pathlib import Path
 
 import pytest
 import sacrebleu
 
+from nmt.data.languages import LANGUAGES, look_up_language
+from nmt.data.text.lines import raw_lines
 from nmt.errors import DataError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import (
@@ -54,7 +58,14 @@ def test_bleu_is_sacrebleus(hypotheses: list[str], references: list[str], tokeni
 
 @pytest.mark.parametrize(
     ("language", "tokenize"),
-    [("de", "13a"), ("ko", "13a"), ("zh", "zh"), ("zh_TW", "zh"), ("th", "char"), ("", "13a")],
+    [
+        *(
+            (code, "13a")
+            for code in ("de", "ko", "kor", "sr_Latn", "vi", "zh_Latn", "mul", "xx", "")
+        ),
+        *((code, "zh") for code in ("zh", "zh_TW", "zho", "cmn", "yue", "lzh", "wuu", "nan")),
+        *((code, "char") for code in ("th", "tha", "mya", "km", "lo", "bod", "dz", "shn")),
+    ],
 )
 def test_the_tokenizer_suits_the_target_language(language: str, tokenize: str) -> None:
     assert bleu_tokenizer(language) == tokenize
@@ -66,6 +77,43 @@ def test_text_without_spaces_is_scored_by_its_characters() -> None:
     assert bleu(near, right, confidence=False).value == 0.0
     assert bleu(near, right, bleu_tokenizer("zh"), confidence=False).value > 70
     assert len(words_of(right[0], bleu_tokenizer("ja"))) > 5
+
+
+@pytest.mark.parametrize(
+    ("references", "tokenize"),
+    [
+        (["我昨天在公园里看见了一只小狗。", "OK"], "zh"),
+        (["昨日、公園で子犬を見ました。"], "char"),
+        (["ฉันเห็นลูกสุนัขในสวนสาธารณะ"], "char"),
+        (["a dog in 公园", "a cat"], "13a"),
+        (["", "123"], "13a"),
+    ],
+)
+def test_the_script_of_the_references_decides_if_the_language_does_not(
+    references: list[str], tokenize: str
+) -> None:
+    for language in ("", "mul", "xx", "de"):  # even if it is called by a wrong language
+        assert bleu_tokenizer(language, references=references) == tokenize
+
+
+def test_a_perfect_translation_into_any_language_has_all_points(test_data: Path) -> None:
+    """By each code of languages.tsv, for the languages of FLORES-101 and their scripts."""
+    texts = {}
+    for path in (test_data / "flores101").glob("*.xz"):
+        first = [line.decode() for line in islice(raw_lines(path), 5)]
+        if len(first) == 5:
+            language = look_up_language(path.name.partition(".")[0])
+            texts[language.base, language.script] = first
+    codes = [code for code in LANGUAGES if key_of(code) in texts]
+    assert len(codes) > 200
+    for code in codes:
+        text = texts[key_of(code)]
+        assert bleu(text, text, bleu_tokenizer(code, references=text), False).value > 99.9, code
+
+
+def key_of(code: str) -> tuple[str, str]:
+    language = look_up_language(code)
+    return language.base, language.script
 
 
 def test_an_interval_stays_within_the_scores_that_there_are() -> None:

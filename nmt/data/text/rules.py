@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import regex
 
-from nmt.data.languages import look_up_language
+from nmt.data.languages import closest_language
 from nmt.data.text.language_identification import (
     check_is_installed,
     is_improbable,
@@ -96,14 +96,16 @@ def other_language(languages: tuple[str, str]) -> Rule:
         MissingExtraError: py3langid is not installed.
     """
     check_is_installed("data.cleaning.language", "clean")
-    supported = known_languages()
-    codes = [look_up_language(code).base for code in languages]
-    for code in codes:
-        if code not in supported:
+    supported = sorted(known_languages())
+    codes = []
+    for language in languages:
+        code = closest_language(language, supported)
+        if code is None:
             raise ConfigError(
-                f"data.cleaning.language: py3langid does not know the language '{code}'; leave the "
-                f"rule out, or name one of {', '.join(sorted(supported))}"
+                f"data.cleaning.language: py3langid does not know the language '{language}'; leave "
+                f"the rule out, or name one of {', '.join(supported)}"
             )
+        codes.append(code)
 
     def is_other(pair: SentencePair) -> bool:
         sides = zip(codes, pair, strict=True)
