@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from nmt.data.text.protected_text import ProtectedText
+from nmt.data.text.sentences import space_between
 from nmt.serving.answers import RequestError
 from nmt.serving.models import LoadedVersion
-from nmt.translation.document import ENDS_WITHOUT_SPACE, split_lines
+from nmt.translation.document import split_lines
 from nmt.translation.hidden_parts import has_other_words, hidden_parts
 from nmt.translation.line import Line, Translation, add_tag
 from nmt.translation.protected import hide_protected
@@ -93,9 +94,7 @@ class SegmentedText:
         for segment, translation in zip(self.segments, translations, strict=True):
             gap = self.text[end : segment.span[0]]
             if parts and gap in ("", " "):  # sentences of a line; languages differ in the space
-                last = parts[-1]
-                needs_space = last and not ENDS_WITHOUT_SPACE.search(last)
-                gap = " " if needs_space else ""
+                gap = space_between(parts[-1], translation)
             parts += [gap, translation]
             length += len(gap) + len(translation)
             spans.append((length - len(translation), length))

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Protocol
 
 from nmt.config import Config
-from nmt.data.text.sentences import split_sentences
+from nmt.data.text.sentences import space_between, split_sentences
 from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
 from nmt.translation.hidden_parts import has_other_words, hidden_parts
 from nmt.translation.line import (
@@ -27,12 +27,10 @@ from nmt.translation.spans import Link, linked_words, shift_span, span_after
 WINDOW_PARAGRAPHS = 200
 # where to divide a sentence that is too long, the best boundaries first
 BOUNDARIES = (
-    re.compile(r"[;:]\s+|[；：]"),
-    re.compile(r",\s+|[，、]|\s[–—]\s"),
-    re.compile(r"\s+"),
+    re.compile(r"[;:؛·]\s+|[；：፤]"),
+    re.compile(r"[,،]\s+|[，、၊፣།]|\s[–—]\s"),
+    re.compile(r"[\s\u200b]+"),
 )
-# the end of a sentence in Chinese or Japanese, which no space follows
-ENDS_WITHOUT_SPACE = re.compile("[。！？｡」』]$")
 # Sentence i (from 0) of line n has the number n * NUMBERS_PER_LINE + i: all numbers differ.
 NUMBERS_PER_LINE = 1 << 32
 
@@ -131,7 +129,7 @@ def halves(text: str) -> list[str]:
 
 
 def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translation:
-    """Join the translations of consecutive sentences by spaces, but by none after "。", "？" etc.
+    """Join the translations of consecutive sentences by spaces, or by none in Chinese or Japanese.
 
     `text` is the line that was split into the sentences. The score is the sum of their scores. If
     all have alignments, the line gets their links; other fields have their default values.
@@ -139,8 +137,7 @@ def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translatio
     joined = ""
     links: list[Link] = []
     for line, sentence in sentences:
-        gap = " " if joined and sentence.text and not ENDS_WITHOUT_SPACE.search(joined) else ""
-        joined += gap
+        joined += space_between(joined, sentence.text)
         start = len(joined)
         if sentence.alignment:  # its links count from the starts of the sentence
             for source, target in sentence.alignment.links:

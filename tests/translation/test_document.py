@@ -110,7 +110,13 @@ def test_the_strongest_boundary_near_the_middle_divides(text: str, parts: list[s
 
 @pytest.mark.parametrize(
     ("texts", "joined"),
-    [(["Ja.", "", "Nein."], "Ja. Nein."), (["好。", "他说。"], "好。他说。"), ([], "")],
+    [
+        (["Ja.", "", "Nein."], "Ja. Nein."),
+        (["好。", "他说。"], "好。他说。"),
+        (["他说“好。”", "好!", "走了……", "（好）", "好"], "他说“好。”好!走了……（好）好"),
+        (["Yes.", "좋다.", "好。", "No."], "Yes. 좋다. 好。No."),
+        ([], ""),
+    ],
 )
 def test_sentences_are_joined_with_a_space_where_their_script_has_one(
     texts: list[str], joined: str
