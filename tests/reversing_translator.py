@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nmt.translation.line import Alignment, Line, Translation
 from nmt.translation.spans import Link, Span
@@ -26,6 +27,11 @@ def reversing(lines: Sequence[Line], with_links: bool) -> list[Translation]:
 def copying(lines: Sequence[Line], with_links: bool) -> list[Translation]:
     """Return each text as it is, and a link for each word."""
     return [_joined(line, units(line)) for line in lines]
+
+
+def uppercase(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+    """Return each text in capitals, with the links of a copy."""
+    return [replace(found, text=found.text.upper()) for found in copying(lines, with_links)]
 
 
 def guessing(lines: Sequence[Line], with_links: bool) -> list[Translation]:

@@ -15,6 +15,7 @@ from nmt.serving.models import Direction, Models
 from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
 from nmt.serving.segments import SegmentedText, TranslatedText, split_texts
+from nmt.translation.html.languages import PageLanguages
 from nmt.translation.line import Alignment, Line, Terminology, Translation
 from nmt.translation.markup import page_text, translate_html
 
@@ -161,6 +162,7 @@ class TranslationService:
     ) -> TranslatedText:
         """Translate a page; its tags are read and placed in a thread."""
         loop = asyncio.get_running_loop()
+        languages = PageLanguages(direction.source, direction.target)
         calls: list[Future[list[TranslatedText]]] = []
 
         def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
@@ -173,11 +175,13 @@ class TranslationService:
         def alternative(n: int) -> str:
             results = iter([call.result() for call in calls])
             return translate_html(
-                html, lambda lines, with_links: [_as_translation(t, n) for t in next(results)]
+                html,
+                lambda lines, with_links: [_as_translation(t, n) for t in next(results)],
+                languages,
             )
 
         def all_pages() -> list[str]:
-            best = translate_html(html, translate)
+            best = translate_html(html, translate, languages)
             others = max((len(t.alternatives) for call in calls for t in call.result()), default=0)
             return list(dict.fromkeys([best, *map(alternative, range(1, others + 1))]))
 

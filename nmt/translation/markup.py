@@ -7,10 +7,12 @@ from html import unescape
 from nmt.data.text.lines import check_text
 from nmt.errors import print_warning
 from nmt.translation.document import WINDOW_PARAGRAPHS
+from nmt.translation.html.addresses import is_address
 from nmt.translation.html.aligned_words import AlignedText
 from nmt.translation.html.attributes import replace_attribute, spoken_attributes
 from nmt.translation.html.blocks import Elements, find_blocks
 from nmt.translation.html.inline_tags import place_tags
+from nmt.translation.html.languages import PageLanguages
 from nmt.translation.html.source import Token, read_tokens, source_of
 from nmt.translation.html.text import BlockText, read_block
 from nmt.translation.line import Line, Translation, Warn, has_words
@@ -22,25 +24,23 @@ TranslateTexts = Callable[[Sequence[Line], bool], Sequence[Translation]]
 returns the translation of each"""
 
 
-def translate_html(html: str, translate: TranslateTexts) -> str:
+def translate_html(
+    html: str, translate: TranslateTexts, languages: PageLanguages | None = None
+) -> str:
     """Translate a page, or a part of one: its text, and the attributes that a reader sees.
 
     All other characters of the source stay. The tags inside a text are placed by the alignment of
     its words, each exactly once. `translate` is called at most twice: for the texts without tags,
-    equal ones only once, and for those with tags.
+    equal ones only once, and for those with tags. With `languages`, elements whose `lang` is
+    another language than the source stay as they are, and those of the source get the target's.
 
     Raises:
         DataError: `html` has half a surrogate pair; or what `translate` raises.
     """
     check_text(html, "the page")
     tokens = read_tokens(html)
-    elements = Elements(tokens)
-    blocks: dict[range, BlockText] = {}  # by the range of their tokens
-    for block in find_blocks(tokens, elements):
-        text = read_block(tokens, elements.partners, block)
-        without_kept = apply_edits(text.text, [Edit(span, "") for span in text.kept])
-        if has_words(without_kept):
-            blocks[range(block[0].first, block[-1].end)] = text
+    elements = Elements(tokens, languages)
+    blocks = _blocks(tokens, elements)
     attributes = _attributes(tokens, elements)
     with_tags = {place: text for place, text in blocks.items() if text.tags or text.kept}
     plain_texts = [text.text for place, text in blocks.items() if place not in with_tags]
@@ -57,6 +57,10 @@ def translate_html(html: str, translate: TranslateTexts) -> str:
     aligned_at = dict(zip(with_tags, aligned, strict=True))
     for token, name, value in attributes:  # changes `tokens`, which are written below
         replace_attribute(token, name, texts[value])
+    if languages:
+        for token, is_translated in zip(tokens, elements.content_translated, strict=True):
+            if token.kind == "start" and is_translated:
+                languages.declare_target(token)
     parts, at = [], 0  # of the new page; the tokens before `at` are in `parts`
     for place, text in blocks.items():
         parts.append(source_of(tokens[at : place.start]))
@@ -67,6 +71,17 @@ def translate_html(html: str, translate: TranslateTexts) -> str:
             parts.append(source_of(text.before) + inside + source_of(text.after))
         at = place.stop
     return "".join([*parts, source_of(tokens[at:])])
+
+
+def _blocks(tokens: Sequence[Token], elements: Elements) -> dict[range, BlockText]:
+    """Return the texts of the blocks to translate, by the range of their tokens."""
+    blocks: dict[range, BlockText] = {}
+    for block in find_blocks(tokens, elements):
+        text = read_block(tokens, elements.partners, block)
+        without_kept = apply_edits(text.text, [Edit(span, "") for span in text.kept])
+        if has_words(without_kept) and not is_address(without_kept):
+            blocks[range(block[0].first, block[-1].end)] = text
+    return blocks
 
 
 def page_text(html: str) -> str:
@@ -84,7 +99,7 @@ def _attributes(tokens: Sequence[Token], elements: Elements) -> list[tuple[Token
         if token.kind == "start" and elements.attributes_translated[i]:
             for name in spoken_attributes(token):
                 value = " ".join((token.attribute(name) or "").split())
-                if has_words(value):
+                if has_words(value) and not is_address(value):
                     found.append((token, name, value))
     return found
 

@@ -74,6 +74,7 @@ def translate_page(
     the model has one.
     """
     from nmt.config import spell_tag
+    from nmt.translation.html.languages import PageLanguages
     from nmt.translation.markup import texts_translator, translate_html
 
     if page.html.strip() and not _TAG.search(page.html):
@@ -83,4 +84,6 @@ def translate_page(
         )
     tag = spell_tag(language) if language else ""
     translate = texts_translator(translator, request, processes, tag)
-    return page.encode(translate_html(page.html, translate))
+    source, target = translator.loaded.config.data.languages
+    languages = PageLanguages(source, language or target)
+    return page.encode(translate_html(page.html, translate, languages))

@@ -7,9 +7,12 @@ not to be translated is in no block, or, inside a sentence, a part of a block th
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import unescape
 from itertools import accumulate
 from typing import Literal
 
+from nmt.translation.html.addresses import is_link_to_itself
+from nmt.translation.html.languages import PageLanguages
 from nmt.translation.html.source import Token
 
 
@@ -29,14 +32,18 @@ FOREIGN = _names("math svg")
 """elements without content if they are written as <svg/>; of others HTML ignores the slash"""
 KEPT = _names("code kbd math samp var")
 """elements that are a part of their sentence, but whose content is not translated"""
-UNTOUCHED = KEPT | _names("plaintext pre script style svg textarea xmp")
-"""elements whose content is not translated"""
+UNTOUCHED = KEPT | _names("plaintext pre rp rt script style svg textarea xmp")
+"""elements whose content is not translated; <rt> says how a word of the source is pronounced"""
+MAX_LINK_TOKENS = 20
+"""tokens of a link whose text may be an address"""
 _CELLS = _names("td th")
 _CLOSED_BY = {
     "li": _names("li"),
     "dt": _names("dt dd"),
     "dd": _names("dt dd"),
     "option": _names("option"),
+    "rp": _names("rp rt"),
+    "rt": _names("rp rt"),
     "td": _CELLS,
     "th": _CELLS,
     "tr": _CELLS | {"tr"},
@@ -64,8 +71,9 @@ Block = list[Item]
 class Elements:
     """The elements of a page: where each one ends, and which are translated."""
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens = tokens
+    def __init__(self, tokens: Sequence[Token], languages: PageLanguages | None = None) -> None:
+        """Find the elements; without `languages`, those of any language are translated."""
+        self._tokens, self._languages = tokens, languages
         self.ends: dict[int, int] = {}
         """for each start tag with content: the index of the end tag, or of the token before which
         the element ends without one"""
@@ -122,19 +130,31 @@ class Elements:
             close_last(len(tokens))
 
     def _find_translated(self) -> None:
-        open_elements = [(len(self._tokens), True)]  # the end of each, and whether it is translated
+        # the end of each element, whether it is to be translated, and is in the source language
+        open_elements = [(len(self._tokens), True, True)]
         for i, token in enumerate(self._tokens):
             while open_elements[-1][0] <= i:
                 open_elements.pop()
-            _, outside = open_elements[-1]
-            self.text_translated[i] = outside
+            _, wanted, spoken = open_elements[-1]
+            self.text_translated[i] = wanted and spoken
             if token.kind == "start":
-                asked = _asked_to_translate(token)
-                inside = outside if asked is None else asked
-                self.attributes_translated[i] = inside
-                self.content_translated[i] = inside and token.name not in UNTOUCHED
+                wanted = _asked_to_translate(token, wanted)
+                declared = self._languages.is_translated(token) if self._languages else None
+                spoken = spoken if declared is None else declared
+                self.attributes_translated[i] = wanted and spoken
+                wanted = wanted and token.name not in UNTOUCHED and not self._is_address(i)
+                self.content_translated[i] = wanted and spoken
                 if i in self.ends:
-                    open_elements.append((self.ends[i], self.content_translated[i]))
+                    open_elements.append((self.ends[i], wanted, spoken))
+
+    def _is_address(self, start: int) -> bool:
+        """Return whether an element is a link whose text is an address."""
+        token, end = self._tokens[start], self.ends.get(start, start)
+        if token.name != "a" or end - start > MAX_LINK_TOKENS:
+            return False
+        inside = self._tokens[start:end]
+        text = "".join(each.source for each in inside if each.kind == "text")
+        return is_link_to_itself(unescape(text), token.attribute("href") or "")
 
 
 def _ends_at(open_name: str, name: str) -> bool:
@@ -144,12 +164,12 @@ def _ends_at(open_name: str, name: str) -> bool:
     return open_name in _CLOSED_BY.get(name, ())
 
 
-def _asked_to_translate(token: Token) -> bool | None:
-    """Return whether the attributes of a start tag ask for a translation; None: they do not say."""
+def _asked_to_translate(token: Token, outside: bool) -> bool:
+    """Return whether the attributes of a start tag ask for a translation, or do not say."""
     if "translate" in dict(token.attributes):
         asked = (token.attribute("translate") or "").strip().lower()
-        return {"": True, "yes": True, "no": False}.get(asked)
-    return False if "notranslate" in (token.attribute("class") or "").split() else None
+        return {"": True, "yes": True, "no": False}.get(asked, outside)
+    return outside and "notranslate" not in (token.attribute("class") or "").split()
 
 
 def find_blocks(tokens: Sequence[Token], elements: Elements) -> Iterator[Block]:

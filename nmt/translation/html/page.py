@@ -5,12 +5,37 @@ import re
 from dataclasses import dataclass
 
 from nmt.errors import DataError
+from nmt.translation.html.blocks import SEPARATING
 
 _SEARCHED_BYTES = 1024
 """size of the start of a page in which browsers look for its encoding"""
 _DECLARED_ENCODING = re.compile(rb"""<meta[^>]*?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']\s*([\w.:-]+)""")
 """at the start of a page of XHTML"""
+_ROOT = re.compile(
+    r"(?:\s|<\?[^>]*>|<![^>-][^>]*>|<!--.*?-->)*<(?:[\w.-]+:)?([a-z][\w.-]*)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""the first element of a document, behind declarations and comments"""
+_OTHER_ROOTS = {
+    "feed": "an Atom feed",
+    "martif": "a TBX glossary",
+    "resources": "Android's strings.xml",
+    "rss": "an RSS feed",
+    "tbx": "a TBX glossary",
+    "tmx": "a TMX translation memory",
+    "ts": "a TS file of Qt",
+    "xliff": "XLIFF",
+}
+"""the first elements, in small letters, of documents that are no pages"""
+_OTHER_BEGINNINGS = {
+    "WEBVTT": "WebVTT subtitles",
+    "[Script Info]": "SSA subtitles",
+    "{\\rtf": "a document in RTF",
+    "%PDF-": "a PDF document",
+}
+_SRT = re.compile(r"\s*(?:\d+[ \t\r]*\n)?[ \t]*\d+:\d\d[\d:]*[.,]\d+\s*-->")
+_PO = re.compile(r"(?:\s|#[^\n]*\n)*msg(?:id|ctxt)\s+\"")
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -33,7 +58,7 @@ class HtmlPage:
         """Read the content of a file; messages call it `name`.
 
         Raises:
-            DataError: it is no text of its encoding.
+            DataError: it is no text of its encoding, or is in another format than HTML.
         """
         encoding = encoding_of_page(content)
         try:
@@ -52,6 +77,8 @@ class HtmlPage:
             raise DataError(
                 f"{name}: has zero bytes and so is no HTML page; give the source of one"
             )
+        if kind := _kind_of_other(html):
+            raise DataError(f"{name}: is {kind}, expected an HTML page; give the source of one")
         return cls(name, html, encoding)
 
     def encode(self, html: str) -> bytes:
@@ -60,6 +87,26 @@ class HtmlPage:
         A character that the encoding lacks becomes a numeric character reference.
         """
         return html.encode(self.encoding, "xmlcharrefreplace")
+
+
+def _kind_of_other(text: str) -> str | None:
+    """Return what a text is if it is in a format that HTML would destroy; None if it is a page.
+
+    Such a format is known by its root element or its first line.
+    """
+    for beginning, kind in _OTHER_BEGINNINGS.items():
+        if text.lstrip().startswith(beginning):
+            return kind
+    if _SRT.match(text):
+        return "SRT subtitles"
+    if _PO.match(text):
+        return "a PO file"
+    root = _ROOT.match(text)
+    name = root[1].lower() if root else ""
+    if name in _OTHER_ROOTS:
+        return _OTHER_ROOTS[name]
+    is_xml = text.lstrip().startswith("<?xml")  # as pages of XHTML are, too
+    return f"XML with the root <{name}>" if is_xml and name and name not in SEPARATING else None
 
 
 def encoding_of_page(page: bytes) -> str:

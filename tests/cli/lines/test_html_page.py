@@ -90,6 +90,65 @@ def test_a_character_that_the_encoding_lacks_becomes_a_reference() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('<?xml version="1.0"?>\n<xliff version="1.2"><file>', "XLIFF"),
+        ("<xliff:xliff xmlns:xliff='urn:x'>", "XLIFF"),
+        ('<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx>', "a TMX translation memory"),
+        ("<!-- a <b> --><resources><string name='a'>b", "Android's strings.xml"),
+        ('<!DOCTYPE TS><TS version="2.1">', "a TS file of Qt"),
+        ("<martif type='TBX'>", "a TBX glossary"),
+        ("<?xml version='1.0'?><rss>", "an RSS feed"),
+        ("<?xml version='1.0'?><root><data>", "XML with the root <root>"),
+        ("<?xml version='1.0'?><svg xmlns='x'>", "XML with the root <svg>"),
+        ("WEBVTT\n\n00:01.000 --> 00:02.000\n<v Tom>a", "WebVTT subtitles"),
+        ("1\r\n00:00:01,000 --> 00:00:02,000\r\n<i>a</i>", "SRT subtitles"),
+        ("[Script Info]\n<i>", "SSA subtitles"),
+        ('# a note\nmsgid ""\nmsgstr "<b>a</b>"', "a PO file"),
+        ("{\\rtf1 <b>a", "a document in RTF"),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_other_formats_are_refused(tmp_path: Path, text: str, kind: str, encoding: str) -> None:
+    path = tmp_path / "a.xml"
+    path.write_bytes(text.encode(encoding))
+    with pytest.raises(DataError) as caught:
+        read_page(path)
+    assert str(caught.value).endswith(
+        f"a.xml: is {kind}, expected an HTML page; give the source of one"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<?xml version='1.0'?><!DOCTYPE html><html xmlns='x'>",
+        "<?xml version='1.0'?><div>",
+        "<tt>a</tt> b",
+        "<svg></svg><p>a",
+        "<my-page>a",
+        "msgid is a word",
+        "12:30 --> 13:00 <b>lunch</b>",
+        "",
+        "<!-- a",
+        pytest.param("#" * 100 + "a", id="marks"),
+        pytest.param("1" + "\n" * 100_000 + "a", id="blank lines"),
+        "<!DOCTYPE html [<!ENTITY a 'b'>]><html>",
+    ],
+)
+def test_pages_and_parts_of_them_are_read(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.html"
+    path.write_text(text)
+    assert read_page(path).html == text
+
+
+def test_a_translated_page_says_so(tiny_run: Path) -> None:
+    page = '<html lang="en"><p lang="fr">un chien</p><p>a dog</p></html>'
+    found = succeed("translate", "-m", tiny_run, "--html", text=page)
+    assert found.startswith('<html lang="de"><p lang="fr">un chien</p><p>')
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"<p>\xff", "page.html: is no text in utf-8, its encoding; convert the page to UTF-8"),
