@@ -123,7 +123,8 @@ def score(
 
     value = perplexity(totals["log_probability"], int(totals["tokens"]))
     counts = f"pairs: {totals['pairs']}, tokens: {totals['tokens']}"
-    log(f"perplexity per token {value:.4f} ({counts})")
+    figure = f"{value:.4f}" if value < 1e6 else f"{value:.3g}"
+    log(f"perplexity per token {figure} ({counts})")
 
 
 def _make_scorer(models: list[str], options: PairOptions, compute: ComputeOptions) -> "Scorer":

@@ -1,4 +1,4 @@
-"""Detects divergence: a loss or gradient that is NaN or infinite, or a loss that jumped.
+"""Detects divergence: a loss that is NaN or infinite, that jumped, or that no guess would have.
 
 The device that computes a step also checks it, and the update of the weights reads the result on
 the device. So Python need not wait for a GPU: it reads the result after it has launched the next
@@ -22,6 +22,21 @@ def is_synchronous(device: torch.device) -> bool:
     This costs nothing on a CPU. An accelerator would be idle until Python has read the result.
     """
     return device.type == "cpu"
+
+
+def describe_useless_model(loss: float, vocabulary: int) -> str | None:
+    """Return a sentence if a uniform guess would have a lower loss than the model, else None.
+
+    `loss` is that of a validation in nats per token. A guess that gives each of `vocabulary` tokens
+    the same probability has the loss ln(vocabulary).
+    """
+    uniform = math.log(vocabulary)
+    if loss <= uniform:
+        return None
+    return (
+        f"the validation loss of {loss:,.2f} nats/token is above {uniform:.2f}, that of a uniform "
+        f"guess among {vocabulary:,} tokens: the model has diverged, or it has not learnt"
+    )
 
 
 class PendingCheck:

@@ -19,6 +19,8 @@ from nmt.errors import MissingExtraError
 from nmt.files import write_atomically
 
 _COUNTERS = ("loss", "tokens", "total_tokens", "seconds")
+_SMOOTHING = 0.2
+"""weight of the latest training record in the running mean of the time of a step"""
 
 
 def summary_writer() -> Callable[..., Any]:
@@ -94,6 +96,12 @@ class Monitor:
         """`total_tokens` and `seconds` at the last training record"""
         self._recorded_step, self._max_steps = 0, 0
         """the step of the last training record, and of the end"""
+        self._step_seconds = 0.0
+        """the running mean of the time of a step in this session; 0 before the first record"""
+        self._first_step, self._validated_step = 0, 0
+        """the steps at which this session began, and of its last validation"""
+        self._paused_seconds, self._paused_per_step = 0.0, 0.0
+        """the time of validations and saving in this session: all of it, and for each step"""
         self._unwritten = ""
         """records, as lines, that could not be written yet"""
         self._clock = time.perf_counter()
@@ -145,8 +153,15 @@ class Monitor:
         """Show a progress bar of `step` of `max_steps` if stderr is a terminal; start the clock."""
         disable = self._silent or None  # None: disabled only if stderr is no terminal
         self._recorded_step, self._max_steps = step, max_steps
+        self._first_step = self._validated_step = step
+        self._step_seconds = self._paused_seconds = self._paused_per_step = 0.0
         self._bar = tqdm(
-            total=max_steps, initial=step, unit="step", disable=disable, dynamic_ncols=True
+            total=max_steps,
+            initial=step,
+            unit="step",
+            disable=disable,
+            dynamic_ncols=True,
+            smoothing=0,  # the mean speed of the session, pauses included
         )
         self._clock = time.perf_counter()
 
@@ -165,7 +180,13 @@ class Monitor:
         try:
             yield
         finally:
-            self._clock = time.perf_counter()
+            now = time.perf_counter()
+            self._paused_seconds += now - self._clock
+            self._clock = now
+            # over whole intervals between validations, so that it does not change within one
+            if self._validated_step > self._first_step:
+                steps = self._validated_step - self._first_step
+                self._paused_per_step = self._paused_seconds / steps
 
     def _tick(self) -> None:
         """Add the time since the last tick to `seconds`."""
@@ -188,7 +209,9 @@ class Monitor:
         tokens = self.total_tokens - self._recorded_tokens
         speed = tokens / elapsed if elapsed > 0 else 0.0  # tokens per second
         self._recorded_tokens, self._recorded_seconds = self.total_tokens, self.seconds
-        minutes_of_step = elapsed / max(1, step - self._recorded_step) / 60
+        latest = elapsed / max(1, step - self._recorded_step)
+        mean = self._step_seconds or latest
+        self._step_seconds = mean + _SMOOTHING * (latest - mean)
         self._recorded_step = step
         loss = self.loss / self.tokens
         self.loss, self.tokens = 0.0, 0
@@ -206,11 +229,13 @@ class Monitor:
         if self._bar is not None and not self._bar.disable:
             self._bar.set_postfix_str(text)
         else:
-            left = minutes_of_step * (self._max_steps - step)
+            step_seconds = self._step_seconds + self._paused_per_step
+            left = step_seconds * (self._max_steps - step) / 60
             self.say(f"step {step:,} of {self._max_steps:,}: {text}, {left:.0f} min left")
 
     def record_validation(self, step: int, figures: dict[str, float], text: str) -> None:
         """Record the `figures` of a validation (loss per token, scores); print them as `text`."""
+        self._validated_step = step
         perplexity = math.exp(min(figures["loss"], 700.0))  # exp(710) is too large for a float
         self._write(
             event="validation",
@@ -220,7 +245,8 @@ class Monitor:
             seconds=round(self.seconds, 2),
         )
         self.say(
-            f"step {step:,} after {self.seconds / 60:.1f} min: {text}, perplexity {perplexity:.2f}"
+            f"step {step:,} after {self.seconds / 60:.1f} min: {text}, "
+            f"perplexity {_three_digits(perplexity)}"
         )
 
     def record_roll_back(self, step: int, to: int) -> None:
@@ -253,3 +279,11 @@ class Monitor:
         if not self._silent:
             with contextlib.suppress(OSError):  # the program that reads it may have ended
                 tqdm.write(message, file=sys.stderr)
+
+
+def _three_digits(number: float) -> str:
+    """Return a number of 1 or more with three significant digits: 8.00, 126, 12,300, 1.5e+07."""
+    if number >= 1e6:
+        return f"{number:.3g}"
+    digits = 2 - math.floor(math.log10(number))
+    return f"{round(number, digits):,.{max(0, digits)}f}"

@@ -21,6 +21,7 @@ from nmt.memory import memory_explained, tune_memory
 from nmt.run_directory import LoadedModel, RunDirectory, weights_folder
 from nmt.search.searcher import check_beam_size
 from nmt.training.distributed import ProcessGroup, join_process_group
+from nmt.training.divergence import describe_useless_model
 from nmt.training.environment import write_environment
 from nmt.training.inheritance import copy_imported_files, inherit, keep_vocabulary
 from nmt.training.layers import prepare_layers
@@ -169,8 +170,41 @@ def _train_and_score(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
             roll_back(trainer, error)
     if group.is_main:
         if not is_trained:
+            if trainer.stops_early():
+                trainer.log(_describe_early_stop(trainer))
             choose_best_weights(trainer)
+        _check_best_weights(trainer)
         _score(trainer, is_trained)
+
+
+def _describe_early_stop(trainer: Trainer) -> str:
+    """Return why the training ended before its last step, and which settings continue it."""
+    training, ranking = trainer.config.training, trainer.state.ranking
+    return (
+        f"stopped early at step {trainer.state.step:,} of {training.max_steps:,}: "
+        f"{ranking.without_gain} validations in a row were not better than that of step "
+        f"{ranking.steps[0]:,} (training.early_stopping: {training.early_stopping}); "
+        "to continue, raise training.early_stopping or set it to null"
+    )
+
+
+def _check_best_weights(trainer: Trainer) -> None:
+    """Check that the best weights are better than a uniform guess, if the warm-up has ended.
+
+    Raises:
+        DivergedError: they are not, so they are not worth a score; the checkpoints stay.
+    """
+    directory = trainer.directory
+    loss = read_json_or_empty(directory.best).get("loss")
+    if trainer.state.step <= trainer.config.training.warmup_steps or not isinstance(loss, float):
+        return
+    problem = describe_useless_model(loss, trainer.loaded.tokenizer.target.size)
+    if problem:
+        raise DivergedError(
+            f"{directory.path}: even with the best weights {problem}; train again in another "
+            "--run-dir with a lower training.peak_learning_rate, a longer warm-up or "
+            "training.clip_norm; the checkpoints are kept"
+        )
 
 
 def _has_best_weights(trainer: Trainer) -> bool:
@@ -201,6 +235,8 @@ def _score(trainer: Trainer, is_trained: bool) -> None:
         remaining = "nothing to do" if is_scored else "its test set is not scored yet"
         step = trainer.state.step
         trainer.log(f"{directory.path}: already trained to step {step:,}; {remaining}")
+        if trainer.stops_early():
+            trainer.log(_describe_early_stop(trainer))
     if not is_scored:
         write_result(trainer, pairs)
     if not (is_trained and is_scored):

@@ -12,6 +12,7 @@ from nmt.errors import DivergedError, StoppedBySignal
 from nmt.run_directory import LoadedModel, RunDirectory
 from nmt.training.checkpointing import Checkpointer
 from nmt.training.distributed import ProcessGroup
+from nmt.training.divergence import describe_useless_model
 from nmt.training.gradients import GradientComputer
 from nmt.training.monitor import Monitor
 from nmt.training.schedule import learning_rate
@@ -83,10 +84,15 @@ class Trainer:
 
     def finished(self) -> bool:
         """Return whether training is over (last step or early stop) and no validation is due."""
-        state, patience = self.state, self.config.training.early_stopping
-        stops_early = patience is not None and state.ranking.without_gain >= patience
-        at_last_step = state.step >= self.config.training.max_steps
-        return not state.validation_due and (stops_early or at_last_step)
+        at_last_step = self.state.step >= self.config.training.max_steps
+        return not self.state.validation_due and (at_last_step or self.stops_early())
+
+    def stops_early(self) -> bool:
+        """Return whether early stopping ends the training before its last step."""
+        state, training = self.state, self.config.training
+        patience = training.early_stopping
+        is_early = state.step < training.max_steps
+        return is_early and patience is not None and state.ranking.without_gain >= patience
 
     def _advance(self) -> None:
         """Take one step (`Stepper.take`); then record, validate and save if that is due."""
@@ -124,6 +130,10 @@ class Trainer:
         step, loss = self.state.step, figures["loss"]
         if not math.isfinite(loss):
             raise DivergedError(f"step {step:,}: the validation loss is {loss}")
+        if step > self.config.training.warmup_steps:
+            problem = describe_useless_model(loss, self.loaded.tokenizer.target.size)
+            if problem and self.group.is_main:
+                self.monitor.say(f"warning: step {step:,}: {problem}")
         self.state.validation_due = False
         return self.state.ranking.add(step, score, figures)
 

@@ -60,6 +60,51 @@ def test_validation_is_recorded_and_printed(
     assert "step 1,000" in err and "min: all is well, perplexity 8.00" in err
 
 
+@pytest.mark.parametrize(
+    ("loss", "printed"),
+    [
+        (0.0, "1.00"),
+        (math.log(8), "8.00"),
+        (math.log(12.345), "12.3"),
+        (math.log(126.4), "126"),
+        (math.log(999.7), "1,000"),
+        (math.log(12_345), "12,300"),
+        (math.log(1.5e7), "1.5e+07"),
+        (600.0, "3.77e+260"),
+        (1.5e6, "1.01e+304"),
+    ],
+)
+def test_perplexity_has_three_digits_however_large_it_is(
+    monitor: Monitor, capsys: pytest.CaptureFixture[str], loss: float, printed: str
+) -> None:
+    monitor.record_validation(1, {"loss": loss}, "")
+    assert capsys.readouterr().err.endswith(f"perplexity {printed}\n")
+
+
+def test_the_time_left_counts_validations_and_is_smooth(
+    monitor: Monitor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Steps of a minute, and after every tenth a validation of twenty: three minutes a step."""
+    now = 0.0
+    monkeypatch.setattr("nmt.training.monitor.time.perf_counter", lambda: now)
+    monitor.open_bar(step=100, max_steps=1000)
+    left = []
+    for step in range(101, 141):
+        now += 60 if step != 125 else 300  # one slow step
+        monitor.count(loss=1.0, tokens=60)
+        monitor.record_training(step, epoch=1, learning_rate=1.0)
+        left.append(float(capsys.readouterr().err.split(", ")[-1].split(" min left")[0]))
+        if step % 10 == 0:
+            with monitor.paused():
+                now += 20 * 60
+                monitor.record_validation(step, {"loss": 1.0}, "")
+            capsys.readouterr()
+    assert left[:2] == [899, 898]  # no validation is known yet
+    assert left[10:24] == [3 * (1000 - step) for step in range(111, 125)]
+    assert left[24] < 1.3 * left[23]  # the slow step weighs a fifth
+    assert left[-1] == pytest.approx(3 * 860, rel=0.02)
+
+
 def test_records_after_the_resumed_step_are_dropped(monitor: Monitor) -> None:
     monitor.drop_records_after(0)
     assert not monitor.metrics.exists()

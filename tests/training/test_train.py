@@ -10,7 +10,7 @@ import torch
 
 from nmt.checkpoint import average_weights, load_weights
 from nmt.config_file import load_config
-from nmt.errors import ConfigError, NmtError, RunDirectoryBusyError
+from nmt.errors import ConfigError, DivergedError, NmtError, RunDirectoryBusyError
 from nmt.files import read_json
 from nmt.load_run import load_run
 from nmt.run_directory import RunDirectory
@@ -160,15 +160,56 @@ def test_settings_that_surprise_are_named_before_anything_else(
     assert log[: len(named)] == named
 
 
-def test_early_stopping_ends_a_run_that_does_not_improve(recipe: Recipe, tmp_path: Path) -> None:
-    settings = ("training.early_stopping=2", "training.peak_learning_rate=1e-12")
-    config = recipe(*settings, "training.max_steps=100", "training.validate_every=3")
-    run = train(config, tmp_path, quiet)
+def test_early_stopping_says_so_and_continues_with_more_patience(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    log: list[str] = []
+
+    def train_with(*settings: str) -> RunDirectory:
+        log.clear()
+        fixed = "training.peak_learning_rate=1e-12", "training.warmup_steps=90"
+        config = recipe(*fixed, "training.max_steps=100", "training.validate_every=3", *settings)
+        return train(config, tmp_path, log.append)
+
+    run = train_with("training.early_stopping=2")
+    reason = (
+        "stopped early at step 9 of 100: 2 validations in a row were not better than that of step "
+        "3 (training.early_stopping: 2); to continue, raise training.early_stopping or set it to "
+        "null"
+    )
     assert [line["step"] for line in events(run, "validation")] == [3, 6, 9]
     assert run.averaged.is_dir()
-    log: list[str] = []
-    train(config, tmp_path, log.append)
-    assert log[-1].endswith("already trained to step 9; nothing to do")
+    assert log.count(reason) == 1
+    train_with("training.early_stopping=2", "training.max_steps=200")
+    assert log[-2].endswith("already trained to step 9; nothing to do")
+    assert log[-1] == reason.replace("of 100", "of 200")
+    train_with("training.early_stopping=3")
+    assert "stopped early at step 12 of 100: 3 validations in a row" in "".join(log)
+
+
+@pytest.mark.parametrize(
+    ("rate", "warmup", "is_useless"), [(1000.0, 2, True), (1000.0, 90, False), (0.01, 2, False)]
+)
+def test_a_model_that_is_worse_than_a_uniform_guess_is_no_success(
+    recipe: Recipe,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    rate: float,
+    warmup: int,
+    is_useless: bool,
+) -> None:
+    settings = f"training.peak_learning_rate={rate}", f"training.warmup_steps={warmup}"
+    config = recipe(*settings, "training.max_steps=12")
+    warned = "warning: step 5: the validation loss of "
+    for said in (warned, ""):  # the same command again says the same
+        if is_useless:
+            above = r"above 3\.87, that of a uniform guess among 48 tokens"
+            with pytest.raises(DivergedError, match=f"even with the best weights .* {above}"):
+                train(config, tmp_path, quiet)
+        else:
+            train(config, tmp_path, quiet)
+        assert (warned in capsys.readouterr().err) == (is_useless and bool(said))
+    assert RunDirectory(tmp_path).saved_checkpoints()
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
