@@ -145,3 +145,6 @@ def main() -> None:
         file = f"{error.filename}: " if error.filename else ""
         reason = error.strerror or error  # not every OSError has a message of the system
         _exit(f"{file}{reason}", NmtError.exit_code)
+    finally:  # while Python ends, nothing would catch the exception of `_raise_stopped`
+        for stop_signal in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(stop_signal, signal.SIG_DFL)

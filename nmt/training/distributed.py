@@ -29,7 +29,13 @@ from torch.distributed.rendezvous import rendezvous as torch_rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.tokens.token_store import Indices, TokenStore
-from nmt.errors import ConfigError, NmtError
+from nmt.errors import (
+    CheckpointError,
+    ConfigError,
+    DivergedError,
+    NmtError,
+    StoppedBySignal,
+)
 
 _T = TypeVar("_T")
 
@@ -38,6 +44,8 @@ _COLLECTIVE_TIMEOUT = timedelta(hours=6)
 # Processes that do not find each other in this time should be restarted by torchrun.
 _RENDEZVOUS_TIMEOUT = timedelta(minutes=5)
 _SECONDS_BETWEEN_CHECKS = 0.02
+_LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
+"""parts of the messages of gloo when another process has ended"""
 
 
 def shard(store: TokenStore, rows: Indices, index: int, count: int) -> Indices:
@@ -182,9 +190,12 @@ def _pick_backend(device: str) -> str:
 def join_process_group(device: str) -> Iterator[ProcessGroup]:
     """Yield the group of the processes of `torchrun`, or of this one alone; leave it at the end.
 
+    An error that all processes have raised together leaves the block in the main process only; the
+    others exit with the same code and print nothing.
+
     Raises:
         ConfigError: `device` is one GPU, or this machine has fewer GPUs than processes.
-        NmtError: some processes have not started or cannot be reached.
+        NmtError: some processes have not started, cannot be reached, or have ended too early.
     """
     if not torch.distributed.is_torchelastic_launched():
         yield ProcessGroup()
@@ -214,5 +225,23 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
         ) from error
     try:
         yield ProcessGroup(rank, size)
+    except (StoppedBySignal, DivergedError, CheckpointError) as error:
+        if rank > 0:
+            sys.exit(error.exit_code)
+        raise
+    except RuntimeError as error:
+        if not _is_lost_connection(error):
+            raise
+        raise NmtError(
+            f"process {rank} of {size} stops, because another process has ended: the last "
+            "checkpoint is kept. torchrun starts all of them again as often as --max-restarts "
+            "says; after that, the same command continues"
+        ) from error
     finally:
         torch.distributed.destroy_process_group()
+
+
+def _is_lost_connection(error: RuntimeError) -> bool:
+    """Return whether an error of PyTorch means that another process of the group has ended."""
+    is_of_group = isinstance(error, torch.distributed.DistError)  # such as NCCL's
+    return is_of_group or any(text in str(error) for text in _LOST_CONNECTION)

@@ -26,12 +26,13 @@ class Interrupted(BaseException):
 class StopSignals:
     """A context in which SIGINT and SIGTERM are recorded and do not end the process."""
 
-    def __init__(self, *, second_stops_at_once: bool = True) -> None:
+    def __init__(self, *, second_stops_at_once: bool = True, silent: bool = False) -> None:
         """A second signal raises `StoppedBySignal` if `second_stops_at_once`, else is ignored.
 
-        Within `_REPEAT_SECONDS` the same signal again counts as the first one.
+        Within `_REPEAT_SECONDS` the same signal again counts as the first one. If `silent`, nothing
+        is printed when a signal is received.
         """
-        self._second_stops_at_once = second_stops_at_once
+        self._second_stops_at_once, self._silent = second_stops_at_once, silent
         self.number = 0
         """the first signal that was received, such as 15 for SIGTERM; 0 if there was none"""
         self._received_at = 0.0
@@ -73,8 +74,10 @@ class StopSignals:
                 f"stopped at once by a second {signal.Signals(number).name}", number
             )
         self.number, self._received_at = number, time.monotonic()
+        advice = b"; a second signal stops at once" if self._second_stops_at_once else b""
         # Straight to stderr: the handler may have interrupted a write to Python's own buffer.
-        with contextlib.suppress(OSError):  # the program at the other end may have stopped too
-            os.write(2, b"stopping and saving; a second signal stops at once\n")
+        if not self._silent:
+            with contextlib.suppress(OSError):  # the program at the other end may have stopped too
+                os.write(2, b"stopping and saving" + advice + b"\n")
         if self._may_interrupt:
             raise Interrupted

@@ -52,7 +52,9 @@ class Trainer:
         )
         self.state = RunState(loaded, precision, self.gradient_computer, self.monitor)
         # torchrun forwards a signal to every process, and the sender may have done so as well
-        self._signals = StopSignals(second_stops_at_once=self.group.size == 1)
+        self._signals = StopSignals(
+            second_stops_at_once=self.group.size == 1, silent=not self.group.is_main
+        )
         self.stepper = Stepper(
             loaded.config, self.state, self.gradient_computer, self.monitor, self._signals
         )

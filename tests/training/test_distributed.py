@@ -109,7 +109,10 @@ def test_a_stopped_process_group_saves_and_resumes(
         launcher.send_signal(signal.SIGTERM)
     for rank in {"the launcher": [], "all": [0, 1], "the main process": [0]}[whom]:
         os.kill(ranks[rank], signal.SIGTERM)
-    launcher.communicate(timeout=240)
+    _, said = launcher.communicate(timeout=240)
+    assert launcher.returncode == 1  # torchrun's code, whatever the processes end with
+    assert said.count("nmt: stopped by SIGTERM after step ") == 1
+    assert said.count("stopping and saving\n") == 1
     (saved,) = run.saved_checkpoints()
     taken = max(losses(run))
     assert RunDirectory.step_of(saved) == taken
@@ -117,6 +120,23 @@ def test_a_stopped_process_group_saves_and_resumes(
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("translate with:") == 1  # one of them talks
     assert max(losses(run)) == taken + 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_process_whose_peer_is_killed_ends_with_one_sentence(
+    recipe: Recipe, tmp_path: Path, killed: int
+) -> None:
+    settings = "training.max_steps=4000", "training.log_every=1", "training.validate_every=4000"
+    command = torchrun(recipe(*settings), tmp_path, restarts=0)
+    launcher = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    wait_for_records(RunDirectory(tmp_path / "run"), 3)
+    os.kill(processes_by_rank(launcher)[killed], signal.SIGKILL)
+    _, said = launcher.communicate(timeout=240)
+    assert launcher.returncode == 1
+    sentence = f"nmt: process {1 - killed} of 2 stops, because another process has ended: "
+    assert said.count("nmt: ") == said.count(sentence) == 1
+    assert "[rank" not in said  # where PyTorch shows the traceback of a process
 
 
 @pytest.mark.slow

@@ -95,6 +95,8 @@ for recipe in sorted(FOLDER.glob("*.yaml")):
         train(load_config(str(recipe), []), FOLDER / name, lambda message: None)
     except NmtError as error:
         noted["error"] = str(error)
+    except SystemExit as silent:  # only the main process says what all have found
+        noted["error"] = str(silent.__context__)
     threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
     noted["threads"] = [thread for thread in threads if "gloo" in thread]
     (FOLDER / f"{name}.{RANK}.json").write_text(json.dumps(noted))
