@@ -186,20 +186,13 @@ def _pick_backend(device: str) -> str:
     return f"cpu:gloo,{kind}:{torch.distributed.get_default_backend_for_device(kind)}"
 
 
-@contextlib.contextmanager
-def join_process_group(device: str) -> Iterator[ProcessGroup]:
-    """Yield the group of the processes of `torchrun`, or of this one alone; leave it at the end.
-
-    An error that all processes have raised together leaves the block in the main process only; the
-    others exit with the same code and print nothing.
+def _start_process_group(device: str) -> ProcessGroup:
+    """Meet the other processes of `torchrun`; return the group, which is to be destroyed later.
 
     Raises:
         ConfigError: `device` is one GPU, or this machine has fewer GPUs than processes.
-        NmtError: some processes have not started, cannot be reached, or have ended too early.
+        NmtError: some processes have not started or cannot be reached.
     """
-    if not torch.distributed.is_torchelastic_launched():
-        yield ProcessGroup()
-        return
     if ":" in device:  # such as cuda:1
         raise ConfigError(
             f"training.device: {device} is one GPU, and torchrun gives each process one of its "
@@ -223,17 +216,35 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
             "started on every machine with the same command, and that each machine can reach "
             f"{address}, port {port}"
         ) from error
+    return ProcessGroup(rank, size)
+
+
+@contextlib.contextmanager
+def join_process_group(device: str) -> Iterator[ProcessGroup]:
+    """Yield the group of the processes of `torchrun`, or of this one alone; leave it at the end.
+
+    An error that all processes have raised together leaves the block in the main process only; the
+    others exit with the same code and print nothing.
+
+    Raises:
+        ConfigError: `device` is one GPU, or this machine has fewer GPUs than processes.
+        NmtError: some processes have not started, cannot be reached, or have ended too early.
+    """
+    if not torch.distributed.is_torchelastic_launched():
+        yield ProcessGroup()
+        return
+    group = _start_process_group(device)
     try:
-        yield ProcessGroup(rank, size)
+        yield group
     except (StoppedBySignal, DivergedError, CheckpointError) as error:
-        if rank > 0:
+        if not group.is_main:
             sys.exit(error.exit_code)
         raise
     except RuntimeError as error:
         if not _is_lost_connection(error):
             raise
         raise NmtError(
-            f"process {rank} of {size} stops, because another process has ended: the last "
+            f"process {group.rank} of {group.size} stops, because another process has ended: the last "
             "checkpoint is kept. torchrun starts all of them again as often as --max-restarts "
             "says; after that, the same command continues"
         ) from error
