@@ -244,9 +244,9 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
         if not _is_lost_connection(error):
             raise
         raise NmtError(
-            f"process {group.rank} of {group.size} stops, because another process has ended: the last "
-            "checkpoint is kept. torchrun starts all of them again as often as --max-restarts "
-            "says; after that, the same command continues"
+            f"process {group.rank} of {group.size} stops, because another process has ended: "
+            "the last checkpoint is kept. torchrun starts all of them again as often as "
+            "--max-restarts says; after that, the same command continues"
         ) from error
     finally:
         torch.distributed.destroy_process_group()
