@@ -28,7 +28,7 @@ _LATER_RULES = (
 """keys of data.cleaning that are hashed only if they are not at their defaults: data that was
 prepared before a rule existed keeps its fingerprint"""
 # The hash of a file that changed within this time (2 s) is not cached: the file may change again
-# without a new time stamp, since some file systems count whole seconds.
+# without another time of change, since some file systems count whole seconds.
 _UNSETTLED_NS = 2_000_000_000
 
 
@@ -42,8 +42,8 @@ def fingerprint(
 ) -> str:
     """Return a hash (16 hex digits) of `texts` and all settings that change the prepared data.
 
-    `directory`/hashes.json caches the hash of each file with its path, size and time stamp, so that
-    an unchanged corpus is not read again. With `remember=False` hashes.json is not written.
+    `directory`/hashes.json caches the hash of each file with what `hash_file` compares, so that an
+    unchanged corpus is not read again. With `remember=False` hashes.json is not written.
     `held_out` are the validation and test pairs that cleaning removes from the training text; None
     if it removes none.
 
@@ -98,21 +98,24 @@ def hash_file(path: Path, cache: dict[str, Any]) -> str:
     """Return the suffix of a file, followed by its SHA-256 in hex.
 
     The suffix counts because it decides how the file is decompressed. `cache` maps each path to
-    [size, time stamp in ns, result]; the file is added to it.
+    [size, inode, time of modification, time of change, result], times in ns; the file is added to
+    it. Programs can set the time of modification, as `cp -p` and archives do, but not that of the
+    last change of the file or of what is known about it.
 
     Raises:
         DataError: the file cannot be read.
     """
     with read_errors(path):
         stat = path.stat()
-        key, size_and_time = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
+        key = str(path.resolve())
+        state = [stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns]
         cached = cache.get(key)
-        if isinstance(cached, list) and len(cached) == 3 and cached[:2] == size_and_time:
-            return str(cached[2])
+        if isinstance(cached, list) and cached[:-1] == state:
+            return str(cached[-1])
         with open(path, "rb") as file:
             result = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()
-    if time.time_ns() - stat.st_mtime_ns > _UNSETTLED_NS:
-        cache[key] = [*size_and_time, result]
+    if time.time_ns() - stat.st_ctime_ns > _UNSETTLED_NS:
+        cache[key] = [*state, result]
     return result
 
 

@@ -1,8 +1,11 @@
 """The fingerprint changes with all that shapes the data, and with nothing else."""
 
 import hashlib
+import mmap
 import os
+import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +104,7 @@ def test_it_counts_which_texts_are_compared_with_the_held_out_ones(
 def test_unchanged_files_are_read_once(
     tmp_path: Path, text: TextPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("nmt.data.fingerprint._UNSETTLED_NS", -1)
     before = fingerprint(Config(), [text], tmp_path)
 
     def read_again(*arguments: object) -> None:
@@ -111,6 +115,49 @@ def test_unchanged_files_are_read_once(
     settle(Path(text.paths[0]), 2_000_000_000)
     with pytest.raises(AssertionError, match="read again"):
         fingerprint(Config(), [text], tmp_path)
+
+
+def rewrite(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def replace_by_rename(path: Path, content: bytes) -> None:
+    other = path.with_name("other")
+    other.write_bytes(content)
+    settle(other)
+    other.rename(path)
+
+
+def replace_by_copy_of_everything(path: Path, content: bytes) -> None:
+    other = path.with_name("other")
+    other.write_bytes(content)
+    settle(other)
+    shutil.copy2(other, path)  # cp -p
+
+
+def change_a_byte_in_memory(path: Path, content: bytes) -> None:
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+        memory[:] = content
+
+
+@pytest.mark.parametrize(
+    "change", [rewrite, replace_by_rename, replace_by_copy_of_everything, change_a_byte_in_memory]
+)
+def test_a_change_that_keeps_size_and_time_of_modification_is_noticed(
+    tmp_path: Path,
+    text: TextPair,
+    change: Callable[[Path, bytes], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nmt.data.fingerprint._UNSETTLED_NS", -1)
+    before = fingerprint(Config(), [text], tmp_path)
+    time.sleep(0.02)  # the clock of a file system counts in steps of up to 10 ms
+    path = Path(text.paths[0])
+    size = path.stat().st_size
+    change(path, b"cat\n")
+    settle(path)
+    assert path.stat().st_size == size
+    assert fingerprint(Config(), [text], tmp_path) != before
 
 
 def test_file_changed_within_its_time_stamp_is_noticed(tmp_path: Path, text: TextPair) -> None:
