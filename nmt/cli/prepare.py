@@ -16,6 +16,7 @@ def prepare(recipe: RecipeOptions) -> None:
     config = recipe.load()
     from nmt.data import prepared
     from nmt.data.text.cleaning import describe_dropped
+    from nmt.data.tokens.unknown import describe_unknown
 
     result = prepared.prepare(config, log)
     counts, tokenizer = result.counts, result.tokenizer
@@ -30,6 +31,8 @@ def prepare(recipe: RecipeOptions) -> None:
     typer.echo(f"left out    {describe_dropped(counts)}")
     if augmented := prepared.describe_augmented(counts):
         typer.echo(f"augmented   {augmented}")
+    for line in describe_unknown(counts):
+        typer.echo(f"unknown     {line}")
     typer.echo(
         f"tokens      {counts['source_tokens']:,} source, {counts['target_tokens']:,} target"
     )

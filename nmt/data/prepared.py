@@ -27,6 +27,7 @@ from nmt.data.tokens.encoding import encode_blocks, processes_for
 from nmt.data.tokens.stages import Stage
 from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.data.tokens.unknown import UnknownCounts
 from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
 from nmt.data.vocabulary_sample import VocabularySample, file_names_of, no_pair_left_error
 from nmt.errors import DataError
@@ -54,7 +55,8 @@ class Prepared:
     the order of `train`"""
     counts: dict[str, Any]
     """numbers of pairs: `read`, `kept`, `kept_of_each_text`, `dropped` by reason, with `examples`;
-    `augmented` by kind; `source_tokens` and `target_tokens` of the kept pairs, with EOS"""
+    `augmented` by kind; `source_tokens` and `target_tokens` of the kept pairs, with EOS; `unknown`
+    of each side, as `UnknownCounts.as_json`"""
 
 
 def prepare(config: Config, log: Log) -> Prepared:
@@ -242,6 +244,7 @@ def _write_ids(
     Returns `Prepared.counts`. Each of `processes` loads the tokenizer that is in `directory`.
     """
     counts, kept_of_each_text, augmented = Counts(), list[int](), Counter[str]()
+    unknown = {"source": UnknownCounts(), "target": UnknownCounts()}
     finder = DuplicateFinder(settings[0].cleaning)
     with (
         side_writer(directory, "source", tokenizer.source.size) as source,
@@ -257,6 +260,8 @@ def _write_ids(
                     target.add(unique.target)
                     counts.add(unique.counts)
                     augmented.update(kind for kind in unique.changes if kind)
+                    for side, parts in zip(unknown.values(), unique.unknown, strict=True):
+                        side.add(parts)
             kept_of_each_text.append(counts.kept - kept_before)
     return {
         "read": counts.read,
@@ -267,4 +272,5 @@ def _write_ids(
         "augmented": {kind: augmented[kind] for kind in KINDS if augmented[kind]},
         "source_tokens": source.tokens,
         "target_tokens": target.tokens,
+        "unknown": {side: found.as_json() for side, found in unknown.items()},
     }

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 
 from nmt.data.text.cleaning import REASONS
 from nmt.data.text.quality import BINS, LanguageStatistics, Quality
+from nmt.data.tokens.unknown import describe_parts, describe_unknown
 from nmt.evaluation.compare import Comparison
 from nmt.evaluation.metrics import Score
 
@@ -51,6 +52,7 @@ def template_environment() -> Environment:
     )
     filters: list[Callable[..., Any]] = [columns, with_interval, wrap, labelled]
     filters += [cleaning_rows, cleaning_examples, length_rows, histogram]
+    filters += [describe_unknown, describe_parts]
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["number"] = format
     return environment

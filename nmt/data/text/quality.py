@@ -3,6 +3,7 @@
 A leak is a sentence of the validation or test set that occurs in the training text as well.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,8 +16,9 @@ from nmt.data.corpora.registry import obtain_splits
 from nmt.data.prepared import prepare
 from nmt.data.text.contamination import normalize
 from nmt.data.text.parallel_text import ParallelText, SentencePair
-from nmt.data.tokens.token_store import Lengths
-from nmt.data.tokens.tokenizer import UNK
+from nmt.data.tokens.token_store import Lengths, Sentences
+from nmt.data.tokens.tokenizer import UNK, SubwordModel
+from nmt.data.tokens.unknown import unknown_parts
 
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99, 100)
 BINS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
@@ -39,6 +41,9 @@ class LanguageStatistics:
     """in the validation and test sets; words are separated by spaces"""
     unknown_rate: float
     """the fraction of unknown symbols among the tokens of the validation and test sets"""
+    unknown: dict[str, int]
+    """how often the characters occur, at word level the words, that the vocabulary lacks of these
+    sets"""
 
 
 @dataclass(frozen=True)
@@ -97,11 +102,10 @@ def inspect(config: Config, log: Log) -> Quality:
     training = (pair for block in blocks for pair in block.pairs("surrogateescape"))
     pairs = [pair for pairs_of_set in held_out.values() for pair in pairs_of_set]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    source_ids, target_ids = tokenizer.source.encode(sources), tokenizer.target.encode(targets)
     return Quality(
         counts=prepared.counts,
-        source=describe_side(source_language, store.source.lengths, sources, source_ids),
-        target=describe_side(target_language, store.target.lengths, targets, target_ids),
+        source=describe_side(source_language, store.source.lengths, sources, tokenizer.source),
+        target=describe_side(target_language, store.target.lengths, targets, tokenizer.target),
         leaks=find_leaks(training, held_out),
     )
 
@@ -110,17 +114,20 @@ def describe_side(
     language: str,
     lengths: Lengths,
     held_out: Sequence[str] = (),
-    held_out_ids: Sequence[list[int]] = (),
+    model: SubwordModel | None = None,
 ) -> LanguageStatistics:
     """Return statistics of a language; `lengths` are the token counts of its training sentences.
 
-    `tokens_per_word` and `unknown_rate` are those of held-out sentences instead: `held_out` are
-    their texts, `held_out_ids` their ids. Without any, both are 0. Lengths and ids include EOS.
+    `tokens_per_word`, `unknown_rate` and `unknown` are those of the texts `held_out` as `model`
+    encodes them; without both, they are 0 and empty. Lengths include EOS.
     """
     text_lengths = lengths - 1  # without EOS
     held_out_words = sum(len(text.split()) for text in held_out)
-    held_out_tokens = sum(len(ids) - 1 for ids in held_out_ids)
-    unknown_tokens = sum(ids.count(UNK) for ids in held_out_ids)
+    ids = Sentences.of(model.encode(held_out) if model else [])
+    held_out_tokens = int(ids.lengths.sum()) - len(ids.lengths)
+    unknown_tokens = int(np.count_nonzero(ids.ids == UNK))
+    lacking = unknown_parts(model, ids, np.arange(len(held_out)), held_out) if model else {}
+    unknown = Counter(part for parts in lacking.values() for part in parts)
     values = np.percentile(text_lengths, PERCENTILES, method="nearest")
     histogram, _edges = np.histogram(text_lengths, [*BINS, np.inf])
     return LanguageStatistics(
@@ -130,6 +137,7 @@ def describe_side(
         histogram=histogram.tolist(),
         tokens_per_word=held_out_tokens / max(held_out_words, 1),
         unknown_rate=unknown_tokens / max(held_out_tokens, 1),
+        unknown=dict(unknown.most_common()),
     )
 
 

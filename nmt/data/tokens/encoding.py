@@ -1,6 +1,7 @@
 """Cleans and encodes a corpus block by block: on all cores, in bounded memory and in order."""
 
 import contextlib
+import dataclasses
 import functools
 import multiprocessing
 import multiprocessing.connection
@@ -22,6 +23,7 @@ from nmt.data.text.duplicates import DuplicateFinder, Hashes, hash_pairs
 from nmt.data.text.parallel_text import Block, SentencePair
 from nmt.data.tokens.token_store import Indices, Sentences
 from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.data.tokens.unknown import UnknownParts, unknown_parts
 from nmt.data.tokens.word_encoder import bulk_encoder
 from nmt.errors import DataError
 from nmt.processor import available_cores
@@ -45,6 +47,8 @@ class EncodedBlock:
     changes: list[str | None]
     """the kind of change that augmentation has made to each kept pair; None: unchanged"""
     counts: Counts
+    unknown: tuple[UnknownParts, UnknownParts] = ({}, {})
+    """what the vocabularies of source and target lack of the kept pairs"""
 
     def select(self, indices: list[int]) -> "EncodedBlock":
         """Return only the pairs with these indices in the block, a subset of `self.indices`."""
@@ -53,7 +57,12 @@ class EncodedBlock:
         rows = np.flatnonzero(np.isin(self.indices, indices))  # of the pairs in the arrays
         sides = self.source.gather(rows), self.target.gather(rows)
         changes = [self.changes[row] for row in rows]
-        return EncodedBlock(*sides, self.indices[rows], self.hashes[rows], changes, self.counts)
+        source, target = (
+            {index: side[index] for index in indices if index in side} for side in self.unknown
+        )
+        return EncodedBlock(
+            *sides, self.indices[rows], self.hashes[rows], changes, self.counts, (source, target)
+        )
 
     def without_duplicates(self, block: Block, finder: DuplicateFinder) -> "EncodedBlock":
         """Return the pairs that `finder` has not seen before; count the others as left out.
@@ -73,7 +82,7 @@ class BlockEncoder:
         self._encode_source = self._encode_target = bulk_encoder(tokenizer.source, threads)
         if not tokenizer.shared:
             self._encode_target = bulk_encoder(tokenizer.target, threads)
-        self._cleaning = settings.cleaning
+        self._tokenizer, self._cleaning = tokenizer, settings.cleaning
         self._cleaner, self._augmenter = Cleaner(settings), settings.augmenter
         self._tags, self._tag_count = "".join(settings.tags), len(settings.tags)
 
@@ -87,7 +96,16 @@ class BlockEncoder:
         counts = Counts(len(pairs))
         indices = counts.select_kept(block, range(len(pairs)), map(self._cleaner.reason, pairs))
         encoded = self._encode(block, pairs, indices, counts)
-        return encoded.select(counts.select_kept(block, indices, self._reasons_by_length(encoded)))
+        kept = encoded.select(counts.select_kept(block, indices, self._reasons_by_length(encoded)))
+        source, target = self._tokenizer.source, self._tokenizer.target
+        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        return dataclasses.replace(
+            kept,
+            unknown=(
+                unknown_parts(source, kept.source, kept.indices, sources),
+                unknown_parts(target, kept.target, kept.indices, targets),
+            ),
+        )
 
     def _encode(
         self, block: Block, pairs: Sequence[SentencePair], indices: list[int], counts: Counts

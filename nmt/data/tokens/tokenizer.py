@@ -21,6 +21,8 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3
 """The ids of the special symbols: padding, unknown, begin and end of a sentence."""
 UNKNOWN = "⁇"
 """The text of the unknown symbol in a translation."""
+SPACE = "▁"
+"""What SentencePiece writes for a space; the character itself is read as a space, too."""
 SHARED, SOURCE, TARGET = "tokenizer.model", "source.model", "target.model"
 """The names of the files of a tokenizer."""
 
@@ -153,6 +155,23 @@ class SubwordModel:
         tags, plain = self.divide_tags(text)
         pieces: list[str] = self._processor.encode(plain, out_type=str)
         return [*(self.pieces[tag] for tag in tags), *pieces]
+
+    def unknown(self, text: str) -> list[str]:
+        """Return the characters of a text that its ids do not keep, each as often as it occurs.
+
+        These are the characters that the vocabulary lacks, at word level the words, and "▁", which
+        SentencePiece reads as a space.
+        """
+        from sentencepiece import sentencepiece_pb2
+
+        _tag_ids, plain = self.divide_tags(text)
+        proto: Any = sentencepiece_pb2.SentencePieceText()
+        proto.ParseFromString(self._processor.encode(plain, out_type="serialized_proto"))
+        # neighbours that are unknown are one piece
+        parts = " ".join(piece.surface for piece in proto.pieces if piece.id == UNK)
+        is_word_level = str(self._processor.decode([UNK])).startswith(" ")
+        unknown = [*filter(None, parts.split(" "))] if is_word_level else [*parts.replace(" ", "")]
+        return unknown + [SPACE] * plain.count(SPACE)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the characters [start, end) of the text that each piece of `split` stands for.

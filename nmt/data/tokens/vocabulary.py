@@ -21,6 +21,9 @@ from nmt.errors import ConfigError, DataError
 
 # SentencePiece silently skips training lines over 4192 bytes; 1000 characters never have more
 _MAX_LINE_CHARACTERS = 1000
+# Characters that SentencePiece keeps for itself and that no vocabulary can have. It would skip a
+# training line with ▅, and the letters that occur nowhere else would be unknown.
+_RESERVED = re.compile("[\0\x1f▅]")
 
 KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 """`tokenizer.kind` of each `model_type` in sentencepiece_model.proto."""
@@ -173,9 +176,13 @@ def unknown_surface(kind: str) -> str:
     return f" {UNKNOWN}" if kind == "word" else UNKNOWN
 
 
-def _split_long_lines(texts: Iterable[str]) -> Iterator[str]:
-    """Yield lines of at most `_MAX_LINE_CHARACTERS`; longer texts are split, best at spaces."""
-    for text in texts:
+def _lines_to_learn(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the texts without reserved characters, in lines of at most `_MAX_LINE_CHARACTERS`.
+
+    Longer texts are split, best at spaces.
+    """
+    for whole_text in texts:
+        text = _RESERVED.sub("", whole_text)
         start = 0  # of what is left; to copy the rest for each part would take quadratic time
         while len(text) - start > _MAX_LINE_CHARACTERS:
             space = text.rfind(" ", start + 1, start + _MAX_LINE_CHARACTERS)
@@ -194,7 +201,7 @@ def _learn(
         DataError: the text does not suit the settings; or what the iteration of `texts` raises.
     """
     model = io.BytesIO()
-    lines = _split_long_lines(texts)
+    lines = _lines_to_learn(texts)
     keeps_spaces = config.normalization == "identity"
     special_ids: dict[str, Any] = {f"{name}_id": i for i, name in enumerate(SPECIALS)}
     failure: list[Exception] = []
@@ -250,5 +257,9 @@ def _explain(message: str, config: TokenizerConfig, side: str) -> str:
             "alone are more; raise it"
         )
     if "sentences_.empty()" in message or "all_chars_count" in message:
-        return f"the training text of {side} is blank; expected one sentence per line"
+        return (
+            f"the training text of {side} has no characters to learn, because it is blank or has "
+            "only characters that SentencePiece keeps for itself (▅, NUL); expected one sentence "
+            "per line"
+        )
     return f"SentencePiece cannot learn a vocabulary of {side}: {message}"

@@ -13,9 +13,8 @@ import numpy as np
 import sentencepiece
 
 from nmt.data.tokens.token_store import Sentences
-from nmt.data.tokens.tokenizer import EOS, SubwordModel
+from nmt.data.tokens.tokenizer import EOS, SPACE, SubwordModel
 
-_SPACE = "▁"  # SentencePiece writes it for a space
 _CACHED_WORDS = 1 << 17  # the most words in the cache
 _MAX_WORD_CHARACTERS = 20  # longer words are rarely repeated, and so not cached
 _ID = np.dtype(np.uint32)
@@ -52,13 +51,13 @@ def _splits_word_by_word(proto: Any) -> bool:
     trainer, pieces = proto.trainer_spec, proto.pieces
     if trainer.model_type != trainer.BPE:
         return False
-    # a word must begin with its space, written as `_SPACE`, and no piece may have one inside
+    # a word must begin with its space, written as `SPACE`, and no piece may have one inside
     if trainer.treat_whitespace_as_suffix or not proto.normalizer_spec.escape_whitespaces:
         return False
-    if any(_SPACE in piece.piece[1:] for piece in pieces):
+    if any(SPACE in piece.piece[1:] for piece in pieces):
         return False
     # SentencePiece merges unknown neighbours, so the space must be known
-    has_space = any(piece.piece == _SPACE and piece.type == piece.NORMAL for piece in pieces)
+    has_space = any(piece.piece == SPACE and piece.type == piece.NORMAL for piece in pieces)
     # such a piece is found in a text before it is split into words
     has_user_defined = any(piece.type == piece.USER_DEFINED for piece in pieces)
     return has_space and not has_user_defined
@@ -90,9 +89,9 @@ class WordEncoder:
             divided = [self._model.divide_tags(text) for text in texts]
             tags = [np.array(ids, _ID).tobytes() for ids, _ in divided]
             texts = [text for _, text in divided]
-        # a word begins with its `_SPACE`, if there is one before it
+        # a word begins with its `SPACE`, if there is one before it
         words_of_texts = [
-            text.replace(_SPACE, " " + _SPACE).split(" ")
+            text.replace(SPACE, " " + SPACE).split(" ")
             for text in self._normalizer.normalize(texts)
         ]
         new_words = self._cache_new_words(words_of_texts)

@@ -72,6 +72,7 @@ def test_report_of_a_small_corpus_and_its_table(tmp_path: Path) -> None:
     # the nine is unknown
     characters = sum(len(s) + 1 for s in (TRAIN[1].source, "A 9 dog."))
     assert quality.source.unknown_rate == pytest.approx(1 / characters)
+    assert quality.source.unknown == quality.target.unknown == {"9": 1}
     assert quality.source.tokens_per_word == pytest.approx(characters / 7)
     assert [(leak.split, leak.pairs) for leak in quality.leaks] == [("validation", 1)]
     assert json.loads(json.dumps(quality.as_json()))["target"]["language"] == "de"
@@ -81,5 +82,6 @@ def test_report_of_a_small_corpus_and_its_table(tmp_path: Path) -> None:
         "train.tsv:4: 'A dog sees the house.' | 'Ein Hund sieht das Haus.'",
         "sentence length in tokens, de",
         "validation: The house is small!",
+        "vocabulary lacks, and how often\n  in the held-out en text: 9 (U+0039) 1\n  in the held",
     ):
         assert part in table

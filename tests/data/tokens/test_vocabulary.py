@@ -42,6 +42,41 @@ def test_training_lines_of_any_length_are_learnt_from(tmp_path: Path) -> None:
     assert bpe.target.decode(bpe.target.encode([long.source])) == [long.source]
 
 
+RESERVED = "\0\x1f▅"  # characters that no vocabulary can have
+
+
+@pytest.mark.parametrize("normalization", ["nmt_nfkc", "identity"])
+@pytest.mark.parametrize("character", RESERVED)
+def test_a_line_with_a_character_of_sentencepiece_is_learnt_without_it(
+    character: str, normalization: str
+) -> None:
+    pairs = [SentencePair(f"ąę{character}ćł", "ein Hund"), SentencePair("a dog", "der Hund")]
+    config = TokenizerConfig(kind="char", vocabulary_size=99, normalization=normalization)  # type: ignore[arg-type]
+    model = learn_vocabulary(pairs, config).source
+    assert UNK not in model.encode(["ąęćł"])[0]
+    expected = [] if character == "\x1f" and normalization == "nmt_nfkc" else [character]
+    assert model.unknown(pairs[0].source) == expected  # nmt_nfkc deletes control characters
+
+
+def test_every_other_character_can_be_learnt() -> None:
+    surrogates = range(0xD800, 0xE000)
+    codes = [*range(0x3100), *range(0xE000, 0xE010), *range(0xFE00, 0x10000), 0x1F600, 0x10FFFF]
+    characters = [chr(code) for code in codes if code not in surrogates and chr(code) != "\n"]
+    pairs = [SentencePair(f"x{c}y", "x") for c in characters]
+    config = TokenizerConfig(kind="char", vocabulary_size=20_000, normalization="identity")
+    model = learn_vocabulary(pairs, config).source
+    lost = {character: model.unknown(f"x{character}y") for character in characters}
+    assert {c for c, unknown in lost.items() if unknown} == {*RESERVED, "▁"}
+    decoded = model.decode(model.encode([pair.source for pair in pairs]))
+    changed = {c for c, text in zip(characters, decoded, strict=True) if text != f"x{c}y"}
+    assert changed == {*RESERVED, "▁"}
+
+
+def test_a_text_of_reserved_characters_alone_says_so() -> None:
+    with pytest.raises(DataError, match=r"only characters that SentencePiece keeps .* \(▅, NUL\)"):
+        learn_vocabulary([SentencePair("▅▅", "\0")], TokenizerConfig())
+
+
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
 def test_vocabulary_larger_than_the_text_allows_names_the_largest(kind: str) -> None:
     with pytest.raises(DataError, match=r"is 5000, but .* both languages allows at most") as error:
@@ -74,7 +109,7 @@ def test_a_vocabulary_has_room_for_tags(kind: Any) -> None:
 
 @pytest.mark.parametrize("pairs", [[], [SentencePair("", " ")]])
 def test_blank_text_is_refused(pairs: list[SentencePair]) -> None:
-    with pytest.raises(DataError, match="training text of both languages is blank"):
+    with pytest.raises(DataError, match="training text of both languages has no characters to"):
         learn_vocabulary(pairs, TokenizerConfig())
 
 
