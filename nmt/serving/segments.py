@@ -10,10 +10,11 @@ from nmt.data.text.sentences import space_between
 from nmt.serving.answers import RequestError
 from nmt.serving.models import LoadedVersion
 from nmt.translation.document import split_lines
-from nmt.translation.hidden_parts import has_other_words, hidden_parts
-from nmt.translation.line import Line, Translation, add_tag
+from nmt.translation.hidden_parts import original_text, without_tags
+from nmt.translation.line import Line, Translation, add_tag, has_words
+from nmt.translation.line_ends import cut_ends
 from nmt.translation.protected import hide_protected
-from nmt.translation.spans import Edit, Link, Span, apply_edits, links_after, shift_span
+from nmt.translation.spans import Link, Span, links_after, shift_span
 
 QUICK_CHARACTERS = 20_000
 """texts of so many characters are cut into segments at once; longer ones in a thread"""
@@ -158,17 +159,21 @@ def _segments(
 ) -> Iterator[Segment]:
     """Yield the sentences of a row of a text, which begins at `start`; none if all is protected."""
     source = loaded.tokenizer.source
+    if not (line.terminology and line.terminology.prefix):  # else the row begins as it is asked to
+        inside = replace(line, text=row, protected=_inside(line.protected, start, len(row)))
+        inner, ends = cut_ends(inside, source, loaded.config.data.source_language)
+        row = inner.text
+        start += len(ends.before)
     with_tag = add_tag(row, tag)
     added = len(with_tag) - len(row)
     moved = tuple(shift_span(span, added) for span in _inside(line.protected, start, len(row)))
-    hidden = hide_protected(replace(line, text=with_tag, protected=moved), protected, source)
-    if not has_other_words(hidden):
+    hidden = hide_protected(replace(line, text=with_tag, protected=moved), protected)
+    if not has_words(without_tags(hidden, source).text):
         return
     [sentences] = split_lines(loaded, [hidden], warn=lambda _: None)
     for part in sentences:
         _, untagged = source.divide_tags(part.text)
         tag_length = len(part.text) - len(untagged)
-        edits = [Edit(shift_span(e.span, -tag_length), e.text) for _, e in hidden_parts(part)]
-        sentence = apply_edits(untagged, edits)
+        sentence = original_text(without_tags(part, source))
         first = start + part.start + tag_length - added
         yield Segment(part, (first, first + len(sentence)), tag_length)

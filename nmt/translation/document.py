@@ -12,7 +12,7 @@ from typing import Protocol
 from nmt.config import Config
 from nmt.data.text.sentences import space_between, split_sentences
 from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
-from nmt.translation.hidden_parts import has_other_words, hidden_parts
+from nmt.translation.hidden_parts import sentence_of
 from nmt.translation.line import (
     MAX_SOURCE_TOKENS,
     Alignment,
@@ -67,9 +67,8 @@ def _sentences(loaded: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
         sentences = split_sentences(text, loaded.config.data.source_language)
 
     def with_tags(part: str) -> str:  # the tags of the line hold for each part that is translated
-        return tags + part if tags and has_other_words(replace(line, text=part)) else part
+        return tags + part if tags and has_words(part) else part
 
-    edits = [part.edit for part in hidden_parts(line)]  # put the protected parts back
     numbers = count(line.number * NUMBERS_PER_LINE)
     end = len(tags)  # of the last part, in the text of the line
     rows = source.encode([with_tags(sentence) for sentence in sentences])
@@ -85,12 +84,13 @@ def _sentences(loaded: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
                 f"{MAX_SOURCE_TOKENS}; it is translated in {len(parts)} pieces"
             )
         for part, part_ids in zip(parts, ids_of_parts, strict=True):
-            text = with_tags(part)
             start = line.text.index(part, end)
             end = start + len(part)
-            # the start of `text`, added tags included, in the line with its protected parts
-            start_in_line = span_after((start, start), edits)[0] - (len(text) - len(part))
-            yield replace(line, number=next(numbers), text=text, ids=part_ids, start=start_in_line)
+            added = tags if with_tags(part) != part else ""
+            # the start of the sentence, tags included, in the line with its protected parts
+            start_in_line = span_after((start, start), line.hidden)[0] - len(added)
+            cut = sentence_of(line, (start, end), added)
+            yield replace(cut, number=next(numbers), ids=part_ids, start=start_in_line)
             if line.terminology:  # terms and the prefix hold for the first sentence only
                 rest = replace(line.terminology, terms=(), prefix="")
                 line = replace(line, terminology=rest)

@@ -1,84 +1,101 @@
-"""Numbers in a line that stand for hidden parts of it, which are put back later.
+"""Parts of a line that the model does not see, and what stands in their place.
 
-`Line.hidden` lists them: each number as a word, with the spaces that were added around it, and the
-part. Sentences of a line have the list of the whole line.
+`Line.hidden` lists them, as edits that put them back into the text. What stands in the place of a
+part says how it comes into the translation:
+
+- a number: in place of that number (addresses, placeholders)
+- nothing: where the alignment puts it, or at the same end of the line (emoji)
+- a word in plain letters, "Skoda" for "Škoda": in place of that word
 """
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import count, islice
-from typing import NamedTuple
+from itertools import count
 
-from nmt.translation.line import Line, has_words
-from nmt.translation.spans import Edit, Span, apply_edits
+from nmt.data.tokens.tokenizer import SubwordModel
+from nmt.translation.line import Line
+from nmt.translation.spans import Edit, Span, apply_edits, shift_span, span_after
 
-_NUMBER = re.compile(r"(?<!\w)\d+(?!\w)")
 _WORD_CHARACTER = re.compile(r"\w")  # a letter, a digit or an underscore
 
 
-class HiddenPart(NamedTuple):
-    """A part of a line, and the number that stands for it."""
+def replace_parts(line: Line, replacements: Sequence[Edit]) -> Line:
+    """Return a line in which other text stands for some parts of it, which become hidden.
 
-    number: str
-    edit: Edit
-    """puts the part back into the text of the line"""
+    `replacements` are in order, do not overlap, and touch no part that is hidden already.
+    """
+    hidden = [Edit(span_after(span, replacements), text) for span, text in line.hidden]
+    growth = 0
+    for edit in replacements:
+        start = edit.span[0] + growth
+        hidden.append(Edit((start, start + len(edit.text)), line.text[slice(*edit.span)]))
+        growth += edit.growth
+    hidden.sort(key=lambda edit: edit.span)
+    text = apply_edits(line.text, replacements)
+    return replace(line, text=text, hidden=tuple(hidden), ids=None)
 
 
-def hide(line: Line, spans: Sequence[Span], reserved: Set[str] = frozenset()) -> Line:
+def hide(
+    line: Line,
+    spans: Sequence[Span],
+    reserved: Set[str] = frozenset(),
+    stand_ins: Mapping[Span, str | None] | None = None,
+) -> Line:
     """Return the line with a number that it does not contain in place of each span.
 
-    `spans` are in order and do not overlap. `reserved` numbers stand for no part.
+    `spans` are in order and do not overlap. `reserved` numbers stand for no part. `stand_ins` are
+    the texts that stand for spans in place of numbers.
     """
     text = line.text
-    all_numbers = map(str, count(1))  # without end
-    unused = (number for number in all_numbers if number not in text and number not in reserved)
-    numbers = islice(unused, len(spans))
+    numbers = unused_numbers(text, reserved)
     starts = {start for start, _ in spans}
     ends = {end for _, end in spans}
-    edits, hidden = [], []
-    for (start, end), number in zip(spans, numbers, strict=True):
-        # one space where the number would touch a character of a word, or another number; the
-        # space between two numbers is put before the second one
-        previous, following = text[max(start - 1, 0) : start], text[end : end + 1]  # characters
-        before = " " if start in ends or _WORD_CHARACTER.match(previous) else ""
-        after = " " if end not in starts and _WORD_CHARACTER.match(following) else ""
-        word = before + number + after
-        edits.append(Edit((start, end), word))
-        hidden.append((word, text[start:end]))
-    return replace(line, text=apply_edits(text, edits), hidden=tuple(hidden))
+    edits = []
+    for start, end in spans:
+        stand_in = stand_ins[start, end] if stand_ins else None
+        if stand_in is None:
+            # one space where the number would touch a character of a word, or another number; the
+            # space between two numbers is put before the second one
+            previous, following = text[max(start - 1, 0) : start], text[end : end + 1]
+            before = " " if start in ends or _WORD_CHARACTER.match(previous) else ""
+            after = " " if end not in starts and _WORD_CHARACTER.match(following) else ""
+            stand_in = before + next(numbers) + after
+        edits.append(Edit((start, end), stand_in))
+    return replace_parts(line, edits)
 
 
-def hidden_parts(line: Line) -> list[HiddenPart]:
-    """Return the hidden parts of a line, or of a sentence of it, in order."""
-    found, parts = find_numbers(line.text), []
-    for word, part in line.hidden:
-        number = word.strip()
-        if number in found:
-            start, end = found[number][0]  # `hide` has chosen a number that is there only once
-            # the spaces that were added around the number are removed with it
-            if word.startswith(" ") and line.text[:start].endswith(" "):
-                start -= 1
-            if word.endswith(" ") and line.text[end : end + 1] == " ":
-                end += 1
-            parts.append(HiddenPart(number, Edit((start, end), part)))
-    return parts
+def unused_numbers(text: str, reserved: Set[str] = frozenset()) -> Iterator[str]:
+    """Yield numbers that are neither in a text nor `reserved`, from 1, without end."""
+    all_numbers = map(str, count(1))
+    return (number for number in all_numbers if number not in text and number not in reserved)
 
 
-def has_other_words(line: Line) -> bool:
-    """Return whether a line has any letter or digit outside of its hidden parts."""
-    numbers = {word.strip() for word, _ in line.hidden}
-
-    def without_hidden(found: re.Match[str]) -> str:
-        return "" if found[0] in numbers else found[0]
-
-    text = _NUMBER.sub(without_hidden, line.text) if numbers else line.text
-    return has_words(text)
+def stand_in(line: Line, part: Edit) -> str:
+    """Return what stands in the place of a hidden part: a number, a word, or nothing."""
+    return line.text[slice(*part.span)].strip()
 
 
-def find_numbers(text: str) -> dict[str, list[Span]]:
-    """Return where each number occurs in a text as a whole word."""
-    found: dict[str, list[Span]] = {}
-    for match in _NUMBER.finditer(text):
-        found.setdefault(match[0], []).append(match.span())
-    return found
+def original_text(line: Line) -> str:
+    """Return the text of a line with its hidden parts."""
+    return apply_edits(line.text, line.hidden)
+
+
+def sentence_of(line: Line, span: Span, tags: str = "") -> Line:
+    """Return a part of a line, after tags, with the hidden parts that begin in it."""
+    start, end = span
+    text = tags + line.text[start:end]
+    hidden = []
+    for (first, last), part in line.hidden:
+        if start <= first < end or first == last == end == len(line.text):
+            inside = shift_span((first, min(last, end)), len(tags) - start)
+            hidden.append(Edit(inside, part))
+    return replace(line, text=text, hidden=tuple(hidden))
+
+
+def without_tags(line: Line, model: SubwordModel) -> Line:
+    """Return a line that is copied without the tags before it, such as `>>fr<<`."""
+    _, text = model.divide_tags(line.text)
+    if text == line.text:
+        return line
+    return sentence_of(line, (len(line.text) - len(text), len(line.text)))

@@ -9,7 +9,7 @@ from typing import Self
 
 from nmt.data.text.glossary import Glossary, check_term
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
-from nmt.translation.spans import Link, Span, linked_words, links_after
+from nmt.translation.spans import Edit, Link, Span, linked_words, links_after
 
 MAX_SOURCE_TOKENS = 1024
 """longer sources are truncated, or with --document divided; the count includes EOS"""
@@ -116,8 +116,8 @@ class Line:
     """its source ids, the last one EOS; None if the text is not encoded yet"""
     protected: tuple[Span, ...] = ()
     """parts of the text that the translation repeats exactly as they are, in order"""
-    hidden: tuple[tuple[str, str], ...] = ()
-    """words of the text that stand for protected parts, each with the part; see hidden_parts.py"""
+    hidden: tuple[Edit, ...] = ()
+    """put back into the text what the model does not see, in order; see hidden_parts.py"""
     start: int = 0
     """of a sentence: the index of its first character in the line, with the parts put back"""
 
@@ -184,7 +184,7 @@ def numbered_lines(texts: Iterable[str], first: int = 1) -> Iterator[Line]:
 
 
 def add_tag(text: str, tag: str) -> str:
-    """Return a text after a tag such as `>>fr<<`; one without any letter or digit stays as it is.
+    """Return a text after a tag such as `>>fr<<`; one without any letter stays as it is.
 
     Such a text is not translated but copied, and a tag would be copied with it.
     """
@@ -192,8 +192,8 @@ def add_tag(text: str, tag: str) -> str:
 
 
 def has_words(text: str) -> bool:
-    """Return whether a text has any letter or digit."""
-    return any(map(str.isalnum, text))
+    """Return whether a text has any letter: one of digits and symbols alone is copied."""
+    return any(map(str.isalpha, text))
 
 
 def one_line(text: str) -> str:

@@ -1,8 +1,8 @@
 """Lines in, translations out, in order: a pipeline around a search.
 
-    Line -> hide -> split_lines -> encode -> EncodedLine -> constrain -> SearchBatch -> search
-                                                                                           |
-    list of Translations <- join <- finishing stages <- Translation <- decode <- Hypothesis
+    Line -> cut_ends -> hide -> split_lines -> encode -> constrain -> SearchBatch -> search
+                                                                                        |
+    list of Translations <- ends <- join <- finishing stages <- decode <- Hypothesis
 
 `constrain` also decides which lines are copied: they go to the finishing stages without a search.
 Lines are read in windows, and searched in batches of similar length. A task is one batch, from the
@@ -30,6 +30,7 @@ from nmt.translation.line import (
     Warn,
     one_line,
 )
+from nmt.translation.line_ends import LineEnds, cut_ends
 from nmt.translation.process_pool import Pool, ProcessPool
 from nmt.translation.protected import ProtectionStage
 from nmt.translation.terminology import TerminologyStage
@@ -45,6 +46,8 @@ class _Window:
     """Lines that are read together, and the translations of the lines already searched."""
 
     lines: Sequence[Line]
+    ends: dict[int, LineEnds]
+    """what the model does not see at the ends of the lines at these indices"""
     sentence_counts: list[int]
     """how many encoded lines each line has become"""
     encoded: list[EncodedLine]
@@ -52,6 +55,12 @@ class _Window:
     """the translations of each encoded line; empty until its batch is searched"""
     batches: list[list[int]]
     """the encoded lines that are searched together, as indices"""
+
+    def with_ends(self, translations: NBestLists) -> NBestLists:
+        """Return the translations of the lines after their ends are added."""
+        for i, ends in self.ends.items():
+            translations[i] = [ends.add_to(translation) for translation in translations[i]]
+        return translations
 
     def joined(self) -> NBestLists:
         """Return one translation of each line: those of its sentences, joined."""
@@ -145,10 +154,10 @@ class Pipeline:
                 continue
             if self.document:
                 progress(len(window.lines))
-                yield window.joined()
+                yield window.with_ends(window.joined())
             else:
                 progress(sum(not line.ids for line in window.encoded))  # copied, so in no batch
-                yield window.translations
+                yield window.with_ends(window.translations)
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> NBestLists:
         """Return the translations of each line: search all in one batch, then apply the stages."""
@@ -159,16 +168,24 @@ class Pipeline:
             n_best=self.n_best,
         )
         results = zip(lines, self.searcher.search(batch), strict=True)
-        decoded = [decode(self.searcher, line, hypotheses) for line, hypotheses in results]
+        decoded = [
+            not_blank(line, decode(self.searcher, line, hypotheses)) for line, hypotheses in results
+        ]
         return self._finish(lines, decoded)
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Encode the lines, finish those that are copied, and cut the others into batches."""
         loaded = self.searcher.loaded
+        lines, ends = self._cut_ends(lines)
         hidden = self.protection.hide(lines)
         groups = split_lines(loaded, hidden, warn) if self.document else [[line] for line in hidden]
         sentences = [line for group in groups for line in group]
-        encoded = self.terminology.constrain(encode(loaded.tokenizer, sentences, warn))
+        encoded = encode(loaded.tokenizer, sentences, warn)
+        if changed := self.protection.hide_unknown(encoded):
+            again = encode(loaded.tokenizer, list(changed.values()), warn=lambda _: None)
+            for i, line in zip(changed, again, strict=True):
+                encoded[i] = line
+        encoded = self.terminology.constrain(encoded)
         translations: NBestLists = [[] for _ in encoded]
         to_copy = [i for i, line in enumerate(encoded) if not line.ids]
         copied = [encoded[i] for i in to_copy]
@@ -178,7 +195,25 @@ class Pipeline:
         batches = list(self._batches(encoded))
         if not batches:  # all lines are copied: without a batch the window would never be yielded
             batches = [[]]
-        return _Window(lines, [len(group) for group in groups], encoded, translations, batches)
+        counts = [len(group) for group in groups]
+        return _Window(lines, ends, counts, encoded, translations, batches)
+
+    def _cut_ends(self, lines: Sequence[Line]) -> tuple[list[Line], dict[int, LineEnds]]:
+        """Return the lines without their ends, and the ends of each line that has some."""
+        source = self.searcher.loaded.tokenizer.source
+        language = self.searcher.loaded.config.data.source_language
+        inner: list[Line] = []
+        found: dict[int, LineEnds] = {}
+        for i, line in enumerate(lines):
+            asked = (self.terminology.terminology, line.terminology)
+            if any(terminology and terminology.prefix for terminology in asked):
+                inner.append(line)  # each translation begins with what the user asks for
+                continue
+            cut, ends = cut_ends(line, source, language)
+            inner.append(cut)
+            if cut is not line:
+                found[i] = ends
+        return inner, found
 
     def _batches(self, encoded: Sequence[EncodedLine]) -> Iterator[list[int]]:
         """Yield batches of the lines to search, as indices."""
@@ -243,6 +278,14 @@ def decode(
         Translation(one_line(text), h.score, tokens=h.tokens, is_truncated=len(h.tokens) >= limit)
         for text, h in zip(texts, hypotheses, strict=True)
     ]
+
+
+def not_blank(line: EncodedLine, translations: list[Translation]) -> list[Translation]:
+    """Return the translations of a line that have text; its own text if none has any.
+
+    The search finds no empty translation, but tokens may spell white space, or nothing.
+    """
+    return [each for each in translations if each.text.strip()] or [copy_of(line)]
 
 
 def copy_of(encoded: EncodedLine) -> Translation:

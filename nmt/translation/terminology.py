@@ -8,9 +8,8 @@ from nmt.errors import ConfigError, DataError
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import SpelledConstraints
 from nmt.search.searcher import Searcher
-from nmt.translation.hidden_parts import has_other_words, hidden_parts
-from nmt.translation.line import EncodedLine, Terminology, Translation, one_line
-from nmt.translation.spans import apply_edits
+from nmt.translation.hidden_parts import original_text, without_tags
+from nmt.translation.line import EncodedLine, Line, Terminology, Translation, has_words, one_line
 
 SHOWN_CHARACTERS = 80
 NEED_A_SEARCH = (
@@ -23,9 +22,10 @@ NEED_A_SEARCH = (
 class TerminologyStage:
     """Before the search, gives lines their constraints in ids; after it, restores their spelling.
 
-    It also decides which lines are copied: those without any letter or digit (emoji, "...", "—"),
+    It also decides which lines are copied: those without any letter ("2024", "50 %", "..."),
     because a model has hardly seen such lines and would make up words. If a copy would break the
-    constraints, the line is translated after all.
+    constraints, the line is translated after all. A line that is nothing but a term of the glossary
+    becomes the translation of that, without a search.
     """
 
     searcher: Searcher
@@ -42,10 +42,7 @@ class TerminologyStage:
         constrained = [self._add_constraints(encoded) for encoded in lines]
         if self.searcher.sampling and any(encoded.constraints for encoded in constrained):
             raise ConfigError(NEED_A_SEARCH)
-        return [
-            replace(encoded, ids=[], constraints=None) if _is_copied(encoded) else encoded
-            for encoded in constrained
-        ]
+        return [self._without_search(encoded) or encoded for encoded in constrained]
 
     def restore(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
@@ -64,12 +61,31 @@ class TerminologyStage:
                 ]
         return restored
 
+    def _without_search(self, encoded: EncodedLine) -> EncodedLine | None:
+        """Return a line that is copied, without its tags; None: it must be searched."""
+        line = without_tags(encoded.line, self.searcher.loaded.tokenizer.source)
+        constraints = encoded.constraints
+        if encoded.ids and has_words(line.text):
+            if constraints is None or constraints.text.prefix or len(constraints.text.terms) != 1:
+                return None
+            term = self._combined(line).glossary.translate_whole(line.text)
+            if term is None:
+                return None
+            line = replace(line, text=term, hidden=())
+        elif constraints and encoded.ids and not constraints.are_met_by(line.text):
+            return None
+        return EncodedLine(line, ids=[])
+
+    def _combined(self, line: Line) -> Terminology:
+        """Return the constraints on all lines together with those on one."""
+        if self.terminology and line.terminology:  # either may be empty
+            return self.terminology | line.terminology
+        return self.terminology or line.terminology or Terminology()
+
     def _add_constraints(self, encoded: EncodedLine) -> EncodedLine:
         """Return a line with the constraints on all lines and its own, spelled in ids."""
         line = encoded.line
-        terminology = self.terminology or line.terminology  # either may be empty
-        if self.terminology and line.terminology:
-            terminology = self.terminology | line.terminology
+        terminology = self._combined(line)
         if not terminology:
             return encoded
         constraints = terminology.constraints(line.text)
@@ -80,7 +96,7 @@ class TerminologyStage:
             spelled = SpelledConstraints.spell(constraints, self.searcher.spelling, pieces)
         except DataError as error:
             # as the user knows it, not with numbers in place of protected parts
-            original = apply_edits(line.text, [part.edit for part in hidden_parts(line)])
+            original = original_text(line)
             long = len(original) >= SHOWN_CHARACTERS
             shown = f"{original[:SHOWN_CHARACTERS]}…" if long else original
             raise DataError(f"the line {shown!r}: {error}") from error
@@ -92,12 +108,3 @@ class TerminologyStage:
         spelled = "".join(pieces).replace("▁", "")
         same = "".join(spelled.split()) == "".join(unicodedata.normalize("NFC", text).split())
         return pieces if same else ()
-
-
-def _is_copied(encoded: EncodedLine) -> bool:
-    """Return whether a line has no tokens, or no words and a copy meets its constraints."""
-    if not encoded.ids:
-        return True
-    if has_other_words(encoded.line):
-        return False
-    return encoded.constraints is None or encoded.constraints.are_met_by(encoded.line.text)

@@ -71,7 +71,10 @@ class Translator:
         self.settings = settings or loaded.config.decoding
         self.precision = precision
         self.shortlist = shortlist
-        self.searcher = Searcher(loaded, self.settings, precision, sampling, shortlist)
+        # A source that is searched is not blank, so no translation of it may be empty.
+        not_empty = {"min_length": max(1, self.settings.min_length)}
+        settings = self.settings.model_copy(update=not_empty)
+        self.searcher = Searcher(loaded, settings, precision, sampling, shortlist)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle what the translator was made of, not what it has prepared."""

@@ -143,7 +143,7 @@ def test_validation_has_a_score_of_each_language(run: Path) -> None:
 def test_training_text_is_made_in_the_language_and_a_recipe_learns_it(
     run: Path, tmp_path: Path
 ) -> None:
-    text = write_lines(tmp_path / "mono.en", ["A dog runs now.", "...", "The cat sleeps now."])
+    text = write_lines(tmp_path / "mono.en", ["A dog runs there.", "...", "The cat sleeps there."])
     command = ("synthesize", "-m", run, "-i", text, "--forward", "-o", tmp_path / "made")
     succeed(*command, "--to", "fr")
     assert lines_in(tmp_path / "made" / "text.en") == lines_in(text)

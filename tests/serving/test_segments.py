@@ -124,3 +124,13 @@ def test_protected_parts_that_touch_stay_apart(direction: Direction) -> None:
     cut = split("see ABab now.", direction, capitals=True, protected=((6, 8),))
     assert lines_of(cut) == ["see 1 2 now."]
     assert sentences_of(cut) == ["see ABab now."]
+
+
+def test_list_marks_are_between_the_sentences(direction: Direction) -> None:
+    text = "- One dog. Two.\n  1) Three.  \n\n# Four\n5\n> > * Six 😀"
+    cut = split(text, direction)
+    assert sentences_of(cut) == ["One dog.", "Two.", "Three.", "Four", "Six 😀"]
+    joined, _ = cut.join([sentence.upper() for sentence in sentences_of(cut)])
+    assert joined == text.upper()
+    asked = split("- One.", direction, terminology=Terminology.of(prefix="* O"))
+    assert sentences_of(asked) == ["- One."]

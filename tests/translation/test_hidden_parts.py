@@ -1,10 +1,12 @@
-import pytest
+from types import SimpleNamespace
+from typing import Any, cast
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.translation.hidden_parts import find_numbers, has_other_words, hidden_parts, hide
+from nmt.translation.hidden_parts import hide, original_text, sentence_of, stand_in, without_tags
 from nmt.translation.line import Line
-from nmt.translation.spans import Span, apply_edits
+from nmt.translation.spans import Edit, Span
 
 TEXTS = st.text(st.sampled_from("ab 12.äx"), min_size=1, max_size=20)
 
@@ -19,32 +21,41 @@ def spans_in(text: str, bounds: list[int], step: int) -> list[Span]:
 def test_hidden_parts_can_be_put_back(text: str, bounds: list[int], step: int) -> None:
     spans = spans_in(text, bounds, step)
     line = hide(Line(1, text), spans)
-    parts = hidden_parts(line)
-    assert [part.edit.text for part in parts] == [text[start:end] for start, end in spans]
-    assert apply_edits(line.text, [part.edit for part in parts]) == text
-    assert not any(part.number in text for part in parts)
+    assert [part.text for part in line.hidden] == [text[start:end] for start, end in spans]
+    assert original_text(line) == text
+    assert not any(stand_in(line, part) in text for part in line.hidden)
+
+
+@given(TEXTS, st.lists(st.integers(0, 1000), max_size=8), st.data())
+def test_parts_can_be_hidden_one_after_another(
+    text: str, bounds: list[int], data: st.DataObject
+) -> None:
+    """What the vocabulary lacks is hidden in a sentence whose addresses are hidden already."""
+    spans = spans_in(text, bounds, 2)
+    later = data.draw(st.lists(st.sampled_from(spans), unique=True)) if spans else []
+    line = hide(Line(1, text), [span for span in spans if span not in later])
+    kept = [span for span, _ in line.hidden]
+    rest = [
+        (line.text.index(text[start:end]), line.text.index(text[start:end]) + end - start)
+        for start, end in later[:1]
+        if text[start:end] in line.text
+    ]
+    free = [span for span in rest if not any(a < span[1] and span[0] < b for a, b in kept)]
+    line = hide(line, free, stand_ins=dict.fromkeys(free, ""))
+    assert original_text(line) == text
 
 
 def test_a_sentence_has_only_some_of_the_parts_of_its_line() -> None:
     line = hide(Line(1, "One {a}. Two {b}."), [(4, 7), (13, 16)])
-    sentence = Line(2, line.text[7:], hidden=line.hidden)
-    assert sentence.text == "Two 2."
-    assert [(part.number, part.edit.text) for part in hidden_parts(sentence)] == [("2", "{b}")]
+    sentence = sentence_of(line, (7, 13), tags=">>fr<< ")
+    assert sentence.text == ">>fr<< Two 2."
+    assert sentence.hidden == (Edit((11, 12), "{b}"),)
+    model = SimpleNamespace(divide_tags=lambda text: ([9], text.removeprefix(">>fr<< ")))
+    copied = without_tags(sentence, cast(Any, model))
+    assert copied.text == "Two 2."
+    assert original_text(copied) == "Two {b}."
 
 
 def test_parts_that_touch_become_words_of_their_own() -> None:
     line = hide(Line(1, "x{a}{b}c"), [(1, 4), (4, 7)])
     assert line.text == "x 1 2 c"
-
-
-def test_numbers_are_whole_words() -> None:
-    assert find_numbers("1, 12 a1 1.") == {"1": [(0, 1), (9, 10)], "12": [(3, 5)]}
-
-
-@pytest.mark.parametrize(
-    ("text", "hidden", "other"),
-    [("(1) 2!", "12", False), ("1 3", "12", True), ("1 a", "1", True), ("...", "", False)],
-)
-def test_what_is_not_hidden_may_be_words(text: str, hidden: str, other: bool) -> None:
-    line = Line(1, text, hidden=tuple((number, "{x}") for number in hidden))
-    assert has_other_words(line) is other

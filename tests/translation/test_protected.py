@@ -11,13 +11,13 @@ from nmt.config import DecodingConfig
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.errors import DataError
 from nmt.run_directory import LoadedModel
-from nmt.translation.hidden_parts import has_other_words, hidden_parts
 from nmt.translation.line import (
     Alignment,
     EncodedLine,
     Line,
     Terminology,
     Translation,
+    has_words,
     numbered_lines,
 )
 from nmt.translation.protected import ProtectionStage
@@ -94,16 +94,16 @@ def test_a_number_of_a_term_stands_for_no_part(stage: ProtectionStage) -> None:
 @pytest.mark.parametrize("text", ["{a}", " {a}, https://x.org!", "%s: %d"])
 def test_a_line_without_other_words_is_copied(stage: ProtectionStage, text: str) -> None:
     [line] = stage.hide([Line(1, text)])
-    assert not has_other_words(line)
+    assert not has_words(line.text)
     assert restored(stage, line, line.text).text == text
 
 
 def test_a_line_names_parts_of_its_own(stage: ProtectionStage) -> None:
     text = "Die Firma My Company hat {x}."
     [line] = stage.hide([Line(1, text, protected=((10, 20),))])
-    assert [part.edit.text for part in hidden_parts(line)] == ["My Company", "{x}"]
+    assert [part.text for part in line.hidden] == ["My Company", "{x}"]
     [line] = stage.hide([Line(1, text, protected=((25, 29),))])  # overlaps {x}
-    assert [part.edit.text for part in hidden_parts(line)] == ["{x}."]
+    assert [part.text for part in line.hidden] == ["{x}."]
 
 
 @pytest.mark.parametrize("document", [False, True])

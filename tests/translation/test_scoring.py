@@ -99,7 +99,7 @@ def test_a_search_gives_its_translations_the_same_score(
 ) -> None:
     """A translation that was truncated at its limit has no EOS to count."""
     settings = DecodingConfig(beam_size=beam_size, max_length_offset=30, **normalization)
-    texts = ["a small dog", "x", "a dog 123 .", "ein Hund", "dog dog", "small", "3", "a a a"]
+    texts = ["a small dog", "x", "a dog 123 .", "ein Hund", "dog dog", "small", "x 3", "a a a"]
     loaded = replace(random_run, model=copy.deepcopy(random_run.model))
     with torch.no_grad():
         loaded.model.output_embedding.weight[EOS] *= 3  # a likely end

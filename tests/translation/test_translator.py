@@ -100,16 +100,33 @@ def test_a_window_closes_before_long_texts_fill_the_memory(
     assert len(list(texts)) == 46
 
 
-SYMBOLS = ["😀", " ... ", "—", "?!", "🇩🇪🇫🇷", "\u200b", "“”", "$ € %", "😀!  😀?"]
+NO_LETTERS = [
+    *("😀", " ... ", "—", "?!", "🇩🇪🇫🇷", "\u200b", "“”", "$ € %", "😀!  😀?", "1️⃣", ":-)", "½"),
+    *(
+        "5",
+        "2024",
+        "50%",
+        "50 %",
+        "1/2",
+        "12.5",
+        "1,000.00",
+        "£5.00",
+        "☎ 555-0100",
+        "٢٠٢٤",
+        "1. 2.",
+    ),
+    *("10:30", "2024-11-28", "+49 30 123", "3 × 4 = 12", "20°", "#1", "§ 5", "- 5", "* 1950"),
+]
 
 
 @pytest.mark.parametrize("sampling", [None, Sampling(seed=3)])
-def test_lines_without_letters_and_digits_are_copied(
+def test_lines_without_letters_are_copied(
     random_run: LoadedModel, sampling: Sampling | None
 ) -> None:
     translator = Translator(random_run, sampling=sampling)
-    assert list(translator.translate(SYMBOLS)) == [Translation(text, 0.0) for text in SYMBOLS]
-    for text in ("½", "x…", "1️⃣", "狗"):
+    copies = [Translation(text, 0.0) for text in NO_LETTERS]
+    assert list(translator.translate(NO_LETTERS)) == copies
+    for text in ("5 km", "x…", "1st", "狗"):
         assert next(translator.translate([text])).tokens
 
 
@@ -126,8 +143,8 @@ def test_lines_without_letters_and_digits_are_copied(
 def test_lines_without_letters_are_copied_in_every_form(
     random_run: LoadedModel, asked: TranslationRequest
 ) -> None:
-    found = Translator(random_run).pipeline(asked).translate(numbered_lines(SYMBOLS))
-    assert [[(t.text, t.score) for t in row] for row in found] == [[(s, 0.0)] for s in SYMBOLS]
+    found = Translator(random_run).pipeline(asked).translate(numbered_lines(NO_LETTERS))
+    assert [[(t.text, t.score) for t in row] for row in found] == [[(s, 0.0)] for s in NO_LETTERS]
 
 
 def test_a_line_without_letters_is_translated_if_its_copy_breaks_constraints(

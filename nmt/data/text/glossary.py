@@ -78,6 +78,34 @@ class Glossary:
             word, character = word + length, end
         return occurrences
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where terms occur in a text: their characters [start, end).
+
+        If NFC changes the text, so that its characters are others, the whole text is one span.
+        """
+        found = self.occurrences(text)
+        if not found or unicodedata.normalize("NFC", text) != text:
+            return [(0, len(text))] if found else []
+        places = [i for i, character in enumerate(text) if not character.isspace()]
+        return [(places[o.characters.start], places[o.characters.stop - 1] + 1) for o in found]
+
+    def translate_whole(self, text: str) -> str | None:
+        """Return the translation of a text that is one term, perhaps with punctuation around it.
+
+        The punctuation stays. None: the text has other words.
+        """
+        text = unicodedata.normalize("NFC", text)
+        found = self.occurrences(text)
+        if len(found) != 1:
+            return None
+        target, [(start, end)] = found[0].target, self.spans(text)
+        before, after = text[:start], text[end:]
+        if any(map(str.isalnum, before + after)):
+            return None
+        if after and target.endswith(after[0]):  # such as the full stop of an abbreviation
+            after = after[1:]
+        return before + target + after
+
     def _longest_term(self, text_words: tuple[str, ...], start: int) -> tuple[int, str | None]:
         """Return the number of words of the term at `start`, and its translation; else (1, None).
 

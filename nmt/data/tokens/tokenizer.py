@@ -7,6 +7,7 @@ The special symbols PAD, UNK, BOS and EOS have fixed ids and are never read from
 import functools
 import hashlib
 import re
+import unicodedata
 from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,48 @@ class SubwordModel:
             spans.append((start, last_character))
         return spans
 
+    @functools.cached_property
+    def byte_ids(self) -> frozenset[int]:
+        """The ids of bytes, which spell the characters that have no piece of their own."""
+        if b"<0x" not in self.model:  # then the pieces need not be looked at
+            return frozenset()
+        return frozenset(i for i in range(self.size) if self._processor.is_byte(i))
+
+    def unknown_characters(self, text: str) -> set[int]:
+        """Return the indices of the characters of a text, without tags, that are unknown.
+
+        A vocabulary of words knows the characters of its words. Letters that are spelled in bytes
+        count as known, as bytes are meant for them; symbols such as emoji do not.
+        """
+        unknown: set[int] = set()
+        pieces = zip(self._processor.encode(text), self.spans(text), strict=True)
+        for piece, (start, end) in pieces:
+            if piece == UNK:
+                unknown.update(i for i in range(start, end) if not self._is_in_a_word(text[i]))
+            elif piece in self.byte_ids:
+                unknown.update(i for i in range(start, end) if _is_symbol(text[i]))
+        return unknown
+
+    def _is_in_a_word(self, character: str) -> bool:
+        """Return whether a character is white space, or in a piece of a vocabulary of words."""
+        if character.isspace():
+            return True
+        return self._is_of_words and self._characters.issuperset(
+            str(self._processor.normalize(character)).replace("▁", "")
+        )
+
+    @functools.cached_property
+    def _is_of_words(self) -> bool:
+        from sentencepiece import sentencepiece_model_pb2
+
+        proto: Any = sentencepiece_model_pb2.ModelProto()
+        proto.ParseFromString(self.model)
+        return bool(proto.trainer_spec.model_type == proto.trainer_spec.WORD)
+
+    @functools.cached_property
+    def _characters(self) -> frozenset[str]:
+        return frozenset("".join(self.pieces[EOS + 1 :]))
+
     def piece_bytes(self) -> list[bytes]:
         """Return the UTF-8 bytes that each id adds to a text; PAD, BOS and EOS add none.
 
@@ -238,6 +281,11 @@ class SubwordModel:
     @functools.cached_property
     def _tag_ids(self) -> frozenset[int]:
         return frozenset(self.tags.values())
+
+
+def _is_symbol(character: str) -> bool:
+    """Return whether a character is a symbol, such as an emoji, or in private use."""
+    return unicodedata.category(character)[0] == "S" or unicodedata.category(character) == "Co"
 
 
 def divide_tags(text: str, known: Container[str]) -> tuple[list[str], str]:

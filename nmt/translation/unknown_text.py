@@ -1,0 +1,138 @@
+"""What a vocabulary cannot represent: emoji, symbols, words with letters of another script.
+
+A model would read the unknown symbol in their place, which disturbs the rest of the sentence, and
+it never writes them. So they are hidden from it, always as whole grapheme clusters.
+"""
+
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import regex
+
+from nmt.data.text.words import is_unspaced, word_spans
+from nmt.data.tokens.tokenizer import UNK, SubwordModel
+from nmt.translation.spans import Span
+
+_CLUSTERS = regex.compile(r"\X")
+# a letter or a digit; not a keycap, which is a digit with U+FE0F or U+20E3
+_WORD_CLUSTER = regex.compile(r"[\p{L}\p{N}][^\uFE0F\u20E3]*")
+# what a number touches belongs to it: "№12.5", "5€/kg"
+_NUMBER_BEFORE = regex.compile(r"(?<![\p{L}\p{M}])\d[\d.,:/'’]*\Z|\d\Z")
+_NUMBER_AFTER = regex.compile(r"[\d.,:/'’]*\d")
+_NUMBER_LENGTH = 30  # characters on each side that are looked at for a number
+_REST_OF_UNIT = regex.compile(r"[\p{L}\p{M}/²³]+")
+_ACCENTS = regex.compile(r"[\p{M}\p{Cf}]+")
+_PLAIN_LETTERS = str.maketrans(
+    dict(zip("łŁøØđĐıħĦŧŦ", "lLoOdDihHtT", strict=True))
+    | {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "þ": "th", "Þ": "Th"}
+)
+
+
+class UnknownPart(NamedTuple):
+    """A part of a text that a vocabulary cannot represent, and what the model gets instead."""
+
+    span: Span
+    stand_in: str | None
+    """an empty text or a space; the word in plain letters; None: a number"""
+
+
+def has_unknown(model: SubwordModel, ids: Sequence[int]) -> bool:
+    """Return whether ids may stand for something that the vocabulary does not have."""
+    return UNK in ids or not model.byte_ids.isdisjoint(ids)
+
+
+def is_invisible(text: str) -> bool:
+    """Return whether a text is nothing but control characters, such as soft hyphens."""
+    return all(unicodedata.category(character) in ("Cf", "Cc") for character in text)
+
+
+def unknown_parts(model: SubwordModel, text: str) -> list[UnknownPart]:
+    """Return the unknown parts of a text without tags, in order; they do not overlap.
+
+    A word becomes the same word in plain letters ("Skoda" for "Škoda") if the vocabulary has these,
+    else a number. A symbol that touches a digit becomes a number together with it ("5€"). All other
+    symbols are left out.
+    """
+    unknown = model.unknown_characters(text)
+    parts: list[UnknownPart] = []
+    if not unknown:
+        return parts
+    words = [span for span in word_spans(text) if not unknown.isdisjoint(range(*span))]
+    starts = [start for start, _ in words]
+    for match in _CLUSTERS.finditer(text):
+        start, end = match.span()
+        is_known = unknown.isdisjoint(range(start, end))
+        if is_known or (parts and start < parts[-1].span[1]):  # or in the word before
+            continue
+        if _WORD_CLUSTER.fullmatch(match[0]):
+            first, last = words[bisect_right(starts, start) - 1]  # the word that has the cluster
+            part = _word(model, text, (first, max(last, end)))
+        else:
+            part = _symbol(text, (start, end))
+        _append(parts, part, text)
+    return [_with_spaces(part, text) for part in parts]
+
+
+def _word(model: SubwordModel, text: str, span: Span) -> UnknownPart:
+    """Return a word with unknown letters as a part."""
+    word = text[slice(*span)]
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFD", word)).translate(_PLAIN_LETTERS)
+    plain = unicodedata.normalize("NFC", plain)
+    is_plain = plain.replace("-", "").isalpha() and not model.unknown_characters(plain)
+    return UnknownPart(span, plain if is_plain else None)
+
+
+def _symbol(text: str, span: Span) -> UnknownPart:
+    """Return a symbol as a part, with the number that it touches."""
+    start, end = span
+    around = max(0, start - _NUMBER_LENGTH), end + _NUMBER_LENGTH
+    before = _NUMBER_BEFORE.search(text, around[0], start)
+    after = _NUMBER_AFTER.match(text, end, around[1])
+    if not before and not after:
+        return UnknownPart(span, "")
+    if before:
+        start = before.start()
+        unit = _REST_OF_UNIT.match(text, end)  # such as the C of 20°C
+        end = unit.end() if unit else end
+    return UnknownPart((start, after.end() if after else end), None)
+
+
+def _append(parts: list[UnknownPart], part: UnknownPart, text: str) -> None:
+    """Append a part; one that follows another of its kind, or touches it, becomes one with it."""
+    (start, end), stand_in = part
+    while parts and not parts[-1].stand_in and not stand_in:
+        last = parts[-1]
+        gap = text[last.span[1] : start]
+        is_word = None in (last.stand_in, stand_in)
+        alike = last.stand_in == stand_in and gap.isspace()
+        if gap and not alike and start >= last.span[1]:
+            break
+        start, stand_in = min(start, last.span[0]), None if is_word else ""
+        parts.pop()
+    parts.append(UnknownPart((start, end), stand_in))
+
+
+def _with_spaces(part: UnknownPart, text: str) -> UnknownPart:
+    """Return a part that is left out with the white space that goes with it.
+
+    No two spaces remain side by side, none before a punctuation mark, and no two words touch.
+    """
+    (start, end), stand_in = part
+    if stand_in != "" or is_invisible(text[start:end]):
+        return part
+    first, last = start, end  # with the white space around it
+    while first > 0 and text[first - 1].isspace():
+        first -= 1
+    while last < len(text) and text[last].isspace():
+        last += 1
+    touches_word = text[end : end + 1].isalnum()
+    if first == 0:
+        return UnknownPart((start, last), "")
+    if first < start and not touches_word:
+        return UnknownPart((first, end), "")
+    before = text[start - 1]
+    if touches_word and before.isalnum() and not is_unspaced(before):
+        return UnknownPart((start, end), " ")
+    return part
