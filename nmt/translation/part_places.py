@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 
 from nmt.data.text.words import is_opening
+from nmt.data.tokens.unknown_parts import is_invisible
 from nmt.search.lexical_constraints import LexicalConstraints
 from nmt.translation.hidden_parts import stand_in
 from nmt.translation.line import Line
 from nmt.translation.spans import Edit, Link, Span, overlap
-from nmt.translation.unknown_text import is_invisible
 
 
 class PartPlaces:

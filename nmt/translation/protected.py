@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from nmt.data.text.protected_text import ProtectedText
+from nmt.data.tokens.unknown_parts import has_unknown, unknown_parts
 from nmt.search.searcher import Searcher
 from nmt.translation.hidden_parts import hide, original_text, stand_in
 from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation
@@ -26,7 +27,6 @@ from nmt.translation.spans import (
     shift_span,
     span_after,
 )
-from nmt.translation.unknown_text import has_unknown, unknown_parts
 
 _WORDS = re.compile(r"\s*\S+\s*$|\s*\S+")
 

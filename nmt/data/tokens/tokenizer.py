@@ -170,8 +170,8 @@ class SubwordModel:
         proto.ParseFromString(self._processor.encode(plain, out_type="serialized_proto"))
         # neighbours that are unknown are one piece
         parts = " ".join(piece.surface for piece in proto.pieces if piece.id == UNK)
-        is_word_level = str(self._processor.decode([UNK])).startswith(" ")
-        unknown = [*filter(None, parts.split(" "))] if is_word_level else [*parts.replace(" ", "")]
+        is_of_words = self._is_of_words
+        unknown = [*filter(None, parts.split(" "))] if is_of_words else [*parts.replace(" ", "")]
         return unknown + [SPACE] * plain.count(SPACE)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -226,13 +226,9 @@ class SubwordModel:
             str(self._processor.normalize(character)).replace("▁", "")
         )
 
-    @functools.cached_property
+    @property
     def _is_of_words(self) -> bool:
-        from sentencepiece import sentencepiece_model_pb2
-
-        proto: Any = sentencepiece_model_pb2.ModelProto()
-        proto.ParseFromString(self.model)
-        return bool(proto.trainer_spec.model_type == proto.trainer_spec.WORD)
+        return str(self._processor.decode([UNK])).startswith(" ")
 
     @functools.cached_property
     def _characters(self) -> frozenset[str]:

@@ -13,7 +13,6 @@ import regex
 
 from nmt.data.text.words import is_unspaced, word_spans
 from nmt.data.tokens.tokenizer import UNK, SubwordModel
-from nmt.translation.spans import Span
 
 _CLUSTERS = regex.compile(r"\X")
 # a letter or a digit; not a keycap, which is a digit with U+FE0F or U+20E3
@@ -33,7 +32,7 @@ _PLAIN_LETTERS = str.maketrans(
 class UnknownPart(NamedTuple):
     """A part of a text that a vocabulary cannot represent, and what the model gets instead."""
 
-    span: Span
+    span: tuple[int, int]
     stand_in: str | None
     """an empty text or a space; the word in plain letters; None: a number"""
 
@@ -75,7 +74,7 @@ def unknown_parts(model: SubwordModel, text: str) -> list[UnknownPart]:
     return [_with_spaces(part, text) for part in parts]
 
 
-def _word(model: SubwordModel, text: str, span: Span) -> UnknownPart:
+def _word(model: SubwordModel, text: str, span: tuple[int, int]) -> UnknownPart:
     """Return a word with unknown letters as a part."""
     word = text[slice(*span)]
     plain = _ACCENTS.sub("", unicodedata.normalize("NFD", word)).translate(_PLAIN_LETTERS)
@@ -84,7 +83,7 @@ def _word(model: SubwordModel, text: str, span: Span) -> UnknownPart:
     return UnknownPart(span, plain if is_plain else None)
 
 
-def _symbol(text: str, span: Span) -> UnknownPart:
+def _symbol(text: str, span: tuple[int, int]) -> UnknownPart:
     """Return a symbol as a part, with the number that it touches."""
     start, end = span
     around = max(0, start - _NUMBER_LENGTH), end + _NUMBER_LENGTH
