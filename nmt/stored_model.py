@@ -27,14 +27,18 @@ class StoredModel:
 
     @classmethod
     def read(cls, config: Config, tokenizer: Tokenizer, folder: Path) -> Self | None:
-        """Read the weights in a checkpoint folder; None if they hold NaN or infinity.
+        """Read the weights in a checkpoint folder; None if they cannot be used.
+
+        They hold NaN or infinity, or do not fit the tokenizer. The error of `load_run`, which reads
+        them for PyTorch, then says what is wrong.
 
         Raises:
             CheckpointError: the weights are missing or damaged.
         """
         arrays = read_arrays(folder)
-        if not all(np.isfinite(array.sum()) for array in arrays.values()):
-            return None  # `load_run` then loads the model, and its error names the weight
+        is_finite = all(np.isfinite(array.sum()) for array in arrays.values())
+        if not is_finite or not _fits_tokenizer(config, tokenizer, arrays):
+            return None
         return cls(config, tokenizer, arrays, folder)
 
     @cached_property
@@ -57,6 +61,25 @@ class StoredModel:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the arrays alone, not what was made of them."""
         return StoredModel, (self.config, self.tokenizer, self.arrays, self.path)
+
+
+def _fits_tokenizer(config: Config, tokenizer: Tokenizer, arrays: Mapping[str, Array]) -> bool:
+    """Whether the embeddings have a row for each piece of the vocabulary, as PyTorch's model has.
+
+    The C library looks up the ids of a text without a check. What is shared by both languages must
+    have the same pieces in both.
+    """
+    source, target = tokenizer.source, tokenizer.target
+    is_one = tokenizer.shared or config.model.embeddings != "shared"
+    if not is_one and source.pieces != target.pieces:
+        return False
+    sizes = {"source": source.size, "target": target.size, "output": target.size}
+    return all(
+        weight.ndim > 0 and len(weight) == sizes.get(side)
+        for name, weight in arrays.items()
+        for side, is_embedding, _ in [name.partition("_embedding.")]
+        if is_embedding
+    )
 
 
 def arrays_of_run(loaded: LoadedModel | StoredModel) -> Mapping[str, Array]:

@@ -1,6 +1,7 @@
 """A run is read as arrays, without PyTorch, and translates as PyTorch's model does."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -134,3 +135,26 @@ def test_weights_that_are_not_finite_are_left_to_pytorch_which_says_so(run: Path
     assert StoredModel.read(loaded.config, loaded.tokenizer, checkpoint) is None
     with pytest.raises(CheckpointError, match="holds NaN or infinity"):
         nmt.load(run, device="cpu")
+
+
+@needs_library
+@pytest.mark.parametrize("rows", [4, 8, -1, 1])
+@pytest.mark.parametrize("side", ["source", "target", "output"])
+def test_embeddings_without_a_row_for_each_piece_are_named(
+    rows: int, side: str, random_run: LoadedModel, tmp_path: Path
+) -> None:
+    """`rows` is how many there are, or if it is small, how many more than pieces."""
+    sizes = SIZES.model_copy(update={"embeddings": "separate"})
+    loaded = replace_model(random_run, sizes)
+    model = build_model(loaded.config, loaded.tokenizer)
+    run = RunDirectory(tmp_path / "run")
+    run.checkpoints.mkdir(parents=True)
+    run.write_config(loaded.config)
+    loaded.tokenizer.save(run.tokenizer)
+    weights, name = weights_of(model), f"{side}_embedding.weight"
+    count = rows if rows > 1 else len(weights[name]) + rows
+    weights[name] = torch.zeros(count, sizes.d_model)
+    save_checkpoint(run.checkpoint(1), weights)
+    message = re.escape(f"{name} is ({count}, 64), the configuration expects (")
+    with pytest.raises(CheckpointError, match=message):
+        nmt.load(run.path)

@@ -34,11 +34,13 @@ class NativeSources:
         """Encode sources, rows of ids.
 
         Raises:
+            IndexError: an id has no row in the source embeddings, which C would not notice.
             MemoryError: the memory does not suffice.
         """
         lengths = [len(ids) for ids in sources]
         weights.extend_positions(max(lengths))
         ids = np.concatenate([np.array(row, np.int32) for row in sources])
+        check_ids(ids, weights.source_rows)
         starts = np.cumsum([0, *lengths], dtype=np.int32)  # in `ids`
         model = ctypes.byref(weights.model)
         encoded = library.nmt_encode(model, len(lengths), pointer_to(ids), pointer_to(starts))
@@ -73,6 +75,17 @@ class BatchSources:
         """Return some of the sentences."""
         encoded = self.encoded.select(indices) if self.encoded else None
         return type(self)([self.ids[i] for i in indices], encoded)
+
+
+def check_ids(ids: Array, size: int) -> None:
+    """Check that ids (N,) are indices below `size`, because C reads whatever stands at them.
+
+    Raises:
+        IndexError: one is not.
+    """
+    # seen as unsigned numbers, negative ones are larger than all sizes
+    if len(ids) and ids.view(np.uint32).max() >= size:
+        raise IndexError(f"ids from {ids.min()} to {ids.max()}, expected 0 to {size - 1}")
 
 
 def pointer_to(array: np.ndarray) -> ctypes.c_void_p:

@@ -8,7 +8,7 @@ import numpy as np
 from nmt.checkpoint_files import Array
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.weights import NativeWeights
-from nmt.search.native_sources import NativeSources, pointer_to
+from nmt.search.native_sources import NativeSources, check_ids, pointer_to
 from nmt.search.step_decoder import AskedTokens, NextScores, StepRows
 
 
@@ -50,6 +50,8 @@ class NativeSteps:
             raise MemoryError
         self._steps = ctypes.c_void_p(start)
         self._steps_left, self._most_rows = max_length, len(chosen) * width
+        self._sentences, self._width = len(chosen), width
+        self._rows = 0  # of the last step
 
     def __del__(self) -> None:
         if hasattr(self, "_steps"):
@@ -59,13 +61,19 @@ class NativeSteps:
         """Add a token to hypotheses, and return the scores of the next ones, see `StepDecoder`.
 
         Raises:
+            IndexError: an id, row or sentence does not exist, which C would not notice.
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
-        count = len(rows.tokens)
+        self._rows = count = len(rows.tokens)
         if count > self._most_rows or not self._steps_left:
             raise AssertionError("more hypotheses or tokens than the memory was taken for")
         self._steps_left -= 1
         sentences, parents, tokens, asked_rows, asked_tokens = map(_as_int32, (*rows, *asked))
+        check_ids(sentences, self._sentences)
+        check_ids(parents, self._width)
+        check_ids(tokens, self._weights.target_rows)
+        check_ids(asked_rows, count)
+        check_ids(asked_tokens, self._weights.target_rows)
         best = min(best, self._projection.outputs)
         best_tokens = np.empty((count, best), np.int32)
         best_log_p = np.empty((count, best), np.float32)
@@ -91,6 +99,7 @@ class NativeSteps:
         # rows are filled up with -inf to a multiple of what the library computes at once
         log_p = np.empty((len(rows), self._projection.padded), np.float32)
         indices = np.array(rows, np.int32)
+        check_ids(indices, self._rows)  # of the last step, so that their copies fit, too
         self._library.nmt_log_p(self._steps, len(rows), pointer_to(indices), pointer_to(log_p))
         return log_p[:, : self._projection.outputs]
 

@@ -36,6 +36,11 @@ SPECIAL = (PAD, UNK, BOS, EOS)
 """the first ids of every vocabulary; they have the same ids in every subset"""
 
 _ARRAYS = ("candidates", "always")
+_DAMAGE = (
+    *(OSError, ValueError, TypeError, EOFError, KeyError, MemoryError),
+    *(BadZipFile, zlib.error, NotImplementedError),  # NotImplementedError: another compression
+)
+"""errors that a damaged file causes"""
 _FORMAT = 1
 """version of the file; a file without one is of version 1"""
 
@@ -79,7 +84,7 @@ class Shortlist:
                 candidates, always = (stored[name].astype(np.int64) for name in _ARRAYS)
                 vocabularies = stored["vocabularies"].tobytes()
                 version = int(stored["format"]) if "format" in stored else _FORMAT
-        except (OSError, ValueError, EOFError, KeyError, BadZipFile, zlib.error) as error:
+        except _DAMAGE as error:
             raise CheckpointError(f"{path}: damaged ({error}); {advice}") from error
         if version > _FORMAT:
             raise CheckpointError(
@@ -90,7 +95,20 @@ class Shortlist:
             raise CheckpointError(
                 f"{path}: learnt with other vocabularies than the run's; {advice}"
             )
-        return cls(candidates, always, tokenizer.target.size, tokenizer.shared)
+        shortlist = cls(candidates, always, tokenizer.target.size, tokenizer.shared)
+        if not shortlist.is_consistent(tokenizer.source.size):
+            raise CheckpointError(f"{path}: damaged (its ids are not those it needs); {advice}")
+        return shortlist
+
+    def is_consistent(self, source_size: int) -> bool:
+        """Whether all ids are in the vocabularies, and `always` is as its comment says."""
+        always, first = self.always, len(SPECIAL)
+        if self.candidates.ndim != 2 or len(self.candidates) != source_size or always.ndim != 1:
+            return False
+        ids = np.concatenate([self.candidates.ravel(), always])
+        in_vocabulary = ((ids >= 0) & (ids < self.target_size)).all()
+        is_ascending = (np.diff(always) > 0).all()
+        return bool(in_vocabulary and is_ascending and tuple(always[:first]) == SPECIAL)
 
     def save(self, path: Path, tokenizer: Tokenizer) -> None:
         """Write the file atomically, with a digest of the vocabularies for `load` to compare."""

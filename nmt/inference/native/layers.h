@@ -59,16 +59,16 @@ static const float *sublayer_input(const Model *m, const Norm *norm, int rows, c
                                    Buffers *b) {
   if (!m->is_pre_norm) return x;
   for (int r = 0; r < rows; r++)
-    normalize(m, norm, x + r * m->d_model, b->normalized + r * m->d_model);
+    normalize(m, norm, x + (size_t)r * m->d_model, b->normalized + (size_t)r * m->d_model);
   return b->normalized;
 }
 
 /* x = LayerNorm(x + f), or with pre-norm x + f. */
 static void add_result(const Model *m, const Norm *norm, int rows, const float *f, float *x) {
   int d = m->d_model;
-  for (int r = 0; r < rows; r++) {
-    for (int i = 0; i < d; i += LANES) *(Floats *)(x + r * d + i) += *(Floats *)(f + r * d + i);
-    if (!m->is_pre_norm) normalize(m, norm, x + r * d, x + r * d);
+  for (int r = 0; r < rows; r++, x += d, f += d) {
+    for (int i = 0; i < d; i += LANES) *(Floats *)(x + i) += *(Floats *)(f + i);
+    if (!m->is_pre_norm) normalize(m, norm, x, x);
   }
 }
 
@@ -164,7 +164,8 @@ static void fill_positions(const Model *m, int length, int kind) {
 /* Encode sentences n, the source ids starts[n] to starts[n + 1], into x (all ids, d_model). */
 static void encode(const Model *m, int sentences, const int32_t *source, const int32_t *starts,
                    float *x, Buffers *b) {
-  int d = m->d_model, rows = starts[sentences];
+  size_t d = m->d_model;
+  int rows = starts[sentences];
   for (int n = 0; n < sentences; n++)
     for (int i = starts[n]; i < starts[n + 1]; i++)
       embed(m, m->source_embedding, source[i], i - starts[n], -1, x + i * d);
@@ -173,7 +174,7 @@ static void encode(const Model *m, int sentences, const int32_t *source, const i
     apply(&layer->query_key_value, rows, sublayer_input(m, &layer->self_norm, rows, x, b),
           b->projected, b);
     for (int n = 0; n < sentences; n++) {
-      const float *first = b->projected + (size_t)starts[n] * 3 * d;
+      const float *first = b->projected + starts[n] * 3 * d;
       int length = starts[n + 1] - starts[n];
       for (int i = 0; i < length; i++)
         attend(m, first + i * 3 * d, first + d, first + 2 * d, 3 * d, NULL, 0, length, b->scores,
@@ -208,10 +209,10 @@ static int alignment_layer(const Model *m) {
  * source in memory[l]. */
 static void decode(const Model *m, int rows, const Query *queries, int slots, float *cache,
                    float *const *memory, float *x, Buffers *b) {
-  size_t d = m->d_model, slot_size = 2 * d, stride = m->decoder_layers * slots * slot_size;
+  size_t d = m->d_model, slot_size = 2 * d, stride = slot_size * slots * m->decoder_layers;
   for (int l = 0; l < m->decoder_layers; l++) {
     const Layer *layer = &m->decoder[l];
-    float *of_layer = cache + l * slots * slot_size;
+    float *of_layer = cache + slot_size * slots * l;
     apply(&layer->query_key_value, rows, sublayer_input(m, &layer->self_norm, rows, x, b),
           b->projected, b);
     for (int r = 0; r < rows; r++) {
@@ -232,7 +233,7 @@ static void decode(const Model *m, int rows, const Query *queries, int slots, fl
     apply(&layer->cross_query, rows, sublayer_input(m, &layer->cross_norm, rows, x, b),
           b->projected, b);
     for (int r = 0; r < rows; r++) {
-      const float *stored = memory[l] + (size_t)queries[r].first_source * 2 * d;
+      const float *stored = memory[l] + queries[r].first_source * 2 * d;
       float *sums = l == alignment_layer(m) ? queries[r].weights : NULL;
       attend(m, b->projected + r * d, stored, stored + d, 2 * d, NULL, 0, queries[r].source_length,
              b->scores, b->attended + r * d, sums);

@@ -10,7 +10,7 @@ typedef struct {
 /* Token i of a live hypothesis. The output of step t was the input of step t + 1: it stands at
  * position t + 1, in the slot that the past of the hypothesis names there. */
 INLINE int32_t output_token(const Search *s, const Sentence *sentence, const int32_t *past, int i) {
-  return sentence->tokens[(i + 1) * s->beam_size + past[i + 1]];
+  return sentence->tokens[(i + 1) * (size_t)s->beam_size + past[i + 1]];
 }
 
 /* Forbid the tokens after which no_repeat_ngram tokens would stand there twice. */
@@ -31,7 +31,7 @@ static void forbid_repetitions(const Search *s, const Sentence *sentence, const 
 static int best_tokens(const Model *m, const Search *s, const Sentence *sentence, int slot,
                        float *logits, int length, int row_size, int most, Candidate *best) {
   int size = m->projection.padded;
-  const int32_t *past = sentence->past + slot * row_size;
+  const int32_t *past = sentence->past + slot * (size_t)row_size;
   float log_total = log_sum(logits, size), eos_logit = logits[s->eos];
   for (int i = 0; i < MAX_EXCLUDED; i++)
     if (s->excluded[i] >= 0) logits[s->excluded[i]] = -INFINITY;
@@ -49,15 +49,16 @@ static void store_ended(const Search *s, const Sentence *sentence, const Candida
                         int length, int row_size, int32_t *tokens, int32_t *lengths,
                         float *scores) {
   float score = ended->score / s->penalties[length];
+  size_t width = row_size;
   int i = s->n_best - 1;
   if (!(score > scores[i])) return; /* nor is NaN larger */
   for (; i > 0 && score > scores[i - 1]; i--) {
     scores[i] = scores[i - 1];
     lengths[i] = lengths[i - 1];
-    memcpy(tokens + i * row_size, tokens + (i - 1) * row_size, row_size * sizeof(int32_t));
+    memcpy(tokens + i * width, tokens + (i - 1) * width, width * sizeof(int32_t));
   }
-  const int32_t *past = sentence->past + ended->parent * row_size;
-  int32_t *output = tokens + i * row_size;
+  const int32_t *past = sentence->past + ended->parent * width;
+  int32_t *output = tokens + i * width;
   for (int t = 0; t + 1 < length; t++) output[t] = output_token(s, sentence, past, t);
   output[length - 1] = ended->token; /* it has no position; the candidate holds it */
   lengths[i] = length - (ended->token == s->eos);
@@ -68,34 +69,33 @@ static void store_ended(const Search *s, const Sentence *sentence, const Candida
  * has t + 1 tokens. Those that end are stored in `tokens`, `lengths` and `scores`. */
 static void extend(const Search *s, Sentence *sentence, Candidate *best, int count, int t,
                    int row_size, int32_t *tokens, int32_t *lengths, float *scores) {
-  int k = s->beam_size, length = t + 1, live = 0;
-  float live_scores[k];
+  size_t k = s->beam_size, width = row_size;
+  int length = t + 1, live = 0;
   for (int i = 0; i < count; i++) {
     Candidate *c = &best[i];
     if (c->token == s->eos || length >= sentence->longest) {
-      if (i < k && c->score > -INFINITY) { /* only among the k best, as in beam_search.py */
+      if (i < s->beam_size && c->score > -INFINITY) { /* only among the k best, as in beam_search.py */
         sentence->ended++;
         store_ended(s, sentence, c, length, row_size, tokens, lengths, scores);
       }
-    } else if (live < k && c->score > -INFINITY) {
+    } else if (live < s->beam_size && c->score > -INFINITY) {
       /* It continues the past of its parent, positions 0 to t. Its new token is the input of step
        * t + 1 = length, so it stands at that position, in the slot of the new hypothesis: `live`. */
-      int32_t *past = sentence->next_past + live * row_size;
-      memcpy(past, sentence->past + c->parent * row_size, (size_t)length * sizeof(int32_t));
+      int32_t *past = sentence->next_past + live * width;
+      memcpy(past, sentence->past + c->parent * width, length * sizeof(int32_t));
       past[length] = live;
       sentence->tokens[length * k + live] = c->token;
       sentence->latest[live] = c->token;
-      live_scores[live] = c->score;
+      sentence->scores[live] = c->score; /* that of its parent is in `best` already */
       live++;
     }
   }
-  memcpy(sentence->scores, live_scores, live * sizeof(float));
   swap_past(sentence);
   sentence->live = live;
   /* exact: log P only falls, so this bounds the score of all that may still end */
-  float bound = live ? live_scores[0] / s->penalties[sentence->longest] : -INFINITY;
+  float bound = live ? sentence->scores[0] / s->penalties[sentence->longest] : -INFINITY;
   int is_done = !(bound > scores[s->n_best - 1]); /* NaN ends the search, too */
-  if (s->early_stopping && sentence->ended >= k) is_done = 1;
+  if (s->early_stopping && sentence->ended >= s->beam_size) is_done = 1;
   if (is_done) sentence->live = 0;
 }
 
@@ -107,7 +107,7 @@ static int collect(const Model *m, Work *w, int sentences, int t, int row_size) 
     for (int j = 0; j < sentence->live; j++, rows++) {
       w->row_sentence[rows] = n;
       w->row_slot[rows] = j;
-      fill_row(m, w, rows, n, sentence->past + j * row_size, t, sentence->latest[j]);
+      fill_row(m, w, rows, n, sentence->past + j * (size_t)row_size, t, sentence->latest[j]);
     }
   }
   return rows;
@@ -137,15 +137,16 @@ static void find_candidates(const Model *m, const Search *s, Work *w, int rows, 
 EXPORT int nmt_translate(const Model *m, const Search *s, const Sources *sources, int32_t sentences,
                          const int32_t *chosen, const int32_t *longest, int32_t row_size,
                          int32_t *tokens, int32_t *lengths, float *scores) {
-  int k = s->beam_size, kept = s->n_best;
+  int k = s->beam_size;
+  size_t kept = s->n_best;
   Work w;
   if (begin(&w, m, k, sources, sentences, chosen, row_size)) return 1;
   for (int n = 0; n < sentences; n++) {
     Sentence *sentence = &w.sentences[n];
     sentence->longest = longest[n], sentence->live = 1, sentence->ended = 0;
     sentence->scores[0] = 0.0f, sentence->latest[0] = s->bos, sentence->past[0] = 0;
-    for (int i = 0; i < kept; i++) scores[n * kept + i] = -INFINITY, lengths[n * kept + i] = -1;
   }
+  for (size_t i = 0; i < sentences * kept; i++) scores[i] = -INFINITY, lengths[i] = -1;
   for (int t = 0; t < row_size; t++) {
     int rows = collect(m, &w, sentences, t, row_size);
     if (!rows) break;
@@ -156,7 +157,7 @@ EXPORT int nmt_translate(const Model *m, const Search *s, const Sources *sources
       for (; r < rows && w.row_sentence[r] == n; r++)
         for (int i = 0; i < w.row_counts[r]; i++)
           count = insert(w.best, count, k == 1 ? 1 : 2 * k, w.candidates[(size_t)r * (k + 1) + i]);
-      extend(s, &w.sentences[n], w.best, count, t, row_size, tokens + (size_t)n * kept * row_size,
+      extend(s, &w.sentences[n], w.best, count, t, row_size, tokens + n * kept * row_size,
              lengths + n * kept, scores + n * kept);
     }
   }

@@ -37,8 +37,8 @@ static void continue_rows(Steps *steps, int rows, const int32_t *row_sentence,
     int n = row_sentence[r];
     Sentence *sentence = &w->sentences[n];
     slot = r && row_sentence[r - 1] == n ? slot + 1 : 0;
-    int32_t *past = sentence->next_past + slot * steps->longest;
-    memcpy(past, sentence->past + parent[r] * steps->longest, t * sizeof(int32_t));
+    int32_t *past = sentence->next_past + slot * (size_t)steps->longest;
+    memcpy(past, sentence->past + parent[r] * (size_t)steps->longest, t * sizeof(int32_t));
     past[t] = slot;
     fill_row(m, w, r, n, past, t, token[r]);
     if (records) w->queries[r].weights = w->weights + (size_t)r * w->longest_source;
@@ -95,7 +95,8 @@ EXPORT int nmt_step(Steps *steps, int32_t rows, const int32_t *row_sentence, con
       float log_total = log_totals[r - first] = log_sum(logits, size);
       failed |= !isfinite(log_total);
       /* now, while the row is in the first-level cache */
-      store_best(logits, size, log_total, most, best_tokens + r * most, best_log_p + r * most);
+      store_best(logits, size, log_total, most, best_tokens + r * (size_t)most,
+                 best_log_p + r * (size_t)most);
       end_log_p[r] = largest_sum(logits, steps->word_ends, size) - log_total;
     }
     for (int i = 0; i < asked; i++) {

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config import ModelConfig
-from nmt.data.tokens.tokenizer import BOS
+from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import NonFiniteScoresError
 
 ACTIVATIONS = ("relu", "gelu", "swish")
@@ -106,7 +106,8 @@ class NativeWeights:
         """Pack the weights, given by their names in `nmt.model`.
 
         Raises:
-            UnexpectedWeightsError: a weight is missing, has another shape, or is one too many.
+            UnexpectedWeightsError: a weight is missing, has another shape, or is one too many; or
+                the library has no such activation or positional encoding.
             NonFiniteScoresError: int8 of a matrix that holds NaN or infinity, which has no scale.
         """
         self._library, self._config, self._arrays = library, config, arrays
@@ -116,9 +117,17 @@ class NativeWeights:
         self._kept: list[object] = []  # kept alive, because the structures only point to them
         self._longest = 0  # positions in the table
         self._lock = threading.Lock()
+        if config.activation not in ACTIVATIONS or config.positions not in POSITIONS:
+            raise UnexpectedWeightsError(config.activation, config.positions)
         embeddings = config.embeddings
         source = "target" if embeddings == "shared" else "source"
         self._output_side = "output" if embeddings == "separate" else "target"
+        self.source_rows = len(self._embedding(source))
+        self.target_rows = len(self._embedding("target"))
+        """ids of a text are below `source_rows`, those of a translation below this number"""
+        outputs = len(self._embedding(self._output_side))
+        if outputs != self.target_rows or min(self.source_rows, outputs) <= EOS:
+            raise UnexpectedWeightsError(self.source_rows, self.target_rows, outputs)
         encoder = self._layers("encoder", config.encoder_layers)
         decoder = self._layers("decoder", config.decoder_layers)
         self.model = CModel(
@@ -170,6 +179,7 @@ class NativeWeights:
         restricted = copy.copy(self)
         restricted._kept = list(self._kept)
         restricted.model = CModel.from_buffer_copy(self.model)
+        restricted.target_rows = len(ids)
         bias = self._output_bias()
         restricted.model.target_embedding = restricted._pointer(self._embedding("target")[ids])
         restricted.model.projection = restricted._projection(
