@@ -15,7 +15,12 @@ from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.library import native_library
-from nmt.inference.native.weights import NativeWeights, UnexpectedWeightsError
+from nmt.inference.native.weights import (
+    ACTIVATIONS,
+    POSITIONS,
+    NativeWeights,
+    UnexpectedWeightsError,
+)
 from nmt.run_directory import LoadedModel
 from nmt.search.hypothesis import Hypothesis, length_penalty
 from nmt.search.native_sources import NativeSources, pointer_to
@@ -55,9 +60,10 @@ def library_can_translate(loaded: LoadedModel | StoredModel) -> bool:
 
 
 def fits_library(config: ModelConfig) -> bool:
-    """Whether the C library is there, and the widths of such a model are those that it needs."""
+    """Whether the C library is there, has the functions of such a model, and its widths fit."""
     library = native_library()
-    if library is None:
+    has_functions = config.activation in ACTIVATIONS and config.positions in POSITIONS
+    if library is None or not has_functions:
         return False
     panel = library.nmt_panel()  # a matrix product computes so many columns together
     lanes = library.nmt_lanes()  # a register holds so many numbers

@@ -106,8 +106,7 @@ class NativeWeights:
         """Pack the weights, given by their names in `nmt.model`.
 
         Raises:
-            UnexpectedWeightsError: a weight is missing, has another shape, or is one too many; or
-                the library has no such activation or positional encoding.
+            UnexpectedWeightsError: a weight is missing, has another shape, or is one too many.
             NonFiniteScoresError: int8 of a matrix that holds NaN or infinity, which has no scale.
         """
         self._library, self._config, self._arrays = library, config, arrays
@@ -117,8 +116,6 @@ class NativeWeights:
         self._kept: list[object] = []  # kept alive, because the structures only point to them
         self._longest = 0  # positions in the table
         self._lock = threading.Lock()
-        if config.activation not in ACTIVATIONS or config.positions not in POSITIONS:
-            raise UnexpectedWeightsError(config.activation, config.positions)
         embeddings = config.embeddings
         source = "target" if embeddings == "shared" else "source"
         self._output_side = "output" if embeddings == "separate" else "target"
