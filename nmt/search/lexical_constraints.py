@@ -173,6 +173,14 @@ class LexicalConstraints:
     def __bool__(self) -> bool:
         return bool(self.terms or self.forbidden or self.prefix)
 
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Return the characters of a translation that are its prefix, and those of each term.
+
+        Each is looked for once; there is no place of what is not found.
+        """
+        starts = [(text.find(word), len(word)) for word in (self.prefix, *self.terms)]
+        return [(start, start + length) for start, length in starts if start >= 0 and length]
+
 
 @dataclass(frozen=True, slots=True)
 class TermTokenization:

@@ -9,9 +9,10 @@ from nmt.data.text.protected_text import ProtectedText
 from nmt.data.text.sentences import space_between
 from nmt.serving.answers import RequestError
 from nmt.serving.models import LoadedVersion
+from nmt.translation.capitals import CapitalsStage
 from nmt.translation.document import split_lines
 from nmt.translation.hidden_parts import original_text, without_tags
-from nmt.translation.line import Line, Translation, add_tag, has_words
+from nmt.translation.line import Line, Terminology, Translation, add_tag, has_words
 from nmt.translation.line_ends import cut_ends
 from nmt.translation.protected import hide_protected
 from nmt.translation.spans import Link, Span, links_after, shift_span
@@ -168,6 +169,7 @@ def _segments(
     added = len(with_tag) - len(row)
     moved = tuple(shift_span(span, added) for span in _inside(line.protected, start, len(row)))
     hidden = hide_protected(replace(line, text=with_tag, protected=moved), protected)
+    [hidden] = CapitalsStage(loaded, line.terminology or Terminology()).mark([hidden])
     if not has_words(without_tags(hidden, source).text):
         return
     [sentences] = split_lines(loaded, [hidden], warn=lambda _: None)

@@ -77,8 +77,11 @@ def stand_in(line: Line, part: Edit) -> str:
 
 
 def original_text(line: Line) -> str:
-    """Return the text of a line with its hidden parts."""
-    return apply_edits(line.text, line.hidden)
+    """Return the text of a line with its hidden parts, and in capitals if it was in capitals."""
+    text = line.text
+    if line.capitals:
+        text = "".join(c.upper() if len(c.upper()) == 1 else c for c in text)
+    return apply_edits(text, line.hidden)
 
 
 def sentence_of(line: Line, span: Span, tags: str = "") -> Line:

@@ -118,6 +118,8 @@ class Line:
     """parts of the text that the translation repeats exactly as they are, in order"""
     hidden: tuple[Edit, ...] = ()
     """put back into the text what the model does not see, in order; see hidden_parts.py"""
+    capitals: bool = False
+    """whether it was in capitals, and its translation is put into capitals; see capitals.py"""
     start: int = 0
     """of a sentence: the index of its first character in the line, with the parts put back"""
 

@@ -29,8 +29,8 @@ class PartPlaces:
         """
         self._source, self._begin = line.text, tag_length
         self._text, self._links, self._parts = text, links, line.hidden
-        terms = (asked.prefix, *asked.terms) if asked else ()
-        self._taken = _first_places(terms, text)
+        self._any_case = re.IGNORECASE if line.capitals else re.NOFLAG
+        self._taken = asked.places(text) if asked else []
         self._prefix_length = len(asked.prefix) if asked and text.startswith(asked.prefix) else 0
         self._by_stand_in: dict[str, list[int]] = {}
         """the indices of the parts that each number or word stands for"""
@@ -49,7 +49,7 @@ class PartPlaces:
         end of the source.
         """
         return all(
-            len(_copies(written, self._text)) == len(parts)
+            len(self._copies(written)) == len(parts)
             for written, parts in self._by_stand_in.items()
             if _must_return(written)
         ) and not any(self._is_inside(i) for i in self._left_out)
@@ -89,7 +89,7 @@ class PartPlaces:
 
         Returns the edit of each part, and those that delete further copies of a number.
         """
-        copies = _copies(written, self._text)
+        copies = self._copies(written)
         if len(indices) == 1:  # copies that are linked with the part in the source come first
             copies.sort(key=lambda copy: not self._is_linked(indices[0], copy))
         self._taken += copies
@@ -101,6 +101,11 @@ class PartPlaces:
             deleted.append(Edit((start, end), ""))
         placed = zip(indices, copies, strict=False)
         return {i: Edit(copy, self._parts[i].text) for i, copy in placed}, deleted
+
+    def _copies(self, written: str) -> list[Span]:
+        """Return where a number or a word stands in the translation as a whole word."""
+        pattern = rf"(?<!\w){re.escape(written)}(?!\w)"
+        return [match.span() for match in re.finditer(pattern, self._text, self._any_case)]
 
     def _is_inside(self, i: int) -> bool:
         """Return whether words stand before and after part i in the source."""
@@ -215,18 +220,6 @@ class PartPlaces:
         while self._text[at : at + 1].isalnum() and not self._is_taken((at, at + 1)):
             at += 1
         return at
-
-
-def _first_places(words: Sequence[str], text: str) -> list[Span]:
-    """Return where each of the words occurs first in a text; nothing for those that do not."""
-    starts = [(text.find(word), len(word)) for word in words]
-    return [(start, start + length) for start, length in starts if start >= 0 and length]
-
-
-def _copies(written: str, text: str) -> list[Span]:
-    """Return where a number or a word stands in a text as a whole word."""
-    pattern = rf"(?<!\w){re.escape(written)}(?!\w)"
-    return [match.span() for match in re.finditer(pattern, text)]
 
 
 def _must_return(written: str) -> bool:

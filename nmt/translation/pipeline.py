@@ -20,6 +20,7 @@ from nmt.errors import print_warning
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
 from nmt.search.windows import WINDOW_LINES, truncate, windows
+from nmt.translation.capitals import CapitalsStage
 from nmt.translation.document import join, split_lines
 from nmt.translation.line import (
     MAX_SOURCE_TOKENS,
@@ -77,6 +78,7 @@ class Pipeline:
 
     searcher: Searcher
     protection: ProtectionStage
+    capitals: CapitalsStage
     terminology: TerminologyStage
     finishing_stages: Sequence[FinishingStage]
     """applied to the translations of each batch in this order, after the search"""
@@ -177,9 +179,9 @@ class Pipeline:
         """Encode the lines, finish those that are copied, and cut the others into batches."""
         loaded = self.searcher.loaded
         lines, ends = self._cut_ends(lines)
-        hidden = self.protection.hide(lines)
+        hidden = self.capitals.mark(self.protection.hide(lines))
         groups = split_lines(loaded, hidden, warn) if self.document else [[line] for line in hidden]
-        sentences = [line for group in groups for line in group]
+        sentences = self.capitals.lower([line for group in groups for line in group])
         encoded = encode(loaded.tokenizer, sentences, warn)
         if changed := self.protection.hide_unknown(encoded):
             again = encode(loaded.tokenizer, list(changed.values()), warn=lambda _: None)

@@ -73,7 +73,16 @@ class ProtectionStage:
             shift_span(part.span, added): part.stand_in for part in unknown_parts(source, text)
         }
         spans = [s for s in stand_ins if not any(overlap(s, other) for other in kept)]
-        return hide(line, spans, terms.numbers, stand_ins) if spans else line
+        if not spans:
+            return line
+        changed = hide(line, spans, terms.numbers, stand_ins)
+        if not line.capitals:
+            return changed
+        protected = {text for _, text in line.hidden}
+        parts = [
+            Edit(span, text if text in protected else text.upper()) for span, text in changed.hidden
+        ]
+        return replace(changed, hidden=tuple(parts))
 
     def _combined(self, line: Line) -> Terminology:
         return self.terminology | line.terminology if line.terminology else self.terminology

@@ -15,6 +15,7 @@ from nmt.data.text.monolingual import MonolingualLine
 from nmt.data.text.pair_folder import MadePair, PairFolder
 from nmt.search.windows import WINDOW_LINES, windows
 from nmt.stored_model import arrays_of_run
+from nmt.translation.hidden_parts import original_text
 from nmt.translation.line import EncodedLine, Line, Progress, Translation, add_tag
 from nmt.translation.noise import add_noise
 from nmt.translation.pipeline import NBestLists, Pipeline
@@ -127,7 +128,7 @@ class DualScores:
     def compare(self, lines: Sequence[EncodedLine], translations: NBestLists) -> NBestLists:
         """Return the translations of each line with their `disagreement`; a finishing stage."""
         rows = list(zip(lines, translations, strict=True))
-        pairs = [(encoded.line.text, each.text) for encoded, row in rows for each in row]
+        pairs = [(original_text(encoded.line), each.text) for encoded, row in rows for each in row]
         scores = iter(self.scores(pairs))  # in the order of `pairs`: row by row
         return [[replace(each, disagreement=next(scores)) for each in row] for row in translations]
 

@@ -71,7 +71,7 @@ class TerminologyStage:
             term = self._combined(line).glossary.translate_whole(line.text)
             if term is None:
                 return None
-            line = replace(line, text=term, hidden=())
+            line = replace(line, text=term, hidden=(), capitals=False)
         elif constraints and encoded.ids and not constraints.are_met_by(line.text):
             return None
         return EncodedLine(line, ids=[])

@@ -13,6 +13,7 @@ from nmt.search.searcher import Searcher
 from nmt.search.shortlist import Shortlist
 from nmt.search.windows import WINDOW_LINES
 from nmt.stored_model import StoredModel
+from nmt.translation.capitals import CapitalsStage
 from nmt.translation.line import (
     EncodedLine,
     Progress,
@@ -101,6 +102,7 @@ class Translator:
         _check_request(request, searcher)
         result_count = request.n_best  # how many hypotheses of a line the search returns
         protection = ProtectionStage(searcher, request.protected, request.terminology)
+        capitals = CapitalsStage(self.loaded, request.terminology)
         terminology = TerminologyStage(searcher, request.terminology)
         stages: list[FinishingStage] = [terminology.restore]  # gives terms the user's spelling
         if self.settings.copy_unknown:
@@ -114,12 +116,13 @@ class Translator:
             from nmt.translation.aligner import align
 
             stages.append(partial(align, searcher=searcher))
-        stages.append(protection.restore)
+        stages += [capitals.restore, protection.restore]
         if request.dual_scores:
             stages.append(request.dual_scores.compare)
         pipeline = Pipeline(
             searcher,
             protection,
+            capitals,
             terminology,
             finishing_stages=stages,
             n_best=result_count,

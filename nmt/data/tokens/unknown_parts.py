@@ -79,8 +79,10 @@ def _word(model: SubwordModel, text: str, span: tuple[int, int]) -> UnknownPart:
     word = text[slice(*span)]
     plain = _ACCENTS.sub("", unicodedata.normalize("NFD", word)).translate(_PLAIN_LETTERS)
     plain = unicodedata.normalize("NFC", plain)
-    is_plain = plain.replace("-", "").isalpha() and not model.unknown_characters(plain)
-    return UnknownPart(span, plain if is_plain else None)
+    for known in (plain, plain.lower()) if plain.replace("-", "").isalpha() else ():
+        if not model.unknown_characters(known):
+            return UnknownPart(span, known)
+    return UnknownPart(span, None)
 
 
 def _symbol(text: str, span: tuple[int, int]) -> UnknownPart:

@@ -1,0 +1,130 @@
+"""Text in capitals: a model that has not learnt it gets small letters, and writes capitals again.
+
+A model that has seen few capitals spells a word in capitals by its letters, and makes up words.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from nmt.translation.document import TextSettings
+from nmt.translation.line import EncodedLine, Line, Terminology, Translation
+from nmt.translation.spans import Edit, Link, apply_edits, linked_words, overlap, span_after
+
+MIN_LETTERS = 4
+"""letters of a word in a text in capitals: what has shorter ones alone may be an abbreviation"""
+_ENGLISH_I = re.compile(r"(?<![\w.])i(?![\w.])")
+_TURKIC = ("tr", "az")
+_TURKIC_LOWER, _TURKIC_UPPER = str.maketrans("Iİ", "ıi"), str.maketrans("ıi", "Iİ")
+
+
+@dataclass(frozen=True)
+class CapitalsStage:
+    """Before the search, puts lines in capitals into small letters; after it, restores capitals.
+
+    Models that have learnt capitals (`augmentation.upper`) get the lines as they are.
+    """
+
+    loaded: TextSettings
+    """the languages and the vocabulary of the model"""
+    terminology: Terminology
+    """constraints on all lines; their terms stay as they are written"""
+
+    def mark(self, lines: Sequence[Line]) -> list[Line]:
+        """Return the lines, marked if they are in capitals, before they are split."""
+        if self.loaded.config.data.augmentation.upper:
+            return list(lines)
+        return [replace(line, capitals=True) if self._has(line) else line for line in lines]
+
+    def lower(self, lines: Sequence[Line]) -> list[Line]:
+        """Return the lines, those that are marked or in capitals themselves in small letters."""
+        return [self._lower(line) if line.capitals else line for line in self.mark(lines)]
+
+    def restore(
+        self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
+    ) -> list[list[Translation]]:
+        """Return the translations, those of lines in capitals in capitals, except their terms."""
+        return [
+            [self._upper(encoded, translation) for translation in row]
+            if encoded.line.capitals
+            else row
+            for encoded, row in zip(lines, translations, strict=True)
+        ]
+
+    def _has(self, line: Line) -> bool:
+        """Return whether a line is in capitals that the vocabulary does not have as a word."""
+        text = line.text
+        if text.startswith(">>"):
+            _, text = self.loaded.tokenizer.source.divide_tags(text)
+        if line.capitals or not text.isupper():
+            return line.capitals
+        has_word = any(sum(map(str.isupper, word)) >= MIN_LETTERS for word in text.split())
+        return has_word and self._is_no_longer(line)
+
+    def _is_no_longer(self, line: Line) -> bool:
+        source = self.loaded.tokenizer.source
+        as_it_is, lower = source.encode([line.text, self._lower(line).text])
+        return len(lower) <= len(as_it_is)
+
+    def _lower(self, line: Line) -> Line:
+        """Return a line in small letters with a capital at its beginning, of the same length.
+
+        A glossary's term stays in capitals if it is not found in small letters.
+        """
+        language = self.loaded.config.data.source_language
+        _, text = self.loaded.tokenizer.source.divide_tags(line.text)
+        tags = line.text[: len(line.text) - len(text)]
+        lower = tags + self._known(_sentence_case(text, language), text.lower())
+        kept = [span for span, _ in line.hidden]
+        for terminology in (self.terminology, line.terminology):
+            if terminology:
+                found = set(terminology.glossary.spans(lower))
+                kept += [s for s in terminology.glossary.spans(line.text) if s not in found]
+        for start, end in kept:
+            lower = lower[:start] + line.text[start:end] + lower[end:]
+        return replace(line, text=lower, ids=None, capitals=True)
+
+    def _known(self, text: str, lower: str) -> str:
+        """Return a text, or without its capital if the vocabulary has small letters alone."""
+        source = self.loaded.tokenizer.source
+        is_known = not source.unknown_characters(text) or len(text) != len(lower)
+        return text if is_known or source.unknown_characters(lower) else lower
+
+    def _upper(self, encoded: EncodedLine, translation: Translation) -> Translation:
+        language = self.loaded.config.data.target_language
+        text = translation.text
+        fixed = encoded.constraints.text.places(text) if encoded.constraints else []
+        edits = []
+        for i, letter in enumerate(text):
+            capital = upper(letter, language)
+            if capital != letter and not any(overlap((i, i + 1), span) for span in fixed):
+                edits.append(Edit((i, i + 1), capital))
+        new = apply_edits(text, edits)
+        alignment = translation.alignment
+        if alignment:
+            growing = [edit for edit in edits if edit.growth]  # such as ß, which becomes SS
+            links = tuple(Link(s, span_after(t, growing)) for s, t in alignment.links)
+            words = linked_words(links, encoded.line.text, new)
+            alignment = replace(alignment, words=words, links=links)
+        return replace(translation, text=new, alignment=alignment)
+
+
+def upper(text: str, language: str) -> str:
+    """Return a text in capitals, as its language writes them: "i" is "İ" in Turkish."""
+    return (text.translate(_TURKIC_UPPER) if language[:2] in _TURKIC else text).upper()
+
+
+def _sentence_case(text: str, language: str) -> str:
+    """Return a text in small letters of the same length, with a capital at its beginning."""
+    lower = text.translate(_TURKIC_LOWER) if language[:2] in _TURKIC else text
+    if len(lower.lower()) == len(text):
+        lower = lower.lower()  # with the final sigma of Greek
+    else:
+        lower = "".join(letter.lower()[:1] for letter in lower)
+    if language[:2] == "en":
+        lower = _ENGLISH_I.sub("I", lower)
+    first = next((i for i, letter in enumerate(lower) if letter.isalpha()), None)
+    if first is None:
+        return lower
+    size = 2 if language[:2] == "nl" and lower[first : first + 2] == "ij" else 1
+    return lower[:first] + text[first : first + size] + lower[first + size :]
