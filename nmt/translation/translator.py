@@ -100,23 +100,10 @@ class Translator:
         request = request or TranslationRequest()
         searcher = self.searcher
         _check_request(request, searcher)
-        result_count = request.n_best  # how many hypotheses of a line the search returns
         protection = ProtectionStage(searcher, request.protected, request.terminology)
         capitals = CapitalsStage(self.loaded, request.terminology)
         terminology = TerminologyStage(searcher, request.terminology)
-        stages: list[FinishingStage] = [terminology.restore]  # gives terms the user's spelling
-        if self.settings.copy_unknown:
-            from nmt.translation.aligner import copy_unknown_words  # it imports PyTorch
-
-            stages.append(partial(copy_unknown_words, searcher=searcher))
-        if request.utilities:
-            stages.append(_risk_stage(request.utilities, request.n_best))
-            result_count = request.candidates  # the stage leaves `n_best` of them
-        if request.alignments:
-            from nmt.translation.aligner import align
-
-            stages.append(partial(align, searcher=searcher))
-        stages += [capitals.restore, protection.restore]
+        stages = [terminology.restore, *self._stages(request), capitals.restore, protection.restore]
         if request.dual_scores:
             stages.append(request.dual_scores.compare)
         pipeline = Pipeline(
@@ -125,7 +112,8 @@ class Translator:
             capitals,
             terminology,
             finishing_stages=stages,
-            n_best=result_count,
+            # minimum Bayes risk leaves `n_best` of its candidates
+            n_best=request.candidates if request.utilities else request.n_best,
             document=request.document,
             processes=processes,
         )
@@ -134,6 +122,19 @@ class Translator:
         is_native = searcher.native is not None
         compute = BatchTranslation(self, request, is_native)
         return replace(pipeline, pool=RayPool(compute, cluster, searcher.device_type))
+
+    def _stages(self, request: TranslationRequest) -> Iterator[FinishingStage]:
+        """Yield the stages that settings and request ask for, between terms and hidden parts."""
+        if self.settings.copy_unknown:
+            from nmt.translation.aligner import copy_unknown_words  # it imports PyTorch
+
+            yield partial(copy_unknown_words, searcher=self.searcher)
+        if request.utilities:
+            yield _risk_stage(request.utilities, request.n_best)
+        if request.alignments:
+            from nmt.translation.aligner import align
+
+            yield partial(align, searcher=self.searcher)
 
     def translate(
         self,
