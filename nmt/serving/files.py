@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from nmt.data.languages import look_up_language
 from nmt.serving.answers import RequestError
+from nmt.serving.detection import AUTO, LanguageCode
 from nmt.serving.libretranslate import ERRORS, ErrorBody
 from nmt.serving.server import Server, check_characters
 from nmt.serving.subtitles import subtitle_text, translate_subtitles
@@ -70,8 +71,8 @@ def files_router(server: Server) -> APIRouter:
     async def translate_file(
         request: Request,
         file: UploadFile,
-        source: Annotated[str, Form()],
-        target: Annotated[str, Form()],
+        source: Annotated[LanguageCode, Form()],
+        target: Annotated[LanguageCode, Form()],
         api_key: Annotated[str | None, Form()] = None,
     ) -> dict[str, str]:
         """Translate a file, and say where its translation can be fetched."""
@@ -113,7 +114,7 @@ async def _translate_file(server: Server, name: str, text: str, asked: Asked, cl
     """Return the translation of the text of a file, whose `name` tells its type."""
     is_srt = Path(name).suffix.lower() == ".srt"
     asked = replace(asked, is_html=_is_html(name))
-    if asked.source == "auto":  # a cue of subtitles is too short to tell its language
+    if asked.source == AUTO:  # a cue of subtitles is too short to tell its language
         shown = subtitle_text(text) if is_srt else text
         [guess] = await server.service.detect([shown], asked)
         asked = replace(asked, source=str(guess["language"]))

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 
 from nmt.data.languages import look_up_language
 from nmt.serving.answers import RequestError
-from nmt.serving.detection import detect
+from nmt.serving.detection import AUTO, LanguageCode, detect
 from nmt.serving.parsing import FORMS, read_body
 from nmt.serving.server import Server
 from nmt.serving.translate_request import Asked
@@ -25,9 +25,9 @@ class TranslateBody(BaseModel):
 
     q: Texts
     """a text, or a list of texts"""
-    source: str
+    source: LanguageCode
     """the code of its language; auto detects it"""
-    target: str
+    target: LanguageCode
     """the code of the language to translate into"""
     format: Literal["text", "html"] = "text"
     alternatives: Annotated[int, Field(ge=0, le=MAX_ALTERNATIVES)] = 0
@@ -130,7 +130,7 @@ async def _translate(server: Server, request: Request, body: TranslateBody) -> d
     asked = Asked(body.source, body.target, body.format == "html", 1 + body.alternatives)
     found = await server.service.translate(texts, asked, client)
     answer: dict[str, list[Any]] = {"translatedText": [text.text for text in found]}
-    if body.source == "auto":
+    if body.source == AUTO:
         answer["detectedLanguage"] = [text.detected for text in found]
     if body.alternatives:
         answer["alternatives"] = [[other.text for other in text.alternatives] for text in found]

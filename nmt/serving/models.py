@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nmt.config import Config
 from nmt.config_file import load_config
-from nmt.data.languages import look_up_language
+from nmt.data.languages import closest_language, look_up_language
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, NmtError
 from nmt.memory import process_memory
@@ -71,6 +71,7 @@ class Direction:
 
     model: ServedModel
     source: str
+    """the code of the language, as BCP 47 writes it: zh-Hans"""
     target: str
     tag: str = ""
     """what a model of several target languages reads before each source, such as `>>fr<<`"""
@@ -127,11 +128,17 @@ class Models:
         """The codes of all languages, sources first."""
         return list(dict.fromkeys([*self.sources, *(target for _, target in self._directions)]))
 
-    def served_code(self, code: str) -> str:
-        """Return the code that a model has, such as en for en-US and eng; else `code` itself."""
-        served = {each.lower(): each for each in self.languages}
-        language = look_up_language(code)
-        return served.get(language.code.lower()) or served.get(language.base) or code
+    def source_code(self, code: str) -> str:
+        """Return the source that stands for a code, as en does for en-US; else `code` itself."""
+        return closest_language(code, self.sources) or code
+
+    def target_code(self, code: str, source: str | None = None) -> str:
+        """Return the target of `source`, or of any, that stands for a code; else `code` itself.
+
+        It may be `source`, which is the translation of itself.
+        """
+        targets = [*self.targets(source), source] if source else self.languages
+        return closest_language(code, targets) or code
 
     def targets(self, source: str) -> list[str]:
         """Return the codes of all languages that a source language is translated into."""
@@ -272,12 +279,12 @@ def directions_of(model: ServedModel) -> Sequence[Direction]:
         ConfigError: the configuration names no languages.
     """
     data, tokenizer = model.current.config.data, model.current.tokenizer
-    source, target = (look_up_language(code).code for code in data.languages)
+    source, target = (look_up_language(code).tag for code in data.languages)
     tags = {}  # {code of a language: its tag}
     for tag in tokenizer.source.tags:
         language = look_up_language(tag.strip("<>"))
         if language.codes:  # other tags, such as those of a corpus, name no language
-            tags[language.code] = tag
+            tags[language.tag] = tag
     if tags:
         sources = dict.fromkeys([source, *tags])  # each once
         return [

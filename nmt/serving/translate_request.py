@@ -9,7 +9,7 @@ from typing import Any
 from nmt.data.text.protected_text import ProtectedText
 from nmt.serving.answers import RequestError
 from nmt.serving.batcher import Batcher, Lane, QueuedSegment
-from nmt.serving.detection import detect
+from nmt.serving.detection import AUTO, detect
 from nmt.serving.engine import SearchKind
 from nmt.serving.models import Direction, Models
 from nmt.serving.operations import Operations
@@ -28,6 +28,7 @@ class Asked:
     """What a request asks of each of its texts."""
 
     source: str
+    """a code of the language, or `AUTO`"""
     target: str
     is_html: bool = False
     n_best: int = 1
@@ -69,10 +70,10 @@ class TranslationService:
             RequestError: the pair is not served, or the server is busy.
             DataError: the constraints cannot be met.
         """
-        source = self.models.served_code(asked.source)  # "auto" is no code, and stays as it is
-        target = self.models.served_code(asked.target)
-        asked = replace(asked, source=source, target=target)
-        if source != "auto":
+        if asked.source != AUTO:
+            source = self.models.source_code(asked.source)
+            target = self.models.target_code(asked.target, source)
+            asked = replace(asked, source=source, target=target)
             return await self._translate(texts, asked, client, finished)
         detected = await self.detect(texts, asked)
         by_source: dict[str, list[int]] = {}  # {language: indices of its texts}
@@ -87,7 +88,8 @@ class TranslationService:
                 if finished:  # it numbers all texts, and `i` those of this language
                     await finished(indices[i], *segment)
 
-            of_source = replace(asked, source=source)
+            target = self.models.target_code(asked.target, source)
+            of_source = replace(asked, source=source, target=target)
             chosen = [texts[i] for i in indices]
             translated = await self._translate(chosen, of_source, client, finished_one)
             results.update(zip(indices, translated, strict=True))
@@ -109,10 +111,12 @@ class TranslationService:
         Raises:
             RequestError: nothing is translated into the target.
         """
-        models, target = self.models, self.models.served_code(asked.target)
-        sources = [s for s in models.sources if target in models.targets(s)]
+        models = self.models
+        targets = {s: models.target_code(asked.target, s) for s in models.sources}
+        sources = [s for s in models.sources if targets[s] in models.targets(s)]
         if not sources:
-            models.route(models.sources[0], target)  # raises an error that lists the targets
+            models.route(models.sources[0], asked.target)  # raises an error that lists the targets
+        target = targets[sources[0]]
 
         def find() -> list[dict[str, object]]:
             shown = map(page_text, texts) if asked.is_html else texts

@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.errors import ConfigError
 from nmt.serving.answers import RequestError
+from nmt.serving.detection import LanguageCode
 from nmt.serving.libretranslate import ERRORS
 from nmt.serving.segments import SegmentedText, TranslatedText
 from nmt.serving.server import Server, check_characters
@@ -43,9 +44,9 @@ class TranslationBody(BaseModel):
 
     text: str | list[str]
     """a text, or a list of texts"""
-    source: str
+    source: LanguageCode
     """the code of its language; auto detects it"""
-    target: str
+    target: LanguageCode
     """the code of the language to translate into"""
     format: Literal["text", "html"] = "text"
     """html keeps the tags; it cannot be combined with n_best, scores, alignments and stream"""

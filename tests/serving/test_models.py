@@ -66,10 +66,17 @@ def test_pairs_come_from_the_configurations(runs: dict[str, Path]) -> None:
         models.route("de", "fr")
 
 
-def test_a_country_or_script_counts_if_a_model_has_it(tmp_path: Path) -> None:
-    models, _ = served(write_run(tmp_path / "en-pt", "en", "pt_BR"))
-    codes = {"en-US": "en", "eng_Latn": "en", "pt-br": "pt_BR", "pt-PT": "pt-PT", "auto": "auto"}
-    assert {code: models.served_code(code) for code in codes} == codes
+def test_each_side_of_a_pair_finds_the_variant_that_is_served(tmp_path: Path) -> None:
+    pairs = [("en", "pt_BR"), ("en", "zh_Hans"), ("zh_Hant", "en"), ("no", "sr_Latn")]
+    models, _ = served(*(write_run(tmp_path / f"{s}-{t}", s, t) for s, t in pairs))
+    assert models.languages == ["en", "zh-Hant", "no", "pt-BR", "zh-Hans", "sr-Latn"]
+    sources = {"en-US": "en", "eng_Latn": "en", "zh": "zh-Hant", "zh-TW": "zh-Hant", "nob": "no"}
+    assert {code: models.source_code(code) for code in sources} == sources
+    of_english = {"pt-PT": "pt-BR", "pt": "pt-BR", "ZH_HANS": "zh-Hans", "cmn": "zh-Hans", "en": "en"}
+    assert {code: models.target_code(code, "en") for code in of_english} == of_english
+    assert models.target_code("sr", "no") == "sr-Latn"
+    unknown = ["auto", "sr-Cyrl", "fr", "zh-Hans-x"]
+    assert [models.target_code(code, "no") for code in unknown] == unknown
 
 
 def test_a_pivot_leads_through_a_third_language(runs: dict[str, Path]) -> None:

@@ -92,8 +92,10 @@ function chooseTarget(code) {
 
 async function detect(text, signal) {
   const candidates = await call("detect", { q: text.slice(0, 2000).toWellFormed() }, signal);
-  const code = candidates.find(({ language }) => targetsOf(language).length)?.language;
-  from.options[0].text = code ? `${nameOf(code)} (detected)` : nameOf("auto");
+  const found = candidates.find(({ language }) => targetsOf(language).length);
+  const code = found?.language;
+  const how = found?.confidence < 50 ? "perhaps" : "detected"; // low: of no language that is served
+  from.options[0].text = code ? `${nameOf(code)} (${how})` : nameOf("auto");
   if (!code) throw new Error("The language was not recognised; choose it from the list.");
   if (!targetsOf(code).includes(to.value)) chooseTarget(targetsOf(code)[0]);
   return code;
