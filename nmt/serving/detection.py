@@ -1,6 +1,5 @@
 """The language of a text, among those that are served."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -42,13 +41,11 @@ def detect(text: str, served: Sequence[str]) -> list[dict[str, object]]:
     probabilities = dict(rank_languages(text, known))
     shares = _shares(text, served)
     labels = {code: closest_language(code, sorted(known)) for code in shares}
-    variants = Counter[str | None]()  # the shares of all variants of each language together
+    found = {}
     for code, label in labels.items():
-        variants[label] += shares[code]
-    found = {
-        code: probabilities[label] * shares[code] / variants[label] if label else 0.0
-        for code, label in labels.items()
-    }
+        # variants of a language divide its probability by their shares
+        variants = sum(shares[each] for each in labels if labels[each] == label)
+        found[code] = probabilities[label] * shares[code] / variants if label else 0.0
     ranked = sorted(found, key=lambda code: found[code], reverse=True)
     return [
         {"confidence": round(100 * found[code], 1), "language": code}

@@ -72,7 +72,13 @@ def test_each_side_of_a_pair_finds_the_variant_that_is_served(tmp_path: Path) ->
     assert models.languages == ["en", "zh-Hant", "no", "pt-BR", "zh-Hans", "sr-Latn"]
     sources = {"en-US": "en", "eng_Latn": "en", "zh": "zh-Hant", "zh-TW": "zh-Hant", "nob": "no"}
     assert {code: models.source_code(code) for code in sources} == sources
-    of_english = {"pt-PT": "pt-BR", "pt": "pt-BR", "ZH_HANS": "zh-Hans", "cmn": "zh-Hans", "en": "en"}
+    of_english = {
+        "pt-PT": "pt-BR",
+        "pt": "pt-BR",
+        "ZH_HANS": "zh-Hans",
+        "cmn": "zh-Hans",
+        "en": "en",
+    }
     assert {code: models.target_code(code, "en") for code in of_english} == of_english
     assert models.target_code("sr", "no") == "sr-Latn"
     unknown = ["auto", "sr-Cyrl", "fr", "zh-Hans-x"]

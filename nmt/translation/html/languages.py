@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from nmt.data.languages import look_up_language
+from nmt.data.languages import closest_language, look_up_language
 from nmt.translation.html.attributes import replace_attribute
 from nmt.translation.html.source import Token
 
@@ -33,7 +33,8 @@ class PageLanguages:
         is_code = declared.codes or re.fullmatch("[a-z]{3}", declared.base)
         if token.name in ROOTS or not is_code or declared.base in _NO_LANGUAGE:
             return None
-        return declared.base == look_up_language(self.source).base or self.source == "und"
+        source = look_up_language(self.source).base
+        return self.source == "und" or closest_language(declared.base, [source]) is not None
 
     def declare_target(self, token: Token) -> None:
         """Write the target language into the start tag of an element that was translated.
@@ -49,7 +50,7 @@ class PageLanguages:
         target = look_up_language(self.target)
         for name in (*_ATTRIBUTES, "content") if is_content_language else _ATTRIBUTES:
             if token.attribute(name):
-                replace_attribute(token, name, target.code.replace("_", "-"))
+                replace_attribute(token, name, target.tag)
         direction = "rtl" if target.base in _RIGHT_TO_LEFT else "ltr"
         if token.name in ROOTS and (token.attribute("dir") or "").lower() in ("ltr", "rtl"):
             replace_attribute(token, "dir", direction)
