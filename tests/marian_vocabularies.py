@@ -5,7 +5,7 @@ import io
 import sentencepiece
 
 
-def learn(kind: str, lines: list[str], size: int) -> bytes:
+def learn(kind: str, lines: list[str], size: int, character_coverage: float = 0.9995) -> bytes:
     """Learn a SentencePiece model as Marian does: EOS is 0, UNK is 1."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -13,6 +13,7 @@ def learn(kind: str, lines: list[str], size: int) -> bytes:
         model_writer=model,
         vocab_size=size,
         model_type=kind,
+        character_coverage=character_coverage,
         hard_vocab_limit=False,
         eos_id=0,
         unk_id=1,

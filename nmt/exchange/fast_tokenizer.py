@@ -13,7 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, UNKNOWN, SubwordModel, Tokenizer
+from nmt.data.tokens.tokenizer import (
+    BOS,
+    EOS,
+    HIDDEN,
+    PAD,
+    UNK,
+    UNKNOWN,
+    SubwordModel,
+    Tokenizer,
+)
 from nmt.data.tokens.vocabulary import KINDS, parse_model
 from nmt.errors import ExchangeError, print_warning
 from nmt.exchange.engine import MAX_SOURCE
@@ -158,12 +167,16 @@ def _unigram_model(proto: Any, model: SubwordModel) -> dict[str, Any]:
             "transformers.js does not spell unknown characters as bytes with a unigram "
             "vocabulary: there they become unknown symbols; other programs spell them"
         )
+    readable = [p for p in proto.pieces if p.type in (p.NORMAL, p.USER_DEFINED)]
+    known_characters = {character for piece in readable for character in piece.piece}
     vocabulary = []
     for piece in proto.pieces:
         is_read = piece.type in (piece.NORMAL, piece.USER_DEFINED)
         spelling = piece.piece
-        # An unused piece of an imported model belongs to the other language: it is only decoded.
-        if piece.type == piece.UNUSED and spelling not in model.tags:
+        # An unused piece of an imported model belongs to the other language: it is decoded, and
+        # read only where SentencePiece knows none of its characters (see `HIDDEN`).
+        is_found = piece.score == HIDDEN and known_characters.isdisjoint(spelling)
+        if piece.type == piece.UNUSED and spelling not in model.tags and not is_found:
             spelling = UNREADABLE + spelling
         vocabulary.append([spelling, piece.score if is_read else _UNREAD_SCORE])
     return {"type": "Unigram", "unk_id": UNK, "vocab": vocabulary, "byte_fallback": byte_fallback}

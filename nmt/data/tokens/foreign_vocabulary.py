@@ -112,7 +112,7 @@ def _adopt(
     """
     kind = KINDS.get(proto.trainer_spec.model_type, "unknown")
     # BPE would merge an unused piece and split it again, which changes the pieces around it
-    hidden = (_UNUSED, 0.0) if kind == "unigram" else (CONTROL_TYPE, HIDDEN)
+    never_read = _UNUSED if kind == "unigram" else CONTROL_TYPE
     names, special_rows = _names(vocabulary), set(vocabulary.specials.values())
     ordinary = [row for row in range(vocabulary.size) if row not in special_rows]
     # A piece without a row is unknown to the other program. Here it is unused: BPE needs it to
@@ -137,9 +137,11 @@ def _adopt(
         if spelling in own:
             type_ = _UNUSED if spelling in extra else own[spelling].type
             score = own[spelling].score
-        elif spelling in vocabulary.rows or spelling in extra:  # a piece that `proto` lacks
-            type_, score = hidden
-        else:  # a row without a piece
+            if type_ == _UNUSED and kind == "unigram":
+                score = 0.0  # it has no effect, and is not that of a hidden piece
+        elif spelling in vocabulary.rows:  # a piece that `proto` lacks, found by its spelling
+            type_, score = never_read, HIDDEN
+        else:  # a piece without a row, or a row without a piece
             type_, score = CONTROL_TYPE, 0.0
         pieces.append(new_piece(piece=spelling, score=score, type=type_))
     proto.trainer_spec.unk_surface = unknown_surface(kind)

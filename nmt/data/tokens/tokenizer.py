@@ -35,8 +35,10 @@ _TAG = re.compile("(>>[^<> ]+<<) ?")
 ERRORS_ONLY = 2
 """The log level of SentencePiece that hides warnings."""
 HIDDEN = -1.0
-"""The score of hidden pieces: control pieces that stand for text. They can be decoded, but encoding
-never gives them. `foreign_vocabulary.py` needs them, as BPE would merge other pieces into them."""
+"""The score of hidden pieces: unused or control pieces that stand for text. They can be decoded;
+encoding gives one only for an unknown part of a text that is spelled like it, as Marian's
+tokenizers do. `foreign_vocabulary.py` needs them, and BPE needs control pieces, as it would merge
+other pieces into unused ones."""
 
 sentencepiece.set_min_log_level(ERRORS_ONLY)
 
@@ -106,10 +108,26 @@ class SubwordModel:
     def _encode_plain(self, texts: list[str], threads: int | None) -> list[list[int]]:
         """Return the ids of texts without tags, each with EOS."""
         if len(texts) <= 1:  # without a thread, whose start takes longer than a sentence
-            return [self._processor.encode(text, add_eos=True) for text in texts]
-        if threads is None:
-            threads = min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
-        return list(self._processor.encode(texts, add_eos=True, num_threads=threads))
+            rows = [self._processor.encode(text, add_eos=True) for text in texts]
+        else:
+            if threads is None:
+                threads = min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
+            rows = self._processor.encode(texts, add_eos=True, num_threads=threads)
+        for text, row in zip(texts, rows, strict=True):
+            if UNK in row:
+                self.find_hidden(self._processor, text, row)
+        return list(rows)
+
+    def find_hidden(self, processor: Any, text: str, ids: list[int]) -> None:
+        """Replace unknown symbols in `ids` by hidden pieces that are spelled like the unknown text.
+
+        `processor` is the SentencePiece processor that made the ids of `text`; they may have EOS.
+        """
+        if self._hidden:
+            # unknown pieces are spelled as in the normalised text
+            for i, piece in enumerate(processor.encode(text, out_type=str)):
+                if ids[i] == UNK:
+                    ids[i] = self._hidden.get(piece, UNK)
 
     def divide_tags(self, text: str) -> tuple[list[int], str]:
         """Return the ids of the tags at the start of a text, and the text after them.
@@ -122,7 +140,7 @@ class SubwordModel:
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each sequence of ids; PAD, BOS and EOS are ignored."""
         kept = [[int(i) for i in row if i not in (PAD, BOS, EOS)] for row in ids]
-        if self._hidden:
+        if self._hidden_controls:
             return [self._decode_hidden(row) for row in kept]
         texts: list[str]
         if len(kept) <= _DECODED_WITHOUT_THREAD:
@@ -133,18 +151,28 @@ class SubwordModel:
         return [text[1:] if text.startswith(" " + UNKNOWN) else text for text in texts]
 
     @functools.cached_property
-    def _hidden(self) -> set[int]:
+    def _hidden(self) -> dict[str, int]:
         """The ids of the hidden pieces (see `HIDDEN`)."""
         processor = self._processor
-        controls = [i for i in range(EOS + 1, self.size) if processor.is_control(i)]
-        return {i for i in controls if processor.get_score(i) == HIDDEN}
+        never_read = [
+            i
+            for i in range(EOS + 1, self.size)
+            if processor.is_unused(i) or processor.is_control(i)
+        ]
+        return {self.pieces[i]: i for i in never_read if processor.get_score(i) == HIDDEN}
+
+    @functools.cached_property
+    def _hidden_controls(self) -> set[int]:
+        """The ids of the hidden pieces that are control pieces, which SentencePiece leaves out."""
+        return {i for i in self._hidden.values() if self._processor.is_control(i)}
 
     def _decode_hidden(self, ids: Sequence[int]) -> str:
         """Return the text of ids, hidden ones included, which SentencePiece would leave out."""
         # SentencePiece copies a piece that it does not know, such as one with a zero byte.
-        pieces = [f"{self.pieces[i]}\0" if i in self._hidden else self.pieces[i] for i in ids]
+        hidden = self._hidden_controls
+        pieces = [f"{self.pieces[i]}\0" if i in hidden else self.pieces[i] for i in ids]
         text = str(self._processor.decode(pieces)) if pieces else ""
-        if ids and ids[0] in self._hidden:  # it keeps its space, which is no part of the text
+        if ids and ids[0] in hidden:  # it keeps its space, which is no part of the text
             text = text.removeprefix("▁")
         return text.replace("\0", "").replace("▁", " ")
 
@@ -169,7 +197,8 @@ class SubwordModel:
         proto: Any = sentencepiece_pb2.SentencePieceText()
         proto.ParseFromString(self._processor.encode(plain, out_type="serialized_proto"))
         # neighbours that are unknown are one piece
-        parts = " ".join(piece.surface for piece in proto.pieces if piece.id == UNK)
+        lacked = (p for p in proto.pieces if p.id == UNK and p.piece not in self._hidden)
+        parts = " ".join(piece.surface for piece in lacked)
         is_of_words = self._is_of_words
         unknown = [*filter(None, parts.split(" "))] if is_of_words else [*parts.replace(" ", "")]
         return unknown + [SPACE] * plain.count(SPACE)
@@ -210,8 +239,8 @@ class SubwordModel:
         count as known, as bytes are meant for them; symbols such as emoji do not.
         """
         unknown: set[int] = set()
-        pieces = zip(self._processor.encode(text), self.spans(text), strict=True)
-        for piece, (start, end) in pieces:
+        ids = self._encode_plain([text], 1)[0][:-1]  # without EOS
+        for piece, (start, end) in zip(ids, self.spans(text), strict=True):
             if piece == UNK:
                 unknown.update(i for i in range(start, end) if not self._is_in_a_word(text[i]))
             elif piece in self.byte_ids:
@@ -241,7 +270,7 @@ class SubwordModel:
         """
         spelled = [piece.replace("▁", " ").encode("utf-8") for piece in self.pieces]
         for i, piece in enumerate(self.pieces):
-            if self._processor.is_control(i) and i not in self._hidden:
+            if self._processor.is_control(i) and i not in self._hidden_controls:
                 spelled[i] = b""
             elif self._processor.is_byte(i):
                 spelled[i] = bytes([int(piece[3:-1], 16)])  # such as <0xE4>
@@ -254,15 +283,17 @@ class SubwordModel:
         BPE-dropout (Provilkov et al., 2020) leaves out each merge with probability alpha; a unigram
         model draws a segmentation with probability proportional to its likelihood to the power
         alpha (Kudo, 2018). `ids` with an unknown symbol are returned unchanged, because they do not
-        say which text the symbol stands for. Tags stay. `ids` and the result end with EOS.
+        say which text the symbol stands for; those with a hidden piece (`HIDDEN`), too. Tags stay.
+        `ids` and the result end with EOS.
 
         Equal arguments give equal results within one process only: the generator of SentencePiece
         0.2.3 adds a random number of the process to every seed, and no call sets that number.
         """
         without_eos = list(ids[:-1])
-        if UNK in without_eos:
-            return [*without_eos, EOS]
         tags = [token for token in without_eos if token in self._tag_ids]
+        words = [token for token in without_eos if token not in self._tag_ids]
+        if UNK in words or any(self.pieces[token] in self._hidden for token in words):
+            return [*without_eos, EOS]
         text = self._processor.decode(without_eos)  # it leaves the tags out
         sentencepiece.set_random_generator_seed(seed)
         sampled: list[int] = self._processor.encode(

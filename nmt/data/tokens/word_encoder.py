@@ -13,7 +13,7 @@ import numpy as np
 import sentencepiece
 
 from nmt.data.tokens.token_store import Sentences
-from nmt.data.tokens.tokenizer import EOS, SPACE, SubwordModel
+from nmt.data.tokens.tokenizer import EOS, SPACE, UNK, SubwordModel
 
 _CACHED_WORDS = 1 << 17  # the most words in the cache
 _MAX_WORD_CHARACTERS = 20  # longer words are rarely repeated, and so not cached
@@ -115,5 +115,7 @@ class WordEncoder:
         new_words = list(all_words.difference(self._cache))
         ids_of_new_words = self._word_processor.encode(new_words, num_threads=self._threads)
         for word, ids in zip(new_words, ids_of_new_words, strict=True):
+            if UNK in ids:
+                self._model.find_hidden(self._word_processor, word, ids)
             self._cache[word] = np.array(ids, _ID).tobytes()
         return new_words

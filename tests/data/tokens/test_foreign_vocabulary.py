@@ -2,12 +2,20 @@
 
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 import sentencepiece
 
-from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary, adopt_foreign, tokenizer_of
+from nmt.data.text.lines import read_lines
+from nmt.data.tokens.foreign_vocabulary import (
+    AdoptedVocabulary,
+    ForeignVocabulary,
+    adopt_foreign,
+    tokenizer_of,
+)
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
+from nmt.data.tokens.word_encoder import bulk_encoder
 from tests.marian_vocabularies import learn
 
 SYLLABLES = ["ba", "ri", "tone", "lu", "mi", "nous", "ka", "le", "ido", "sco", "pe", "an", "the"]
@@ -92,7 +100,9 @@ def test_a_vocabulary_of_one_model_is_one_tokenizer(models: tuple[bytes, bytes])
     assert tokenizer_of(*adopt_foreign(side, side)).shared
 
 
-def test_pieces_of_the_other_language_are_decoded_but_not_read(sides: Sides) -> None:
+def test_pieces_of_the_other_language_are_decoded_and_found_by_spelling(
+    sides: Sides,
+) -> None:
     for side, adopted in zip(sides, adopt_foreign(*sides), strict=True):
         ids = adopted.ids(side.size)
         own = set(pieces_of(side.segmentation))
@@ -106,7 +116,78 @@ def test_pieces_of_the_other_language_are_decoded_but_not_read(sides: Sides) -> 
             first = adopted.model.decode([[known]])[0]
             assert adopted.model.decode([[known, row]]) == [first + text]
             assert adopted.model.piece_bytes()[row] == text.encode()
-            assert row not in adopted.model.encode([text, f"{text}{text}"])[0]
+            spelled = processor(side.segmentation).encode(text, out_type=str)
+            assert (row in adopted.model.encode([text])[0]) == (piece in spelled)
+            assert row not in adopted.model.encode([f"{text}{text}"])[0]
+
+
+def assert_marian_rows(
+    side: ForeignVocabulary, adopted: AdoptedVocabulary, texts: list[str]
+) -> None:
+    """Check that texts have the rows that MarianTokenizer gives them.
+
+    It looks up the pieces of SentencePiece by their spelling, unknown ones as well.
+    """
+    original, unknown = processor(side.segmentation), side.rows["<unk>"]
+    pieces = [*original.encode(texts, out_type=str)]
+    expected = [[*(side.rows.get(p, unknown) for p in row), side.rows["</s>"]] for row in pieces]
+    ids = adopted.model.encode(texts)
+    assert [[adopted.rows[i] for i in row] for row in ids] == expected
+    assert [adopted.model.encode([text])[0] for text in texts] == ids
+    fast = bulk_encoder(adopted.model, threads=1)(texts)
+    assert [fast.sentence(i).tolist() for i in range(len(texts))] == ids
+    for text, row in zip(texts, ids, strict=True):
+        assert bool(adopted.model.unknown_characters(text)) == (UNK in row), text
+        assert adopted.model.resample(row, 0.1, seed=1)[-1] == EOS
+
+
+FOUND = ["é", "+", "‘", "éà", "世界", "ß", "▁é", "👍", "\u0301", "ᾳ"]
+HOLES = [
+    "bé",
+    "é",
+    "éé",
+    "éà",
+    "éàé",
+    "+ ‘ +‘",
+    "世 世界 世界é",
+    "ß👍",
+    "nous ß leß",
+    "e\u0301",
+    "q",
+]
+
+
+def test_what_only_the_table_has_is_found_by_its_spelling(models: tuple[bytes, bytes]) -> None:
+    """As in published models, whose SentencePiece models lack letters that the table has."""
+    both = [*pieces_of(models[0]), *pieces_of(models[1]), *FOUND]
+    sides = vocabulary(models[0], both), vocabulary(models[1], both)
+    found = texts(8, 50, letters="éß+xq") + HOLES + [" ".join(HOLES), "</s>é", "  é  "]
+    for side, adopted in zip(sides, adopt_foreign(*sides), strict=True):
+        assert_marian_rows(side, adopted, found)
+        row = adopted.ids(side.size)[side.rows["é"]]
+        assert adopted.model.encode(["ba é", "éé"])[0][-2] == row
+        assert row not in adopted.model.encode(["éé"])[0]  # its neighbours are one unknown piece
+        assert adopted.model.unknown("baé é q é") == (["q"] if "q" not in "".join(both) else [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+@pytest.mark.parametrize("coverage", [0.9995, 0.98])
+@pytest.mark.parametrize("languages", ["en-fr", "fr-en", "en-de"])
+def test_real_text_has_the_rows_of_marian(
+    kind: str, coverage: float, languages: str, test_data: Path
+) -> None:
+    sides = [
+        [*read_lines(test_data / "newstest" / f"newstest2013.{language}.xz")]
+        for language in languages.split("-")
+    ]
+    models = [learn(kind, side, 2000, character_coverage=coverage) for side in sides]
+    letters = sorted({*"".join(sides[0] + sides[1])} - {" "})[::2]  # half of them
+    both = [*pieces_of(models[0]), *pieces_of(models[1]), *letters]
+    vocabularies = vocabulary(models[0], both), vocabulary(models[1], both)
+    adopted = adopt_foreign(*vocabularies)
+    for side, own, lines in zip(vocabularies, adopted, sides, strict=True):
+        assert_marian_rows(side, own, lines)
 
 
 @pytest.mark.parametrize(
