@@ -71,7 +71,7 @@ class MixedText(Section):
         return self
 
 
-_TABLE = re.compile(r"\.(tsv|tab|txt)(\.(gz|xz|zst))?$")
+_TABLE = re.compile(r"\.(tsv|tab|txt|csv)(\.(gz|xz|zst))?$")
 
 
 class TextPair(MixedText):
@@ -82,10 +82,10 @@ class TextPair(MixedText):
     target: FilePath | None = None
     """path of the target side, with the same number of lines"""
     file: FilePath | None = None
-    """path of one file with both sides, instead of source and target: .tsv or .jsonl (also .gz,
-    .xz, .zst), or .parquet"""
+    """path of one file with both sides, instead of source and target: .tsv, .csv or .jsonl
+    (also .gz, .xz, .zst), or .parquet"""
     source_field: str | Annotated[int, Field(ge=1)] | None = None
-    """the column of a .tsv file (counted from 1), or the key of a record, that holds the source
+    """the column of a .tsv or .csv file (from 1), or the key of a record, that holds the source
     text; a dotted key leads into nested records; null: column 1, or the key named like the language
     code, at the top or inside `translation`"""
     target_field: str | Annotated[int, Field(ge=1)] | None = None

@@ -24,7 +24,7 @@ class InitOptions:
     """The text to learn from, the recipe to write, and what is decided already."""
 
     texts: Annotated[list[str] | None, typer.Argument(metavar="SOURCE TARGET")] = None
-    """Two aligned text files, or one file that holds both sides (.tsv, .jsonl, .parquet), or the
+    """Two aligned text files, or one file with both sides (.tsv, .csv, .jsonl, .parquet), or the
     name of a corpus of `nmt data list`."""
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE")] = Path("recipe.yaml")
     """The recipe to write."""

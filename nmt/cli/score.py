@@ -205,12 +205,19 @@ def _settings(scorer: "Scorer", options: PairOptions) -> dict[str, object]:
 
 def _tab_separated(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
     """Yield the first two columns of each line; `name` is the input's name for messages."""
+    expected = 0  # as many columns as the first line has
     for number, line in enumerate(lines, start=1):
         columns = line.split("\t")
+        expected = expected or len(columns)
         if len(columns) < 2:
             raise DataError(
                 f"{name}:{number}: 1 column, expected 2 separated by a tab: source and "
                 "translation; or give two files as --source and --reference"
+            )
+        if len(columns) != expected:
+            raise DataError(
+                f"{name}:{number}: {len(columns)} columns, but the first line has {expected}; "
+                "expected as many in each line. Is there a tab inside a text?"
             )
         yield columns[0], columns[1]
 

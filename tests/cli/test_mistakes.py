@@ -16,6 +16,7 @@ FILES = {
     "pieces": ["the c@@ at", "a d@@ og", "b"],
     "tokens": ["the cat sat on the mat .", "no", "a dog ."],
     "columns": ["a\tb", "ab"],
+    "varying": ["a\tb", "a\tb\tc"],
     "list.jsonl": ['{"source": "a"}', "[]"],
     "letter.docx": ["PK\x03\x04\x14"],
 }

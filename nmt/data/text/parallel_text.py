@@ -1,6 +1,6 @@
 """Sentence pairs, in blocks of lines: from two line-aligned files, or one file with both sides.
 
-A file with both sides is TSV, JSON lines or parquet.
+A file with both sides is TSV or CSV, JSON lines or parquet.
 """
 
 import itertools
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config import TextPair, spell_tag
+from nmt.data.text.columns import read_columns
 from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.lines import check_name, decode_line, raw_lines, read_errors
 from nmt.data.text.remote_files import with_urls
@@ -168,7 +169,7 @@ def _read_aligned(source: Path, target: Path) -> Iterator[LinePair]:
 def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePair]:
     """Return an iterator over source and target of each record, in UTF-8 without line breaks.
 
-    A field of `text` is a column number (TSV, counted from 1) or a key, with dots into nested
+    A field of `text` is a column number (TSV, CSV, counted from 1) or a key, with dots into nested
     records. None means columns 1 and 2, or the language code as the key.
 
     Raises:
@@ -177,7 +178,7 @@ def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePa
     path, source_field, target_field = Path(text.paths[0]), text.source_field, text.target_field
     source_language, target_language = languages
     if text.has_columns:
-        return _read_tsv(path, (source_field, target_field))
+        return _read_table(path, (source_field, target_field))
     kind = path.with_suffix("").suffix if path.suffix in SUFFIXES else path.suffix
     if kind in (".jsonl", ".json", ".ndjson"):
         records = _read_json_lines(path)
@@ -185,8 +186,8 @@ def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePa
         records = _read_parquet(path)
     else:
         raise DataError(
-            f"{path}: unknown kind of file; expected .tsv, .jsonl (either may be compressed: .gz, "
-            ".xz or .zst) or .parquet. Give two line-aligned files as source and target"
+            f"{path}: unknown kind of file; expected .tsv, .csv, .jsonl (these may be compressed: "
+            ".gz, .xz or .zst) or .parquet. Give two line-aligned files as source and target"
         )
     return (
         (
@@ -197,25 +198,14 @@ def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePa
     )
 
 
-def _read_tsv(path: Path, fields: tuple[Field, Field]) -> Iterator[LinePair]:
-    """Yield two columns of each line; `fields` are their numbers, from 1. None: columns 1 and 2."""
+def _read_table(path: Path, fields: tuple[Field, Field]) -> Iterator[LinePair]:
+    """Yield two columns of each row; `fields` are their numbers, from 1. None: columns 1 and 2."""
     for field in fields:
         if isinstance(field, str):
             raise DataError(
                 f"{path}: '{field}' is not the number of a column; columns are counted from 1"
             )
-    source, target = int(fields[0] or 1), int(fields[1] or 2)
-    needed = max(source, target)
-    for number, line in enumerate(raw_lines(path), start=1):
-        columns = line.removesuffix(b"\n").removesuffix(b"\r").split(b"\t")
-        if needed > len(columns):
-            plural = "" if len(columns) == 1 else "s"
-            raise DataError(
-                f"{path}:{number}: {len(columns)} column{plural}, expected "
-                f"at least {needed}, separated by tabs; check source_field and "
-                "target_field"
-            )
-        yield columns[source - 1], columns[target - 1]
+    return read_columns(path, int(fields[0] or 1), int(fields[1] or 2))
 
 
 def _read_json_lines(path: Path) -> Iterator[LocatedRecord]:
