@@ -2,7 +2,6 @@
 
 import codecs
 import re
-import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,17 +9,26 @@ from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
+import regex
 
 from nmt.checkpoint_files import Array
-from nmt.data.text.words import continues_word, find_term, has_any, is_unspaced
+from nmt.data.text.words import (
+    continues_cluster,
+    continues_word,
+    find_term,
+    has_any,
+    is_unspaced,
+)
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.errors import DataError
 
 _DECODER = codecs.getincrementaldecoder("utf-8")
 _BYTE_AFTER_ANY = b"\xff"
 """sorts after every byte of UTF-8"""
-_RARE_LETTER = "\N{LYCIAN LETTER A}"
-"""a letter that is in no forbidden word"""
+_MAY_GROW = regex.compile(r"[\p{L}\p{M}\p{N}\p{Pd}\p{Pc}--\p{Han}]", regex.V1)
+"""what a word may end in before it grows; a word in Han ends with each of its characters"""
+_RARE_SIGN = "\N{COMBINING GRAPHEME JOINER}"
+"""a sign that is in no forbidden word, and that lengthens any word or cluster"""
 _MARKS = ('"', "(", "。")
 """some punctuation marks that come right before a word, without a space"""
 
@@ -46,6 +54,10 @@ class Spelling:
             return True
         # In tokenized text only a space ends a word.
         return not self.tokenized and bool(self.word_ends[token])
+
+    def closes_cluster(self, token: int) -> bool:
+        """Whether a term of an unspaced script may end before this token, so not before a sign."""
+        return not continues_cluster(self.bytes[token].decode("utf-8", errors="ignore"))
 
     @cached_property
     def has_inner_pieces(self) -> bool:
@@ -204,8 +216,6 @@ class SpelledConstraints:
     """all ways to spell each term: with a space in front, and if possible without"""
     source_spans: tuple[range, ...]
     """the source tokens of each glossary term (first in `terms`); () if they are unknown"""
-    forbidden: tuple[str, ...]
-    """the forbidden words in Unicode's composed form (NFC)"""
     prefix_ids: tuple[int, ...]
     """the ids of the complete words of the prefix; its last word may become longer"""
     prefix_text: bytes
@@ -226,11 +236,10 @@ class SpelledConstraints:
             tokenizations.append(TermTokenization(i, ids, spaced=True))
             if unspaced_ids := spelling.ids_without_space(text.terms[i]):
                 tokenizations.append(TermTokenization(i, unspaced_ids, spaced=False))
-        forbidden = tuple(unicodedata.normalize("NFC", word) for word in text.forbidden)
         demands = [(term, False) for term in text.terms]  # (text, whether its last word may grow)
         demands.append((text.prefix, spelling.has_inner_pieces))
         for demanded, may_grow in demands:
-            if contains_any(forbidden, demanded.encode("utf-8"), may_grow):
+            if contains_any(text.forbidden, demanded.encode("utf-8"), may_grow):
                 raise DataError(
                     f"{demanded!r} is asked for, and {', '.join(map(repr, text.forbidden))} is "
                     "forbidden; leave out one of them"
@@ -238,7 +247,12 @@ class SpelledConstraints:
         known_spans = text.source_spans if source else ()
         spans = tuple(source_token_range(span, source) for span in known_spans)
         prefix_ids, prefix_text = spelling.prefix(text.prefix)
-        return cls(text, terms, tuple(tokenizations), spans, forbidden, prefix_ids, prefix_text)
+        return cls(text, terms, tuple(tokenizations), spans, prefix_ids, prefix_text)
+
+    @property
+    def forbidden(self) -> tuple[str, ...]:
+        """The words and phrases that must not occur."""
+        return self.text.forbidden
 
     @cached_property
     def term_length(self) -> int:
@@ -279,7 +293,7 @@ class SpelledConstraints:
 
 
 def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) -> bool:
-    """Whether a text in UTF-8 contains one of `words`, which are in composed form (NFC).
+    """Whether a text in UTF-8 contains one of `words`.
 
     With `may_grow` the last word does not count, because it may still become a longer one.
     """
@@ -287,9 +301,9 @@ def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) ->
         return False
     # Invalid bytes separate words. If the last word may grow, the decoding is not `final`: then it
     # leaves out the first bytes of an incomplete character at the end.
-    written = unicodedata.normalize("NFC", _DECODER("replace").decode(text, final=not may_grow))
-    if may_grow:
-        written += _RARE_LETTER  # makes the last word another word, so that it is not found
+    written = _DECODER("replace").decode(text, final=not may_grow)
+    if may_grow and _MAY_GROW.match(written[-1:]):
+        written += _RARE_SIGN  # makes the last word another word, so that it is not found
     return has_any(words, written)
 
 

@@ -10,8 +10,8 @@ from enum import Enum
 from nmt.data.text.words import is_unspaced
 from nmt.search.lexical_constraints import SpelledConstraints, Spelling, TermTokenization
 
-_CLOSES, _DOES_NOT_CLOSE = -1, -2
-"""stand for all tokens that are in no term, and that end a word, or do not"""
+_ENDS_WORD, _ENDS_CLUSTER, _ENDS_NOTHING = -1, -2, -3
+"""stand for all tokens that are in no term, by what is complete before them"""
 
 
 class Place(Enum):
@@ -68,7 +68,11 @@ class TermStates:
         elif state.place is Place.ELSEWHERE and not state.begun:
             return state  # so for nearly all tokens
         else:
-            key = _CLOSES if self._spelling.closes_term(token) else _DOES_NOT_CLOSE
+            key = _ENDS_NOTHING
+            if self._spelling.closes_term(token):
+                key = _ENDS_WORD
+            elif self._spelling.closes_cluster(token):
+                key = _ENDS_CLUSTER
         if (after := state.cached_after.get(key)) is None:
             after = state.cached_after[key] = self._compute_after(state, token)
         return after
@@ -124,10 +128,16 @@ class TermStates:
         """Return the terms that are met if `token` follows; None: a token that ends a word."""
         for way in state.begun:
             if len(way.ids) == state.matched and (
-                token is None or self._spelling.closes_term(token) or self._ends_unspaced[way.term]
+                token is None or self._may_close(way.term, token)
             ):
                 return tuple(sorted((*state.met, way.term)))
         return state.met
+
+    def _may_close(self, term: int, token: int) -> bool:
+        """Return whether a term may end before a token."""
+        if self._ends_unspaced[term]:
+            return self._spelling.closes_cluster(token)
+        return self._spelling.closes_term(token)
 
     def _may_begin(self, state: TermState, met: tuple[int, ...]) -> list[TermTokenization]:
         """Return the tokenizations of missing terms that may begin after a state."""

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from nmt.data.text.words import normalise
 from nmt.errors import ConfigError, DataError
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import SpelledConstraints
@@ -106,5 +107,6 @@ class TerminologyStage:
         """The pieces of a text; none if normalisation changes it, as character positions differ."""
         pieces = self.searcher.loaded.tokenizer.source.split(text)
         spelled = "".join(pieces).replace("▁", "")
-        same = "".join(spelled.split()) == "".join(unicodedata.normalize("NFC", text).split())
-        return pieces if same else ()
+        composed = "".join(unicodedata.normalize("NFC", text).split())
+        same = "".join(spelled.split()) in (composed, normalise(composed))
+        return pieces if same and len(normalise(composed)) == len(composed) else ()

@@ -134,6 +134,28 @@ def test_a_forbidden_word_is_never_there_however_it_is_spelled(spelling: Spellin
     assert still_needed(sentence, "Die Hunde und Hundehütte.") == 0
 
 
+def test_a_sign_belongs_to_the_cluster_before_it() -> None:
+    rice, letter, reads = "စား", "စာ", "စာဖတ်"  # the first two begin alike
+    pair = SentencePair(f"{rice}{reads}。", f"{rice}{reads}。")
+    settings = TokenizerConfig(kind="char", vocabulary_size=12)
+    burmese = Spelling(learn_vocabulary([pair] * 3, settings))
+    term, forbidden = constrained(burmese, letter), constrained(burmese, forbidden=(letter,))
+    encode = burmese.tokenizer.target.encode
+    for text, is_there in ((rice, False), (letter, True), (reads, True), (rice + reads, True)):
+        [tokens] = encode([text])
+        assert (still_needed(term, text) == 0) is is_there
+        assert (follow(forbidden, tokens) is None) is is_there
+        assert forbidden.spelled.are_met_by(text) is not is_there
+        assert term.spelled.are_met_by(text) is is_there
+
+
+@pytest.mark.parametrize("word", ["Ｈｕｎｄ", "ｈｕｎｄ", "hund"])
+def test_a_forbidden_word_is_compared_as_the_tokenizer_normalises(
+    spelling: Spelling, word: str
+) -> None:
+    assert follow(constrained(spelling, forbidden=(word,)), [*spelling.ids("Hund"), EOS]) is None
+
+
 @pytest.mark.parametrize(
     ("prefix", "allowed", "refused"),
     [

@@ -1,7 +1,8 @@
 """A glossary: the translations that certain terms must have wherever they occur.
 
-Terms are found as whole words (`nmt.data.text.words`); the longest one wins and terms do not
-overlap. A lower-case term matches any casing, a term with a capital only its own spelling.
+Terms are found as whole words (`nmt.data.text.words`), whose characters are compared in NFKC; the
+longest one wins and terms do not overlap. A lower-case term matches any casing, a term with a
+capital only its own spelling.
 """
 
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from nmt.data.text.lines import check_text, read_lines
-from nmt.data.text.words import has_capital, words
+from nmt.data.text.words import fold_case, has_capital, normalise, words
 from nmt.errors import DataError
 
 _QUOTED = re.compile(r'"([^"]|"")+"')
@@ -39,16 +40,16 @@ class Glossary:
         """
         self.terms = dict(terms or {})
         self._translations: dict[tuple[bool, tuple[str, ...]], str] = {}
-        """keys: whether the term has a capital, and its words, case-folded if it has none"""
+        """keys: whether the term has a capital, and its normalised words, folded if it has none"""
         self._longest: dict[str, int] = {}
         """the number of words of the longest term that begins with each case-folded word"""
         for source, target in self.terms.items():
             _check_entry(source, target)
             is_cased, term = has_capital(source), _words(source)
-            spelling = term if is_cased else _fold_case(term)
+            spelling = tuple(map(normalise if is_cased else fold_case, term))
             # of terms that differ only in spaces, the first counts
             self._translations.setdefault((is_cased, spelling), target.strip())
-            first_word = term[0].casefold()
+            first_word = fold_case(term[0])
             self._longest[first_word] = max(len(term), self._longest.get(first_word, 0))
 
     def __or__(self, other: Self) -> "Glossary":
@@ -111,9 +112,9 @@ class Glossary:
 
         Of several terms there, the longest counts; of equally long ones, one with a capital.
         """
-        for length in range(self._longest.get(text_words[start].casefold(), 0), 0, -1):
+        for length in range(self._longest.get(fold_case(text_words[start]), 0), 0, -1):
             term = text_words[start : start + length]
-            for key in ((True, term), (False, _fold_case(term))):
+            for key in ((True, tuple(map(normalise, term))), (False, tuple(map(fold_case, term)))):
                 if key in self._translations:
                     return len(term), self._translations[key]
         return 1, None
@@ -206,7 +207,3 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _words(text: str) -> tuple[str, ...]:
     """Return the words of a text in NFC, in which a letter with its accent is one character."""
     return tuple(words(unicodedata.normalize("NFC", text)))
-
-
-def _fold_case(term: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(word.casefold() for word in term)

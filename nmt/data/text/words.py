@@ -2,29 +2,64 @@
 
 A word consists of letters, marks, digits and underscores; a hyphen between them belongs to the
 word: "T-Shirt" is one word. An apostrophe separates words: "dog's" has the word "dog", and "l'eau"
-the word "eau". In scripts that are written without spaces a term may begin and end anywhere.
+the word "eau". In scripts that are written without spaces a term may begin and end anywhere but
+inside a cluster, which is a letter with the signs that are written around it.
 """
 
 import functools
+import unicodedata
 
 import regex
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _WORD = rf"[\p{{L}}\p{{M}}\p{{N}}\p{{Pc}}\u200c\u200d--[{_UNSPACED}]]"
-_HYPHEN = "[-\u2010\u2011]"
+_HYPHEN = "[-\u2010\u2011\uff0d]"
+# What belongs to the cluster before it: marks, vowels after Thai and Lao consonants, small kana and
+# the sign of a long vowel, and a Burmese consonant that ends a syllable or has another below it.
+_SIGN = (
+    r"[\p{M}\p{Grapheme_Extend}\p{Emoji_Modifier}\u200d\u0e30\u0e32\u0e33\u0e45\u0eb0\u0eb2\u0eb3\u0ebd"
+    r"ぁぃぅぇぉゃゅょゎァィゥェォャュョヮｧ-ｮｰーゝゞヽヾ]|[\u1000-\u1021\u103f][\u103a\u1039]"
+)
+# What binds the letter after it: vowels before Thai and Lao consonants, and signs that put the next
+# consonant below the last one.
+_BINDING = r"[\p{Logical_Order_Exception}\u1039\u17d2\u1a60\u200d]"
+_CLUSTER = (
+    rf"(?:\p{{Regional_Indicator}}{{2}}|\p{{Logical_Order_Exception}}?\S)"
+    rf"(?:{_SIGN}|(?<=[\u1039\u17d2\u1a60\u200d])\S)*+"
+)
 # no word, and no word with a hyphen, touches a term before or after it
 _BEFORE = rf"(?<!{_WORD})(?<!{_WORD}{_HYPHEN})"
 _AFTER = rf"(?!{_WORD}|{_HYPHEN}{_WORD})"
-_WORD_MAY_BEGIN, _WORD_MAY_END = (regex.compile(edge, regex.V1) for edge in (_BEFORE, _AFTER))
-_WORDS = regex.compile(rf"{_WORD}+(?:{_HYPHEN}{_WORD}+)*|\S", regex.V1)
+_CLUSTER_MAY_BEGIN, _CLUSTER_MAY_END = rf"(?<!{_BINDING})", rf"(?!{_SIGN})"
+_WORDS = regex.compile(rf"{_WORD}+(?:{_HYPHEN}{_WORD}+)*|{_CLUSTER}", regex.V1)
+_SIGN_FIRST = regex.compile(_SIGN, regex.V1)
 _FIRST_UNSPACED = regex.compile(rf"[{_UNSPACED}]", regex.V1)
 # opening brackets and quotation marks
 _OPENING = regex.compile(r"[\p{Ps}\p{Pi}\"'¿¡«»„]")
 _WORD_OR_HYPHEN = regex.compile(rf"{_WORD}|{_HYPHEN}", regex.V1)
 
 
+def normalise(text: str) -> str:
+    """Return a text as terms are compared with it, in NFKC: with "ＡＢＣ" as "ABC", "ｶﾞ" as "ガ".
+
+    This is what the tokenizers do by default (`tokenizer.normalization`).
+    """
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+
+
+def fold_case(text: str) -> str:
+    """Return a text, normalised, whose letters equal each other if they do in any casing.
+
+    "ß" becomes "ss", the Greek final sigma "σ", and the Turkish "İ" and "ı" become "i".
+    """
+    if text.isascii():
+        return text.lower()
+    folded = normalise(text).casefold()
+    return folded.replace("\N{LATIN SMALL LETTER DOTLESS I}", "i").replace("\u0307", "")
+
+
 def words(text: str) -> list[str]:
-    """Return a text's words and punctuation marks; in unspaced scripts each character is a word."""
+    """Return a text's words and punctuation marks; in unspaced scripts each cluster is a word."""
     parts: list[str] = _WORDS.findall(text)
     return parts
 
@@ -49,8 +84,16 @@ def is_unspaced(character: str) -> bool:
 
 
 def continues_word(text: str) -> bool:
-    """Return whether `text` begins with a letter, digit or hyphen, and so extends a word."""
-    return _WORD_OR_HYPHEN.match(text) is not None
+    """Return whether `text` extends a word before it: it begins with a letter, digit or hyphen.
+
+    In unspaced scripts only signs do, those of the last cluster.
+    """
+    return _WORD_OR_HYPHEN.match(text) is not None or continues_cluster(text)
+
+
+def continues_cluster(text: str) -> bool:
+    """Return whether `text` begins with a sign of the cluster before it, such as an accent."""
+    return _SIGN_FIRST.match(text) is not None
 
 
 def is_opening(character: str) -> bool:
@@ -58,58 +101,71 @@ def is_opening(character: str) -> bool:
     return _OPENING.match(character) is not None
 
 
-@functools.lru_cache(maxsize=256)
-def any_of(terms: tuple[str, ...]) -> "regex.Pattern[str]":
-    """Return a pattern that finds any of the terms as whole words; lower-case terms in any casing.
-
-    White space inside a term matches any white space. A term that begins or ends with a
-    punctuation mark needs no word boundary there.
-    """
-    patterns = [_whole(term, has_capital(term)) for term in terms]
-    return regex.compile("|".join(patterns), regex.V1)
-
-
 def has_any(terms: tuple[str, ...], text: str) -> bool:
-    """Whether `any_of` the terms finds something.
+    """Return whether a text has one of the terms as whole words, by `normalise` and `fold_case`.
 
-    Most texts lack even a part of each term. For these no pattern is compiled, which takes about as
-    long as translating a short sentence.
+    Lower-case terms are found in any casing. White space inside a term matches any white space. A
+    term that begins or ends with a punctuation mark needs no word boundary there.
     """
-    folded = _fold_case(text)
-    may_contain = any(part in folded for part in _folded_parts(terms))
-    return may_contain and any_of(terms).search(text) is not None
+    # Most texts lack even a part of each term. For these no pattern is compiled, which takes about
+    # as long as translating a short sentence.
+    folded = fold_case(text)
+    if not any(part in folded for part in _folded_parts(terms)):
+        return False
+    cased_terms, other_terms = _patterns(terms)
+    return bool(other_terms.search(folded) or cased_terms.search(normalise(text)))
 
 
 @functools.lru_cache(maxsize=256)
 def _folded_parts(terms: tuple[str, ...]) -> list[str]:
     """Return a part of each term, without white space, that must be in a text with the term."""
-    return [_fold_case(max(term.split(), key=len)) for term in terms]
+    return [fold_case(max(term.split(), key=len)) for term in terms]
 
 
-def _fold_case(text: str) -> str:
-    """Return a text whose letters equal each other if they do in any casing, Turkish i included."""
-    return text.casefold().replace("\N{LATIN SMALL LETTER DOTLESS I}", "i").replace("\u0307", "")
+@functools.lru_cache(maxsize=256)
+def _patterns(terms: tuple[str, ...]) -> tuple["regex.Pattern[str]", "regex.Pattern[str]"]:
+    """Return a pattern of the terms that have a capital, normalised, and one of the others, folded.
+
+    A pattern without terms finds nothing.
+    """
+    cased = [_whole(normalise(term)) for term in terms if has_capital(term)]
+    other = [_whole(fold_case(term)) for term in terms if not has_capital(term)]
+    nothing = "(?!)"
+    return (
+        regex.compile("|".join(cased) or nothing, regex.V1),
+        regex.compile("|".join(other) or nothing, regex.V1),
+    )
 
 
 def find_term(term: str, text: str) -> int:
     """Return where a term first stands in a text as whole words, cased as it is; -1 if it does not.
 
-    White space must be the same in both. Unlike `any_of`, no pattern is compiled for the term.
+    White space must be the same in both. Unlike in `has_any`, no pattern is compiled for the term.
     """
+    before, after = _edges(term)
     start = text.find(term)
     while start >= 0:
         end = start + len(term)
-        begins = not continues_word(term[0]) or _WORD_MAY_BEGIN.match(text, start)
-        if begins and (not continues_word(term[-1]) or _WORD_MAY_END.match(text, end)):
+        if _compiled(before).match(text, start) and _compiled(after).match(text, end):
             return start
         start = text.find(term, start + 1)
     return start
 
 
-def _whole(term: str, cased: bool) -> str:
-    """Return the pattern of one term as whole words: as it is written, or in any casing."""
+def _edges(term: str) -> tuple[str, str]:
+    """Return the patterns of what must be before and after a term."""
+    before = _BEFORE if _WORD_OR_HYPHEN.match(term[0]) else ""
+    after = _AFTER if _WORD_OR_HYPHEN.match(term[-1]) else ""
+    return before + _CLUSTER_MAY_BEGIN, after + _CLUSTER_MAY_END
+
+
+@functools.cache
+def _compiled(edge: str) -> "regex.Pattern[str]":
+    return regex.compile(edge, regex.V1)
+
+
+def _whole(term: str) -> str:
+    """Return the pattern of one term as whole words."""
     spelled = r"\s+".join(regex.escape(part, literal_spaces=True) for part in term.split())
-    before = _BEFORE if continues_word(term[0]) else ""
-    after = _AFTER if continues_word(term[-1]) else ""
-    pattern = spelled if cased else f"(?i:{spelled})"
-    return f"(?:{before}{pattern}{after})"
+    before, after = _edges(term)
+    return f"(?:{before}{spelled}{after})"

@@ -15,7 +15,7 @@ import torch
 from nmt.checkpoint import save_checkpoint, weights_of
 from nmt.cli.lines.json_lines import format_record, read_record
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.text.words import any_of
+from nmt.data.text.words import has_any
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ConfigError, DataError
 from nmt.load_run import build_model, load_run
@@ -148,7 +148,7 @@ def test_json_holds_alignment_and_token_scores(tiny_run: Path) -> None:
 
 
 def has(text: str, *terms: str) -> bool:
-    return all(any_of((term,)).search(text) for term in terms)
+    return all(has_any((term,), text) for term in terms)
 
 
 @pytest.fixture
