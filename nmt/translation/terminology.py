@@ -108,5 +108,6 @@ class TerminologyStage:
         pieces = self.searcher.loaded.tokenizer.source.split(text)
         spelled = "".join(pieces).replace("▁", "")
         composed = "".join(unicodedata.normalize("NFC", text).split())
-        same = "".join(spelled.split()) in (composed, normalise(composed))
-        return pieces if same and len(normalise(composed)) == len(composed) else ()
+        shown = "".join(spelled.split())
+        is_normalised = shown == normalise(composed) and len(shown) == len(composed)
+        return pieces if shown == composed or is_normalised else ()
