@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
-import regex
 
 from nmt.checkpoint_files import Array
 from nmt.data.text.words import (
@@ -18,6 +17,7 @@ from nmt.data.text.words import (
     find_term,
     has_any,
     is_unspaced,
+    may_grow_after,
 )
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.errors import DataError
@@ -25,8 +25,6 @@ from nmt.errors import DataError
 _DECODER = codecs.getincrementaldecoder("utf-8")
 _BYTE_AFTER_ANY = b"\xff"
 """sorts after every byte of UTF-8"""
-_MAY_GROW = regex.compile(r"[\p{L}\p{M}\p{N}\p{Pd}\p{Pc}--\p{Han}]", regex.V1)
-"""what a word may end in before it grows; a word in Han ends with each of its characters"""
 _RARE_SIGN = "\N{COMBINING GRAPHEME JOINER}"
 """a sign that is in no forbidden word, and that lengthens any word or cluster"""
 _MARKS = ('"', "(", "。")
@@ -302,7 +300,7 @@ def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) ->
     # Invalid bytes separate words. If the last word may grow, the decoding is not `final`: then it
     # leaves out the first bytes of an incomplete character at the end.
     written = _DECODER("replace").decode(text, final=not may_grow)
-    if may_grow and _MAY_GROW.match(written[-1:]):
+    if may_grow and may_grow_after(written[-1:]):
         written += _RARE_SIGN  # makes the last word another word, so that it is not found
     return has_any(words, written)
 

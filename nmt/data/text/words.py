@@ -36,6 +36,7 @@ _SIGN_FIRST = regex.compile(_SIGN, regex.V1)
 _FIRST_UNSPACED = regex.compile(rf"[{_UNSPACED}]", regex.V1)
 # opening brackets and quotation marks
 _OPENING = regex.compile(r"[\p{Ps}\p{Pi}\"'¿¡«»„]")
+_GROWING = regex.compile(r"[\p{L}\p{M}\p{N}\p{Pd}\p{Pc}--\p{Han}]", regex.V1)
 _WORD_OR_HYPHEN = regex.compile(rf"{_WORD}|{_HYPHEN}", regex.V1)
 
 
@@ -89,6 +90,11 @@ def continues_word(text: str) -> bool:
     In unspaced scripts only signs do, those of the last cluster.
     """
     return _WORD_OR_HYPHEN.match(text) is not None or continues_cluster(text)
+
+
+def may_grow_after(character: str) -> bool:
+    """Return whether a word that ends in a character may become a longer one, as in no Chinese."""
+    return _GROWING.match(character) is not None
 
 
 def continues_cluster(text: str) -> bool:
