@@ -51,6 +51,8 @@ class ServerSettings(Section):
     """how long a segment waits for others to join it while something else is translated"""
     batch_seconds: Seconds = 0.5
     """about how long a batch may take; it bounds how long a short request waits for a long one"""
+    search_seconds: Seconds = 60.0
+    """longest time in which a sentence is translated; a request with a slower one is refused"""
     queue_segments: int = Field(50_000, ge=1)
     """most segments that wait at once; a request that exceeds it is refused with 503"""
     cache_segments: int = Field(20_000, ge=0)

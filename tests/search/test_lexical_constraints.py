@@ -45,8 +45,8 @@ def test_ids_add_what_is_decoded_with_a_space_in_front_or_behind_a_mark(spelling
     assert Spelling(spelling.tokenizer, tokenized=True).ids_without_space("Hund") == ()
 
 
-def test_beginnings_are_parts_of_the_text_or_more_than_it(spelling: Spelling) -> None:
-    found = {spelling.bytes[i] for i in spelling.beginnings(b" Hu")}
+def test_ids_that_continue_a_text_are_parts_of_it_or_more_than_it(spelling: Spelling) -> None:
+    found = {spelling.bytes[i] for i in spelling.continuations(b" Hu")[0]}
     assert {b" ", b" Hund", b" Hunde"} <= found
     assert all(b" Hu".startswith(text) or text.startswith(b" Hu") for text in found)
     assert spelling.can_spell(b" Hund") and spelling.can_spell(b" dr")

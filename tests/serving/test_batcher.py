@@ -22,7 +22,7 @@ class ComputeByHand:
     """Batches end when a test says so; `batches` are the texts of those that have begun."""
 
     def __init__(self, slots: int = 1) -> None:
-        self.slots = slots
+        self.slots, self.spare = slots, 4
         self.batches: list[list[str]] = []
         self.ends: list[asyncio.Event] = []
         self.error: Callable[[Sequence[str]], Exception | None] = lambda texts: None
