@@ -71,17 +71,17 @@ class ConstrainedSentence:
             return {}
         return self._terms.wanted(progress.terms)
 
-    def next_prefix_tokens(self, progress: ConstraintProgress) -> Sequence[int] | None:
+    def next_prefix_tokens(self, progress: ConstraintProgress) -> list[int] | None:
         """Return all tokens that may continue the prefix; None if the prefix is complete."""
         fixed_ids = self.spelled.prefix_ids
         if progress.length < len(fixed_ids):
-            return fixed_ids[progress.length : progress.length + 1]
+            return [fixed_ids[progress.length]]
         if len(progress.text) >= len(self.spelled.prefix_text):
             return None
         return self._in_last_word[len(progress.text) - self._last_word]
 
     @cached_property
-    def _in_last_word(self) -> tuple[tuple[int, ...], ...]:
+    def _in_last_word(self) -> list[list[int]]:
         """For each byte of the last word of the prefix, the tokens that may spell it and more."""
         return self.spelling.continuations(self.spelled.prefix_text[self._last_word :])
 

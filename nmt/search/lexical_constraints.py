@@ -126,7 +126,7 @@ class Spelling:
         """Return the UTF-8 text of a sequence of ids."""
         return b"".join(self.bytes[i] for i in ids)
 
-    def continuations(self, text: bytes) -> tuple[tuple[int, ...], ...]:
+    def continuations(self, text: bytes) -> list[list[int]]:
         """Return for each position of a text the ids that may follow what is spelled up to there.
 
         An id spells the next bytes of the text, or all that is left and more. After it, the rest of
@@ -136,11 +136,11 @@ class Spelling:
         return self._kept_continuations(text)
 
     @cached_property
-    def _kept_continuations(self) -> Callable[[bytes], tuple[tuple[int, ...], ...]]:
+    def _kept_continuations(self) -> Callable[[bytes], list[list[int]]]:
         return lru_cache(maxsize=16)(self._find_continuations)
 
-    def _find_continuations(self, text: bytes) -> tuple[tuple[int, ...], ...]:
-        found: list[tuple[int, ...]] = [()] * len(text)
+    def _find_continuations(self, text: bytes) -> list[list[int]]:
+        found: list[list[int]] = [[]] * len(text)
         for start in reversed(range(len(text))):
             check_not_cancelled()
             ids = []
@@ -148,8 +148,8 @@ class Spelling:
                 end = start + len(self.bytes[i])
                 if end >= len(text) or found[end]:  # the rest can be spelled
                     ids.append(i)
-            found[start] = tuple(ids)
-        return tuple(found)
+            found[start] = ids
+        return found
 
     def can_spell(self, text: bytes) -> bool:
         """Whether some sequence of ids spells this text, or a longer one that begins with it."""
@@ -238,7 +238,7 @@ class SpelledConstraints:
     """Constraints on the translation of one sentence, in the ids of a vocabulary."""
 
     text: LexicalConstraints
-    terms: tuple[tuple[int, ...], ...]
+    terms: list[list[int]]
     """the ids of each term, with the space in front of it"""
     tokenizations: tuple[TermTokenization, ...]
     """all ways to spell each term: with a space in front, and if possible without"""
