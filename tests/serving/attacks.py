@@ -8,10 +8,15 @@ from itertools import product
 from string import ascii_lowercase
 from typing import Any
 
-WORDS = (
+PROSE = (
     "a small dog runs after the red ball while two children and an old man in a blue shirt are "
     "sitting on the grass near the water"
-).split()
+)
+WORDS = PROSE.split()
+GERMAN = (
+    "ein eine einen einem der die das den dem und in im auf an mit von zu ist sind steht sitzt "
+    "geht läuft Mann Frau Hund Kind Kinder zwei rot"
+)
 CHARACTERS = 48_000
 """of the texts of a request: somewhat less than the limit of the default settings"""
 FILE_BYTES = 9_500_000
@@ -83,10 +88,13 @@ def _constraints(characters: int, terms: int) -> Iterator[tuple[str, dict[str, A
     yield "overlapping terms", {"text": "a " * (characters // 2), "terms": overlapping}
     pairs = [{"source": w, "target": w.title()} for w in dict.fromkeys(vocabulary)]
     yield "terms of frequent words", {"text": prose, "terms": pairs}
-    yield "forbidden frequent words", {"text": prose, "forbidden": WORDS + _german()}
+    yield "forbidden frequent words", {"text": prose, "forbidden": WORDS + GERMAN.split()}
     yield "forbidden long words", {"text": prose, "forbidden": [w * 40 for w in words]}
     yield "forbidden letters", {"text": prose, "forbidden": [*ascii_lowercase, *"äöüß.,0123456789"]}
-    yield "forbidden beginnings", {"text": prose, "forbidden": [f"{w} {v}" for v in _german() for w in _german()]}
+    yield (
+        "forbidden beginnings",
+        {"text": prose, "forbidden": [f"{w} {v}" for v in GERMAN.split() for w in GERMAN.split()]},
+    )
     yield (
         "prefix, terms and forbidden words",
         {"text": prose, "prefix": "ab" * (length // 2), "terms": pairs, "forbidden": words},
@@ -100,7 +108,10 @@ def _many_results(characters: int) -> Iterator[tuple[str, dict[str, Any]]]:
     endless = "dog " * (characters // 4)
     yield "n-best of one sentence", {"text": endless, "n_best": 100, "alignments": True}
     yield "alignments of letters", {"text": "a " * (characters // 2), "alignments": True}
-    yield "a stream of lines", {"text": "dog\n" * (characters // 4), "stream": True, "alignments": True}
+    yield (
+        "a stream of lines",
+        {"text": "dog\n" * (characters // 4), "stream": True, "alignments": True},
+    )
 
 
 def _texts(characters: int) -> Iterator[tuple[str, str]]:
@@ -169,12 +180,16 @@ def _files(size: int) -> Iterator[tuple[str, str, str]]:
     yield "nested", ".html", "<b>" * (size // 7) + "</b>" * (size // 7)
     yield "titles", ".html", "<p title='a dog'>a " * (size // 19)
     yield "less than", ".html", "<" * size
-    yield "10,000 cues", ".srt", "".join(
-        cue.format(i=i, text=f"A dog runs {i}.") for i in range(min(10_000, size // 60))
+    yield (
+        "10,000 cues",
+        ".srt",
+        "".join(cue.format(i=i, text=f"A dog runs {i}.") for i in range(min(10_000, size // 60))),
     )
     tagged = "<i>a</i> <b>dog</b> {\\an8}♪ "
-    yield "cues with tags", ".srt", "".join(
-        cue.format(i=i, text=tagged * 3) for i in range(min(10_000, size // 130))
+    yield (
+        "cues with tags",
+        ".srt",
+        "".join(cue.format(i=i, text=tagged * 3) for i in range(min(10_000, size // 130))),
     )
     yield "one cue", ".srt", cue.format(i=1, text="<i>" * (size // 3))
     yield "times", ".srt", "1:1 --> 1:1\n" * (size // 12)
@@ -189,7 +204,9 @@ def _bodies(size: int) -> Iterator[Attack]:
     yield Attack("body: digits", "/v1/translate", b"1" * size)
     yield Attack("body: keys", "/v1/translate", b"{" + b'"\\u0061":1,' * (size // 11) + b'"b":1}')
     parts = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n' * (size // 52)
-    yield Attack("body: parts", "/translate", parts + b"--x--\r\n", "multipart/form-data; boundary=x")
+    yield Attack(
+        "body: parts", "/translate", parts + b"--x--\r\n", "multipart/form-data; boundary=x"
+    )
     text = json.dumps({"q": _prose(min(CHARACTERS, size))})
     yield Attack("detect", "/detect", text.encode())
 
@@ -230,12 +247,7 @@ def _of_words(words: list[str], length: int, sentence: int = 40) -> str:
     return "".join(parts)[:length].rstrip()
 
 
-def _german() -> list[str]:
-    return (
-        "ein eine einen einem der die das den dem und in im auf an mit von zu ist sind steht "
-        "sitzt geht läuft Mann Frau Hund Kind Kinder zwei rot"
-    ).split()
-
-
 def _marked_up(length: int) -> str:
-    return "".join(f"<p>{part}.</p>" for part in _prose(length).replace(" ", " <b>x</b> ").split("."))[:length]
+    return "".join(
+        f"<p>{part}.</p>" for part in _prose(length).replace(" ", " <b>x</b> ").split(".")
+    )[:length]
