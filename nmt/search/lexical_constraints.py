@@ -238,7 +238,7 @@ class SpelledConstraints:
     """Constraints on the translation of one sentence, in the ids of a vocabulary."""
 
     text: LexicalConstraints
-    terms: list[list[int]]
+    terms: tuple[tuple[int, ...], ...]
     """the ids of each term, with the space in front of it"""
     tokenizations: tuple[TermTokenization, ...]
     """all ways to spell each term: with a space in front, and if possible without"""
