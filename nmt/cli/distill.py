@@ -179,13 +179,12 @@ def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions
     Without a test set, it is the validation set. The speed is relative to that of the teacher.
     --checkpoint and --adapter are the teacher's; the student has its best weights.
     """
-    from nmt.config_file import load_config
     from nmt.evaluation.metrics import bleu
     from nmt.evaluation.test_sets import find_split, translate_test_set
     from nmt.run_directory import find_run
     from nmt.stored_model import arrays_of_run
 
-    data = load_config(str(find_run(student).config)).data
+    data = find_run(student).config_with_texts().data
     name = "test" if data.test or data.corpus else "validation"
     test_set = find_split(data, name, log)
     typer.echo(f"{name} set, {len(test_set.references):,} sentences")

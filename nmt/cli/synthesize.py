@@ -174,10 +174,11 @@ def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator
     from nmt.data.corpora.registry import find_splits
     from nmt.data.text.lines import read_lines
     from nmt.data.text.parallel_text import ParallelText
+    from nmt.run_directory import find_run
 
     for path in files:
         yield from read_lines(path)
-    data = translator.loaded.config.data
+    data = find_run(translator.loaded.path).config_with_texts().data
     try:
         splits = find_splits(data)
     except NmtError:  # an imported model has no text, and that of a run may be elsewhere
