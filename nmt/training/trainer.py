@@ -19,7 +19,7 @@ from nmt.training.schedule import learning_rate
 from nmt.training.state import RunState
 from nmt.training.step import Stepper
 from nmt.training.stopping import Interrupted, StopSignals
-from nmt.training.validation import Validator, write_examples
+from nmt.training.validation import Validator, thin_out_examples, write_examples
 
 
 class Trainer:
@@ -148,9 +148,10 @@ class Trainer:
             return None
         if math.isfinite(result.loss):
             self.monitor.record_validation(self.state.step, result.figures(), str(result))
-            folder = self.directory.translations
+            folder, every = self.directory.translations, self.config.training.validate_every
             try:
                 write_examples(folder, self.state.step, self.validator.examples(result))
+                thin_out_examples(folder, self.state.step, every)
             except OSError as error:
                 self.monitor.say(f"{folder}: not written: {error.strerror}")
         return result.score, result.figures()
