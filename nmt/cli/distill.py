@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.streams import log, progress_bar
+from nmt.cli.lines.streams import bar_or_log, log
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
     BeamOptions,
@@ -155,7 +155,7 @@ def _translate_training_text(
         files = [Path(text.paths[0]) for text in texts]  # whose lines the progress bar counts
         with (
             workers.pipeline(teacher, request) as pipeline,
-            progress_bar(files, " lines") as bar,
+            bar_or_log(files, " lines") as bar,
         ):
             teacher.searcher.prepare()
             synthesize(pipeline, lines, maker, pairs, bar.update)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nmt.cli.lines.streams import log, progress_bar
+from nmt.cli.lines.streams import bar_or_log, log
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
     ComputeOptions,
@@ -131,7 +131,7 @@ def synthesize(
             maker = PairMaker(backward=not options.forward, noise=options.noise, seed=sampling.seed)
             with (
                 workers.pipeline(translator, request) as pipeline,
-                progress_bar(options.text, " lines") as bar,
+                bar_or_log(options.text, " lines") as bar,
             ):
                 translator.searcher.prepare()
                 make_pairs(pipeline, lines, maker, folder, bar.update, tag)

@@ -132,10 +132,9 @@ class Trainer:
         step, loss = self.state.step, figures["loss"]
         if not math.isfinite(loss):
             raise DivergedError(f"step {step:,}: the validation loss is {loss}")
-        if step > self.config.training.warmup_steps:
-            problem = describe_useless_model(loss, self.loaded.tokenizer.target.size)
-            if problem and self.group.is_main:
-                self.monitor.say(f"warning: step {step:,}: {problem}")
+        vocabulary, warmup = self.loaded.tokenizer.target.size, self.config.training.warmup_steps
+        if problem := describe_useless_model(loss, vocabulary, step, warmup):
+            self.monitor.say(f"warning: step {step:,}: {problem}")
         self.state.validation_due = False
         return self.state.ranking.add(step, score, figures)
 

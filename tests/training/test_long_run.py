@@ -31,7 +31,8 @@ def held(process: "subprocess.Popen[bytes]", run: RunDirectory) -> dict[str, int
 def watch(config: Config, folder: Path, records: list[int]) -> list[dict[str, int]]:
     """Train in a process of its own; return what it holds after so many records, and at the end."""
     recipe, run = write_recipe(config, folder), RunDirectory(folder / "run")
-    command = [sys.executable, "-m", "nmt", "train", "--config", recipe, "--run-dir", run.path]
+    files = ["--config", str(recipe), "--run-dir", str(run.path)]
+    command = [sys.executable, "-m", "nmt", "train", *files]
     with (folder / "log").open("wb") as log, subprocess.Popen(command, stderr=log) as process:
         found = []
         for count in records:
