@@ -256,12 +256,13 @@ def weights_folder(path: Path, checkpoint: str = "best") -> Path:
         folder = directory.path / checkpoint
     elif checkpoint == "best" and directory.best.is_file():
         best = read_json_or_empty(directory.best).get("weights")
-        if best is None:
+        leads_out = isinstance(best, str) and (Path(best).is_absolute() or ".." in Path(best).parts)
+        if not isinstance(best, str) or leads_out:
             raise CheckpointError(
-                f"{directory.best}: damaged: it names no weights; choose others: last, averaged or "
-                "step-N"
+                f"{directory.best}: damaged: it names no weights of this run; choose others: last, "
+                "averaged or step-N"
             )
-        folder = directory.path / str(best)
+        folder = directory.path / best
     elif checkpoint in ("best", "last"):
         folder = saved[-1] if saved else None
     elif re.fullmatch("step-[0-9]{1,18}", checkpoint):

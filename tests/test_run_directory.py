@@ -100,7 +100,16 @@ def test_a_folder_that_is_no_run_is_refused(run: RunDirectory, tmp_path: Path) -
         load_run(tmp_path / "empty", CPU)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"bleu": 1}'])
+LEADS_OUT = ("/tmp", "..", "../other", "checkpoints/../../other")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "null", '{"bleu": 1}', '{"weights": 3}', "[" * 100_000),
+        *(f'{{"weights": "{path}"}}' for path in LEADS_OUT),
+    ],
+)
 def test_a_damaged_best_json_is_a_checkpoint_error(run: RunDirectory, text: str) -> None:
     run.best.write_text(text)
     with pytest.raises(CheckpointError, match=r"best.json: damaged: .*; choose others: last"):

@@ -28,6 +28,7 @@ from nmt.exchange.huggingface_names import (
 from nmt.exchange.imported import (
     ImportedModel,
     bias_name,
+    check_links,
     file_digests,
     read_small_file,
     weight_shape,
@@ -54,13 +55,15 @@ def import_huggingface(folder: Path) -> ImportedModel:
     Raises:
         ExchangeError: a file is missing or damaged, or nmt cannot compute the model.
     """
+    check_links(folder, [path for name in DOWNLOADED for path in folder.glob(name)])
     settings = parse_json(read_small_file(folder / CONFIG), folder / CONFIG)
     config = read_config(settings, str(folder / CONFIG))
-    weights_path = next((folder / name for name in WEIGHTS if any(folder.glob(name))), None)
+    found = (name for name in WEIGHTS if any(path.is_file() for path in folder.glob(name)))
+    weights_path = next((folder / name for name in found), None)
     if weights_path is None:
         raise ExchangeError(f"{folder}: there are no weights; expected {' or '.join(WEIGHTS)}")
     their_weights: dict[str, Tensor] = {}
-    for path in sorted(folder.glob(weights_path.name)):
+    for path in sorted(path for path in folder.glob(weights_path.name) if path.is_file()):
         their_weights |= read_weights(path)
     config = _with_positions(config, their_weights, weights_path)
     sizes = vocabulary_sizes(settings, str(folder / CONFIG))
