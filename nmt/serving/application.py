@@ -91,9 +91,14 @@ def _operations_router(server: Server) -> APIRouter:
 
     @router.get("/readyz", responses={503: {"model": ErrorBody}})
     async def readyz() -> JSONResponse:
-        """Say whether the server takes requests; 503 while it starts and while it drains."""
+        """Say whether the server takes requests; 503 at start and end, and if keys are stale."""
         if not server.is_ready:
             raise busy("the server is starting or stopping")
+        if server.access.stale:
+            raise busy(
+                "the file of API keys cannot be read, so keys that were withdrawn may be valid; "
+                "the log says why"
+            )
         return JSONResponse({"status": "ready"})
 
     @router.get("/metrics", response_class=PlainTextResponse)

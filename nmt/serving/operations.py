@@ -55,7 +55,7 @@ class Operations:
             ["model", "weights"],
             registry=registry,
         )
-        self._stale_keys = Gauge(
+        self.stale_keys = Gauge(
             "nmt_keys_stale_seconds",
             "Seconds since the file of keys could last be read; 0 if it can.",
             registry=registry,

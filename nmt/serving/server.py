@@ -51,7 +51,9 @@ class Server:
         batcher = Batcher(settings, compute, operations)
         cache = SegmentCache(settings.cache_segments)
         service = TranslationService(models, batcher, cache, operations)
-        return cls(settings, operations, compute, models, batcher, Access(settings), service)
+        access = Access(settings)
+        operations.stale_keys.set_function(lambda: access.stale_seconds)
+        return cls(settings, operations, compute, models, batcher, access, service)
 
     @contextlib.asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
