@@ -80,8 +80,8 @@ class ProtectionOptions:
     """Which parts of the text are not translated."""
 
     protect: Annotated[bool, typer.Option("--protect")] = False
-    """Addresses of pages and of mail, placeholders such as {name}, {{x}}, ${v}, %s and %(name)s,
-    and HTML entities come out exactly as they are."""
+    """Addresses, placeholders of programs such as {name}, %{count}, %s, %(name)s, <%= x %>, $name
+    and :name, and HTML entities come out exactly as they are."""
     protect_pattern: Annotated[list[str] | None, typer.Option(metavar="REGEX")] = None
     """What this regular expression matches comes out exactly as it is; may be given several
     times."""

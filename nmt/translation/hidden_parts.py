@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import count
 
 from nmt.data.tokens.tokenizer import SubwordModel
+from nmt.data.tokens.unknown_parts import spans_to_leave_out
 from nmt.translation.line import Line
 from nmt.translation.spans import Edit, Span, apply_edits, shift_span, span_after
 
@@ -25,15 +26,17 @@ def replace_parts(line: Line, replacements: Sequence[Edit]) -> Line:
 
     `replacements` are in order, do not overlap, and touch no part that is hidden already.
     """
-    hidden = [Edit(span_after(span, replacements), text) for span, text in line.hidden]
+    # each with its span in the old text, which gives their order
+    hidden = [(span, Edit(span_after(span, replacements), text)) for span, text in line.hidden]
     growth = 0
     for edit in replacements:
         start = edit.span[0] + growth
-        hidden.append(Edit((start, start + len(edit.text)), line.text[slice(*edit.span)]))
+        part = line.text[slice(*edit.span)]
+        hidden.append((edit.span, Edit((start, start + len(edit.text)), part)))
         growth += edit.growth
-    hidden.sort(key=lambda edit: edit.span)
+    hidden.sort(key=lambda each: each[0])
     text = apply_edits(line.text, replacements)
-    return replace(line, text=text, hidden=tuple(hidden), ids=None)
+    return replace(line, text=text, hidden=tuple(part for _, part in hidden), ids=None)
 
 
 def hide(
@@ -69,6 +72,25 @@ def unused_numbers(text: str, reserved: Set[str] = frozenset()) -> Iterator[str]
     """Yield numbers that are neither in a text nor `reserved`, from 1, without end."""
     all_numbers = map(str, count(1))
     return (number for number in all_numbers if number not in text and number not in reserved)
+
+
+def without_numbers(line: Line) -> Line:
+    """Return a line whose hidden parts are left out where numbers stand for them."""
+    written = [stand_in(line, part) for part in line.hidden]
+    spans, growth = [], 0  # of the parts in the original text, without the white space around them
+    for (start, end), part in line.hidden:
+        first = start + growth + len(part) - len(part.lstrip())
+        spans.append((first, first + len(part.strip())))
+        growth += len(part) - (end - start)
+    whole = original_text(replace(line, capitals=False))
+    is_word = [bool(word) and not word.isdigit() for word in written]
+    others = [span for span, yes in zip(spans, is_word, strict=True) if not yes]
+    left_out = iter(spans_to_leave_out(whole, others))
+    edits = [
+        Edit(span, word) if yes else Edit(*next(left_out))
+        for span, word, yes in zip(spans, written, is_word, strict=True)
+    ]
+    return replace_parts(replace(line, text=whole, hidden=()), edits)
 
 
 def stand_in(line: Line, part: Edit) -> str:

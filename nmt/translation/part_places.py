@@ -42,6 +42,12 @@ class PartPlaces:
                 self._left_out.append(i)
 
     @property
+    def have_numbers(self) -> bool:
+        """Whether the translation has each number that stands for a part exactly once."""
+        numbers = filter(str.isdigit, self._by_stand_in)
+        return all(len(self._copies(number)) == 1 for number in numbers)
+
+    @property
     def are_clear(self) -> bool:
         """Whether the places of all parts are known without links between the words.
 

@@ -163,6 +163,20 @@ class Pipeline:
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> NBestLists:
         """Return the translations of each line: search all in one batch, then apply the stages."""
+        lines = list(lines)
+        decoded = self._search(lines)
+        if again := self.protection.leave_out(lines, decoded):
+            tokenizer = self.searcher.loaded.tokenizer
+            encoded = encode(tokenizer, list(again.values()), warn=lambda _: None)
+            changed = zip(again, self.terminology.constrain(encoded), strict=True)
+            searched = {i: line for i, line in changed if line.ids}
+            found = self._search(list(searched.values()))
+            for (i, line), translations in zip(searched.items(), found, strict=True):
+                lines[i], decoded[i] = line, translations
+        return self._finish(lines, decoded)
+
+    def _search(self, lines: Sequence[EncodedLine]) -> NBestLists:
+        """Return the translations of each line as the search finds them."""
         batch = SearchBatch(
             ids=[encoded.ids for encoded in lines],
             numbers=[encoded.line.number for encoded in lines],
@@ -170,10 +184,9 @@ class Pipeline:
             n_best=self.n_best,
         )
         results = zip(lines, self.searcher.search(batch), strict=True)
-        decoded = [
+        return [
             not_blank(line, decode(self.searcher, line, hypotheses)) for line, hypotheses in results
         ]
-        return self._finish(lines, decoded)
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Encode the lines, finish those that are copied, and cut the others into batches."""

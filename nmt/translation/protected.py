@@ -1,21 +1,19 @@
 """Parts of a line that the model must not see: protected ones, and what it cannot know.
 
 No model copies an address reliably that it has never seen. So a number takes the place of each part
-on the way in: models of every language have learnt to copy numbers. On the way out, the part takes
-the place of its number. Where a translation has not exactly one copy of a number, the alignment
-says where the part belongs: in place of what was made of the number, or else after the translation
-of the word before it. Emoji and other symbols that the vocabulary lacks are left out instead, and
-put beside the translation of the same word.
+on the way in: most models have learnt to copy numbers. On the way out, the part takes the place of
+its number. Where a translation has not each number exactly once, the line is searched again without
+the parts, and the alignment says where they belong: after the translation of the word before them.
+Emoji and other symbols that the vocabulary lacks are left out from the beginning.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from nmt.data.text.protected_text import ProtectedText
 from nmt.data.tokens.unknown_parts import has_unknown, unknown_parts
 from nmt.search.searcher import Searcher
-from nmt.translation.hidden_parts import hide, original_text, stand_in
+from nmt.translation.hidden_parts import hide, original_text, without_numbers
 from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation
 from nmt.translation.part_places import PartPlaces
 from nmt.translation.spans import (
@@ -27,8 +25,6 @@ from nmt.translation.spans import (
     shift_span,
     span_after,
 )
-
-_WORDS = re.compile(r"\s*\S+\s*$|\s*\S+")
 
 
 @dataclass(frozen=True)
@@ -87,6 +83,29 @@ class ProtectionStage:
     def _combined(self, line: Line) -> Terminology:
         return self.terminology | line.terminology if line.terminology else self.terminology
 
+    def leave_out(
+        self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
+    ) -> dict[int, Line]:
+        """Return the lines to search again, without numbers in place of parts, by their indices.
+
+        These are the lines whose best translation has not each number exactly once. The model has
+        not learnt to copy numbers, or not here, and they have disturbed the rest.
+        """
+        again: dict[int, Line] = {}
+        for i, (encoded, row) in enumerate(zip(lines, translations, strict=True)):
+            line = encoded.line
+            if line.hidden and encoded.ids and not self._places(encoded, row[0]).have_numbers:
+                again[i] = without_numbers(line)
+        return again
+
+    def _places(
+        self, encoded: EncodedLine, translation: Translation, links: Sequence[Link] = ()
+    ) -> PartPlaces:
+        asked = encoded.constraints.text if encoded.constraints else None
+        _, text = self.searcher.loaded.tokenizer.source.divide_tags(encoded.line.text)
+        tag_length = len(encoded.line.text) - len(text)
+        return PartPlaces(encoded.line, tag_length, translation.text, links, asked)
+
     def restore(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
     ) -> list[list[Translation]]:
@@ -96,7 +115,7 @@ class ProtectionStage:
         for i, encoded in enumerate(lines):
             if not encoded.line.hidden:
                 continue
-            if all(t.alignment or self._is_clear(encoded.line, t.text) for t in translations[i]):
+            if all(t.alignment or self._is_clear(encoded, t) for t in translations[i]):
                 restored[i] = [self._restore(encoded, t, t.alignment) for t in translations[i]]
             else:
                 unclear.append(i)
@@ -112,13 +131,10 @@ class ProtectionStage:
                 ]
         return restored
 
-    def _is_clear(self, line: Line, text: str) -> bool:
+    def _is_clear(self, encoded: EncodedLine, translation: Translation) -> bool:
         """Return whether a translation tells where all hidden parts of its line belong."""
-        return text == line.text or PartPlaces(line, self._tag_length(line), text).are_clear
-
-    def _tag_length(self, line: Line) -> int:
-        _, text = self.searcher.loaded.tokenizer.source.divide_tags(line.text)
-        return len(line.text) - len(text)
+        is_copy = translation.text == encoded.line.text
+        return is_copy or self._places(encoded, translation).are_clear
 
     def _restore(
         self, encoded: EncodedLine, translation: Translation, alignment: Alignment | None
@@ -130,9 +146,7 @@ class ProtectionStage:
         if translation.text == line.text:  # a copy has the same places
             placed = [(part, i) for i, part in enumerate(line.hidden)]
         else:
-            asked = encoded.constraints.text if encoded.constraints else None
-            length = self._tag_length(line)
-            placed = PartPlaces(line, length, translation.text, links, asked).edits()
+            placed = self._places(encoded, translation, links).edits()
         edits = [edit for edit, _ in placed]
         text = apply_edits(translation.text, edits)
         if translation.alignment is None:
@@ -192,9 +206,7 @@ def _moved_links(
             written = whole if whole in edit.text else whole.strip()
             source = source_starts[i] + parts[i].text.index(written)
             target = edit.span[0] + growth + edit.text.index(written)
-            spans = [(0, len(written))]
-            if not stand_in(line, parts[i]):  # symbols; what is protected is one whole
-                spans = [word.span() for word in _WORDS.finditer(written)]
-            moved += [Link(shift_span(span, source), shift_span(span, target)) for span in spans]
+            size = len(written)
+            moved.append(Link((source, source + size), (target, target + size)))
         growth += edit.growth
     return tuple(sorted(moved, key=lambda link: link.target))

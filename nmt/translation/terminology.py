@@ -67,7 +67,8 @@ class TerminologyStage:
         line = without_tags(encoded.line, self.searcher.loaded.tokenizer.source)
         constraints = encoded.constraints
         if encoded.ids and has_words(line.text):
-            if constraints is None or constraints.text.prefix or len(constraints.text.terms) != 1:
+            asked = constraints.text if constraints else None
+            if asked is None or asked.prefix or len(asked.terms) != 1 or line.hidden:
                 return None
             term = self._combined(line).glossary.translate_whole(line.text)
             if term is None:

@@ -1,15 +1,24 @@
 """Protected parts arrive exactly once, whatever a model makes of the numbers in their place."""
 
+import os
+import random
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nmt.config import DecodingConfig
+from nmt.data.text.lines import read_lines
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import DataError
+from nmt.evaluation.metrics import bleu
+from nmt.load_run import load_run
 from nmt.run_directory import LoadedModel
 from nmt.translation.line import (
     Alignment,
@@ -23,6 +32,7 @@ from nmt.translation.line import (
 from nmt.translation.protected import ProtectionStage
 from nmt.translation.spans import Link
 from nmt.translation.translator import TranslationRequest, Translator
+from tests.stand_in_models import Copier
 
 USUAL = ProtectedText(USUAL_PATTERNS)
 LINES = [
@@ -175,3 +185,109 @@ class StandInSearcher:
 
     def divide_tags(self, text: str) -> tuple[list[int], str]:
         return [], text
+
+
+SYMBOLS = [
+    "👍",
+    "👍🏽",
+    "👨\u200d👩\u200d👧",
+    "🇩🇪",
+    "1️⃣",
+    "❤️",
+    "✓",
+    "→",
+    "☎",
+    "♥",
+    "€",
+    "⚠️",
+    "\ue000",
+]
+PLACEHOLDERS = [
+    "{name}",
+    "{{x}}",
+    "%s",
+    "%1$d",
+    "${v}",
+    "%{n}",
+    "https://x.org/a?b=1",
+    "a@b.org",
+    ":name",
+]
+
+
+def with_parts(line: str, chance: random.Random) -> tuple[str, list[str]]:
+    """A line with one to three parts between its words, and these parts."""
+    words, parts = line.split(), chance.sample([*SYMBOLS, *PLACEHOLDERS], chance.randint(1, 3))
+    for part in parts:
+        words.insert(chance.randint(0, len(words)), part)
+    return " ".join(words), parts
+
+
+def text_without(text: str, parts: list[str]) -> str:
+    for part in sorted(parts, key=len, reverse=True):
+        assert text.count(part) == 1 or any(part in other for other in parts if other != part)
+        text = text.replace(part, " ", 1)
+    return re.sub(r" ([.,!?;:])", r"\1", " ".join(text.split()))
+
+
+class WithoutDigits(Copier):
+    """Copies all but digits: it writes the letter x for each."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        super().__init__(tokenizer.target.size)
+        letter = tokenizer.target.encode(["x"])[0][-2]
+        for digit in "123456789":
+            token = tokenizer.target.encode([digit])[0][-2]
+            self.certainty.data[token] = self.certainty.data[letter]
+
+
+@pytest.mark.parametrize("asked", [{}, {"document": True}, {"alignments": True}])
+def test_a_model_that_copies_no_numbers_reads_the_line_without_them(
+    copying_run: LoadedModel, asked: dict[str, Any]
+) -> None:
+    loaded = replace(copying_run, model=cast(Any, WithoutDigits(copying_run.tokenizer)))
+    pipeline = Translator(loaded).pipeline(TranslationRequest(protected=USUAL, **asked))
+    texts = [
+        *(
+            "See {a} and %s, or {b}{c}!",
+            "{a} {b} 👍 is a dog",
+            "👍 {a} is a dog {b} 👍.",
+            "a ({name})",
+        ),
+        *(
+            "One {a}. Two {b}! See https://x.org.",
+            "A {a} 👍 b 🎉 %s c",
+            "Привет {a}, dog",
+            "x{a}y {b}z",
+        ),
+        *("SEE {name} AND A DOG 👍", "- See {a} ", "“{a}”, a dog"),
+    ]
+    found = [best.text for best, *_ in pipeline.translate(numbered_lines(texts))]
+    assert found == texts
+
+
+@pytest.mark.slow
+def test_2000_lines_keep_their_parts_and_their_bleu(
+    test_data: Path, random_run: LoadedModel
+) -> None:
+    """By an untrained model; NMT_TEST_RUN names a run of Multi30k, whose BLEU is compared."""
+    sources, references = (
+        [
+            line
+            for part in ("test_2016_flickr", "val")
+            for line in read_lines(test_data / "multi30k" / f"{part}.{language}.xz")
+        ][:2000]
+        for language in ("en", "de")
+    )
+    path = os.environ.get("NMT_TEST_RUN")
+    translator = Translator(load_run(path, torch.device("cpu")) if path else random_run)
+    chance = random.Random(1)
+    texts, parts = zip(*(with_parts(line, chance) for line in sources), strict=True)
+    pipeline = translator.pipeline(TranslationRequest(protected=USUAL))
+    found = [best.text for best, *_ in pipeline.translate(numbered_lines(texts))]
+    rest = [text_without(*each) for each in zip(found, parts, strict=True)]
+    if path:
+        plain = [text_without(best.text, []) for best in translator.translate(sources)]
+        scores = [bleu(each, references, confidence=False).value for each in (plain, rest)]
+        print(f"BLEU of plain text {scores[0]:.2f}, of the text without the parts {scores[1]:.2f}")
+        assert scores[1] > scores[0] - 0.5

@@ -9,15 +9,41 @@ import regex
 
 from nmt.errors import ConfigError, DataError
 
+
+def _matched_braces(depth: int) -> str:
+    """Return a pattern of braces with others inside, `depth` of them inside each other.
+
+    Groups are atomic and repetitions bounded, so that a text of open braces takes linear time.
+    """
+    plain = r"[^{}]{0,300}+"
+    pattern = rf"\{{{plain}\}}"
+    for _ in range(depth):
+        pattern = rf"\{{(?>{plain}(?:{pattern}{plain}){{0,12}}+)\}}"
+    return pattern
+
+
 USUAL_PATTERNS = (
-    # addresses of pages and of mail, without the punctuation that ends the sentence around them
-    r"(?:(?:https?|ftps?)://|www\.|mailto:)(?:\([^\s()<>]*\)|[^\s()<>\"“”„«»])*"
+    # addresses of pages, files and machines, without the punctuation that ends the sentence
+    r"(?:(?<!\w)[A-Za-z][A-Za-z0-9+.-]{1,15}://|www\.|mailto:)"
+    r"(?:\([^\s()<>]*\)|[^\s()<>\"“”„«»])*"
     r"(?:\([^\s()<>]*\)|[^\s()<>\"“”„«»'’.,;:!?…\]}])",
+    # addresses of mail
     r"[\w.+%-]{0,63}\w@\w[\w-]*(?:\.\w[\w-]*)+",
-    # {{x}}, ${v}, {name}
-    r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\{\s*[^{}\s]*\s*\}",
-    # %s, %5.2f, %1$s, %(name)s, %%; a space would make "% d" of "100 % durch"
-    r"%(?:\(\w+\)|\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.\d+)?(?:h|l|ll|z)?[sdifuoxXeEgGcr@](?!\w)|%%",
+    # {name}, {{x}}, {{{x}}}, {user name}, {0:.2f}, {% if %}, ${v}, %{count}, #{count}, and ICU
+    rf"[$%#@]?!?{_matched_braces(4)}",
+    # %s, %5.2f, %1$s, %(name)s, %<name>s, %hhd, %@; a space would make "% d" of "100 % durch"
+    r"%(?:\(\w+\)|<\w+>|\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?"
+    r"(?:hh|h|ll|l|L|q|j|z|t)?[sdifuoxXeEgGcrpn@](?!\w)|%%",
+    # %Y-%m-%d of dates, %1 and %L1 of Qt, %name% of the shell; not after a number, as "50 %"
+    r"(?<!\d|\d\s)%(?:[A-Za-z](?!\w)|L?\d{1,2}(?![\w%])|[A-Za-z_][\w.]{0,60}%)",
+    # <%= x %>, <?= x ?>, [[x]], __x__
+    r"<%[^%<>]{0,300}(?:[%<>](?!>)[^%<>]{0,300}){0,20}%>|<\?[^?<>]{0,300}\?>",
+    r"\[\[[^\[\]]{1,100}\]\]|(?<![\w_])__[A-Za-z](?:\w{0,60}?)__(?!\w)",
+    # $name, $user.name, $t(key), :name, :smile:, @:key
+    r"(?<![\w$])\$t\([^()]{0,200}(?:\([^()]{0,200}\)[^()]{0,200})?\)",
+    r"(?<![\w$])\$!?[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*",
+    r"(?<![\w:/\"'’)\]}]):[A-Za-z_]\w+(?:[-+]\w+)*:?(?![\w:])",
+    r"(?<!\w)@(?:\.\w{1,20})?:(?:\w[\w.]*\w|\([\w.]+\))",
     # HTML entities
     r"&(?:[A-Za-z][A-Za-z0-9]+|\#[0-9]+|\#[xX][0-9A-Fa-f]+);",
 )

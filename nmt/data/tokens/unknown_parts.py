@@ -71,7 +71,8 @@ def unknown_parts(model: SubwordModel, text: str) -> list[UnknownPart]:
         else:
             part = _symbol(text, (start, end))
         _append(parts, part, text)
-    return [_with_spaces(part, text) for part in parts]
+    left_out = iter(spans_to_leave_out(text, [span for span, written in parts if written == ""]))
+    return [UnknownPart(*next(left_out)) if part.stand_in == "" else part for part in parts]
 
 
 def _word(model: SubwordModel, text: str, span: tuple[int, int]) -> UnknownPart:
@@ -101,39 +102,56 @@ def _symbol(text: str, span: tuple[int, int]) -> UnknownPart:
 
 
 def _append(parts: list[UnknownPart], part: UnknownPart, text: str) -> None:
-    """Append a part; one that follows another of its kind, or touches it, becomes one with it."""
+    """Append a part; if it touches the last one, or both are words of a phrase, they become one."""
     (start, end), stand_in = part
     while parts and not parts[-1].stand_in and not stand_in:
         last = parts[-1]
         gap = text[last.span[1] : start]
         is_word = None in (last.stand_in, stand_in)
-        alike = last.stand_in == stand_in and gap.isspace()
-        if gap and not alike and start >= last.span[1]:
+        is_phrase = last.stand_in is None and stand_in is None and gap.isspace()
+        if gap and not is_phrase and start >= last.span[1]:
             break
         start, stand_in = min(start, last.span[0]), None if is_word else ""
         parts.pop()
     parts.append(UnknownPart((start, end), stand_in))
 
 
-def _with_spaces(part: UnknownPart, text: str) -> UnknownPart:
-    """Return a part that is left out with the white space that goes with it.
+def spans_to_leave_out(
+    text: str, spans: Sequence[tuple[int, int]]
+) -> list[tuple[tuple[int, int], str]]:
+    """Return each span of a text with the white space that goes with it, and what stands for both.
 
-    No two spaces remain side by side, none before a punctuation mark, and no two words touch.
+    Without the spans, which are in order, no two spaces are side by side, none is before a
+    punctuation mark, and no two words touch.
     """
-    (start, end), stand_in = part
-    if stand_in != "" or is_invisible(text[start:end]):
-        return part
+    found: list[tuple[tuple[int, int], str]] = []
+    begin = at = 0  # where the rest of the text begins, and the end of the last span
+    for start, end in spans:
+        (first, last), written = _with_spaces(text, start, end, begin)
+        first = max(first, at)  # the white space before may have gone with the span before
+        at = last
+        begin = last if first <= begin else begin
+        found.append(((first, last), written))
+    return found
+
+
+def _with_spaces(text: str, start: int, end: int, begin: int) -> tuple[tuple[int, int], str]:
+    """Return a span that is left out with white space, and what stands for both: a space if any.
+
+    The text begins at `begin`.
+    """
+    if is_invisible(text[start:end]):
+        return (start, end), ""
     first, last = start, end  # with the white space around it
-    while first > 0 and text[first - 1].isspace():
+    while first > begin and text[first - 1].isspace():
         first -= 1
     while last < len(text) and text[last].isspace():
         last += 1
     touches_word = text[end : end + 1].isalnum()
-    if first == 0:
-        return UnknownPart((start, last), "")
+    if first <= begin:
+        return (start, last), ""
     if first < start and not touches_word:
-        return UnknownPart((first, end), "")
+        return (first, end), ""
     before = text[start - 1]
-    if touches_word and before.isalnum() and not is_unspaced(before):
-        return UnknownPart((start, end), " ")
-    return part
+    is_tied = touches_word and before.isalnum() and not is_unspaced(before)
+    return (start, end), " " if is_tied else ""
