@@ -17,6 +17,7 @@ def shortlist(
 
     from nmt.cli.lines.streams import check_output, log
     from nmt.cli.options.test_set import text_files
+    from nmt.config_file import load_config
     from nmt.data.corpora.registry import obtain_splits
     from nmt.data.prepared import prepare
     from nmt.data.text.parallel_text import ParallelText
@@ -27,7 +28,7 @@ def shortlist(
     from nmt.search.shortlist import Shortlist
 
     directory = find_run(model)
-    config, tokenizer = directory.config_with_texts(), Tokenizer.load(directory.tokenizer)
+    config, tokenizer = load_config(str(directory.config)), Tokenizer.load(directory.tokenizer)
     check_output(directory.shortlist, text_files(config.data))
     with directory.lock():
         prepared = prepare(config, log)

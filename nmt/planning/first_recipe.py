@@ -8,9 +8,12 @@ import os
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from nmt import strict_yaml
 from nmt.config import Config, DataConfig
 from nmt.config_file import parse_config
+from nmt.data.text.quality import length_ratios
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
@@ -27,6 +30,11 @@ SizeName = Literal["tiny", "small", "base", "big"]
 _VOCABULARIES = ((8_000, 2000), (20_000, 4000), (60_000, 6000), (1_000_000, 8000), (5e6, 16_000))
 """(limit, entries): a text of fewer than `limit` pairs gets a vocabulary of `entries` pieces"""
 _LARGEST_VOCABULARY, _SMALLEST_VOCABULARY = 32_000, 500
+_MANY_CHARACTERS = 0.25  # of the entries of a vocabulary: more leave too few for subwords
+_BYTES = 256  # the entries of tokenizer.byte_fallback
+_LEARNT_SHARE = 0.9  # of the sample: the training text is without held-out sets and repetitions
+_LEAST_LENGTH_RATIO = 4.0  # of max_length_ratio: most European pairs need less
+_DEVIATIONS = 4  # of the logarithm of the ratio of lengths; good pairs deviate less
 _MAX_EPOCHS = 60  # more of them no longer improve the model
 _VALIDATIONS = 8  # number of validations in a training
 _DROPOUTS = ((3, 0.1), (8, 0.15), (25, 0.25))
@@ -73,7 +81,6 @@ def choose_recipe(
         "data": data,
         "pairs": profile.pairs,
         "tokenized": profile.tokenized,
-        "spaced": profile.source.spaced and profile.target.spaced,
         "size_asked": size is not None,
         "on_cpu": on_cpu,
         "threads": _thread_limit(),
@@ -93,8 +100,13 @@ def _recipe_of(
     """Choose all other settings for a model of this size; `values` are the template's so far."""
     figures = next(row for row in known_figures("sizes") if row["name"] == size)
     values = {**values, "size": figures}
-    values["vocabulary_size"], tokenizer = _learn_sample_vocabulary(profile, values)
+    wanted = next((n for limit, n in _VOCABULARIES if profile.pairs < limit), _LARGEST_VOCABULARY)
+    spaced = profile.source.spaced and profile.target.spaced
+    values["spelt_in_bytes"] = not spaced or profile.characters > _MANY_CHARACTERS * wanted
+    values["characters"] = profile.characters
+    values["vocabulary_size"], tokenizer = _learn_sample_vocabulary(profile, values, wanted)
     entries, store = tokenizer.target.size, _encode_sample(profile, tokenizer)
+    values["data"] = _fit_length_ratio(values["data"], store)
     draft = parse_config(_fill_in(values | _DRAFT), "nmt init")
     speed = probe(draft, store, (entries, entries))
     workload = _workload(profile, draft, store, entries)
@@ -170,22 +182,48 @@ def _size_for(pairs: int, minutes: float, on_cpu: bool) -> SizeName:
     return "big" if pairs >= 10_000_000 and minutes >= 600 else "base"
 
 
-def _learn_sample_vocabulary(profile: TextProfile, values: dict[str, Any]) -> tuple[int, Tokenizer]:
+def _learn_sample_vocabulary(
+    profile: TextProfile, values: dict[str, Any], wanted: int
+) -> tuple[int, Tokenizer]:
     """Return the vocabulary size for the recipe, and a tokenizer of this size for the sample.
 
-    The size follows from the size of the text. It is halved until the sample has enough different
-    pieces for it.
+    It is `wanted`, which follows from the size of the text, or as many as leave room for subwords
+    beside the characters. It is halved until the sample has enough different pieces for it, but
+    each character has an entry.
     """
-    sizes = (entries for limit, entries in _VOCABULARIES if profile.pairs < limit)
-    size = next(sizes, _LARGEST_VOCABULARY)
+    needed = profile.characters
+    if values["spelt_in_bytes"]:
+        needed = profile.common_characters + _BYTES
+    # a tenth more: the whole text may have more characters than the sample
+    least = max(_SMALLEST_VOCABULARY, round(1.1 * needed))
+    size = max(wanted, min(2 * least, _LARGEST_VOCABULARY)) if needed > wanted / 2 else wanted
+    learnt = profile.sample[: round(_LEARNT_SHARE * len(profile.sample))]
     while True:
         draft = parse_config(_fill_in(values | _DRAFT | {"vocabulary_size": size}), "nmt init")
         try:
-            return size, learn_vocabulary(profile.sample, draft.tokenizer)
+            return size, learn_vocabulary(learnt, draft.tokenizer)
         except DataError:
-            if size <= _SMALLEST_VOCABULARY:  # the text is too small for any vocabulary
+            if size <= least:  # the text is too small for any vocabulary
                 raise
-            size //= 2
+            size = max(size // 2, least)
+
+
+def _fit_length_ratio(data: DataConfig, store: TokenStore) -> DataConfig:
+    """Return the data section with a max_length_ratio that fits the two languages, if it has one.
+
+    `store` has the sample. Some scripts need more: where frequent Thai phrases are one token each,
+    good pairs are often four times as long on the other side. The standard deviation is estimated
+    by the median of the deviations, which wrong pairs hardly change.
+    """
+    if data.cleaning.max_length_ratio is None:
+        return data
+    logarithms = np.log(length_ratios(store))
+    usual = np.median(logarithms)
+    deviation = 1.4826 * np.median(np.abs(logarithms - usual))  # as of a normal distribution
+    widest = float(np.exp(np.abs(usual) + _DEVIATIONS * deviation))
+    ratio = max(_LEAST_LENGTH_RATIO, round(widest, 1))
+    cleaning = data.cleaning.model_copy(update={"max_length_ratio": ratio})
+    return data.model_copy(update={"cleaning": cleaning})
 
 
 def _encode_sample(profile: TextProfile, tokenizer: Tokenizer) -> TokenStore:

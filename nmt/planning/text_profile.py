@@ -13,6 +13,7 @@ import numpy as np
 from nmt.config import TextPair
 from nmt.data.languages import look_up_language
 from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.data.text.scripts import unspaced_script
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.text_checks import detect_text_form
 from nmt.planning.resources import known_figures
@@ -23,8 +24,7 @@ _MAX_SAMPLE = 40_000  # pairs
 _MIN_CORRELATION = 0.25
 """least correlation of the logarithms of both lengths in aligned text; shuffled text has about 0"""
 _MIN_FUNCTION_WORDS = 0.02  # least share of all words by which a language is recognised
-_ONE_SCRIPT = 0.95  # share of the letters from which on a side has one script
-_WITHOUT_SPACES = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer"}
+_COMMON = 0.9995  # of the characters of a text; the others are rare
 _LANGUAGE_SUFFIX = re.compile(r"\.([a-z]{2,3}(?:[_-][A-Za-z]{2,5})?)(?:\.(?:gz|xz|zst))?$")
 """a language code at the end of a file name, before the suffix of a compression"""
 
@@ -37,15 +37,10 @@ class SideProfile:
     """mean number of words in a line, separated by spaces"""
     lowercase: bool
     """whether (almost) no line holds a capital letter, in a script that has them"""
-    script: str | None
-    """the script of almost all letters, such as Latin; None if the side mixes scripts"""
+    spaced: bool
+    """whether words are separated by spaces; not in Chinese, Japanese, Thai, Burmese and others"""
     language: str | None
     """the language code that the most frequent words suggest, or None if they suggest none"""
-
-    @property
-    def spaced(self) -> bool:
-        """Whether the script separates words by spaces; True if it is unknown."""
-        return self.script not in _WITHOUT_SPACES
 
 
 @dataclass(frozen=True)
@@ -57,6 +52,10 @@ class TextProfile:
     target: SideProfile
     tokenized: bool
     """whether spaces separate punctuation from words"""
+    characters: int
+    """how many different characters the sample has, both sides together, but for white space"""
+    common_characters: int
+    """how many of them, the most frequent ones, make up 99.95 % of the sample"""
     sample: list[SentencePair]
     """fewer than 40,000 pairs, evenly spread over the text"""
 
@@ -81,11 +80,14 @@ def profile_text(text: TextPair, languages: tuple[str, str]) -> TextProfile:
         )
     _check_alignment(sample, name)
     sources, targets = [pair.source for pair in sample], [pair.target for pair in sample]
+    characters, common = _count_characters([*sources, *targets])
     return TextProfile(
         pairs=pairs,
         source=_describe_side(sources),
         target=_describe_side(targets),
         tokenized=all(detect_text_form(side).tokenized for side in (sources, targets)),
+        characters=characters,
+        common_characters=common,
         sample=sample,
     )
 
@@ -130,32 +132,28 @@ def _check_alignment(sample: Sequence[SentencePair], name: str) -> None:
 
 
 def _describe_side(lines: Sequence[str]) -> SideProfile:
-    """Describe one side of the sample: words, case, script and language."""
+    """Describe one side of the sample: words, case, spaces and language."""
     lines_with_capitals = sum(line != line.lower() for line in lines)
     has_case = any(line != line.upper() for line in lines)
     return SideProfile(
         words=sum(len(line.split()) for line in lines) / len(lines),
         lowercase=has_case and lines_with_capitals < len(lines) / 100,
-        script=_main_script(lines),
+        spaced=not unspaced_script(lines),
         language=_language_of(lines),
     )
 
 
-def _main_script(lines: Sequence[str]) -> str | None:
-    """Return the script of almost all letters of some 2,000 lines, or None if there is none."""
-    evenly_spaced = lines[:: max(1, len(lines) // 2000)]
-    letters = filter(str.isalpha, chain.from_iterable(evenly_spaced))
-    counts = Counter(map(_script_of, letters))
-    if not counts:
-        return None
-    script, count = counts.most_common(1)[0]
-    return script if count > _ONE_SCRIPT * counts.total() else None
+def _count_characters(lines: Sequence[str]) -> tuple[int, int]:
+    """Return how many characters there are, and how many of them make up `_COMMON` of the text.
 
-
-def _script_of(letter: str) -> str:
-    """Return the script of a letter, the first word of its Unicode name (LATIN SMALL LETTER A)."""
-    first_word = unicodedata.name(letter, "OTHER").partition(" ")[0]
-    return "Han" if first_word == "CJK" else first_word.capitalize()
+    White space does not count. Characters are compared as the tokenizer compares them (NFKC).
+    """
+    counts = Counter[str]()
+    for line in lines:
+        counts.update("".join(unicodedata.normalize("NFKC", line).split()))
+    sums = np.cumsum(sorted(counts.values(), reverse=True))
+    common = int(np.searchsorted(sums, _COMMON * counts.total())) + 1
+    return len(counts), min(common, len(counts))
 
 
 def _language_of(lines: Sequence[str]) -> str | None:

@@ -157,8 +157,6 @@ class AnswerBody(BaseModel):
     """The answer of /v1/translate."""
 
     model: str
-    weights: str
-    """the digests of its weights; "+" stands between those of the two models of a pivot"""
     translations: list[TranslationAnswer]
 
 
@@ -169,8 +167,6 @@ class ModelBody(BaseModel):
     source: str
     target: str
     loaded: bool
-    weights: str
-    """the first 16 digits of the SHA-256 of the weights"""
 
 
 STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
@@ -187,22 +183,15 @@ def v1_router(server: Server) -> APIRouter:
         client = server.admit(request, None, body.texts)
         asked = body.asked()
         if body.stream:
-            return await _stream(server, request, body, asked, client)
+            return await _stream(server, body, asked, client)
         found = await server.service.translate(body.texts, asked, client)
-        server.name_models(request, found)
         return JSONResponse(_answer(server, body, found))
 
     @router.get("/models")
     async def models() -> list[ModelBody]:
         """List the models."""
         return [
-            ModelBody(
-                name=d.model.name,
-                source=d.source,
-                target=d.target,
-                loaded=d.model.is_loaded,
-                weights=d.model.current.version.weights,
-            )
+            ModelBody(name=d.model.name, source=d.source, target=d.target, loaded=d.model.is_loaded)
             for d in server.models.directions
         ]
 
@@ -212,13 +201,10 @@ def v1_router(server: Server) -> APIRouter:
 def _answer(
     server: Server, body: TranslationBody, found: Sequence[TranslatedText]
 ) -> dict[str, Any]:
-    names, weights = (
-        ", ".join(filter(None, dict.fromkeys("+".join(m[i] for m in t.models) for t in found)))
-        for i in (0, 1)
-    )
+    name = ", ".join(dict.fromkeys(text.model for text in found if text.model))
     pairs = zip(body.texts, found, strict=True)
     records = [_as_record(source, text, body) for source, text in pairs]
-    return {"model": names, "weights": weights, "translations": records}
+    return {"model": name, "translations": records}
 
 
 def _as_record(source: str, text: TranslatedText, body: TranslationBody) -> dict[str, Any]:
@@ -246,7 +232,7 @@ def _words(text: str) -> list[Span]:
 
 
 async def _stream(
-    server: Server, request: Request, body: TranslationBody, asked: Asked, client: str
+    server: Server, body: TranslationBody, asked: Asked, client: str
 ) -> StreamingResponse:
     """Return an answer that has an event for each sentence, and the whole answer at its end.
 
@@ -268,7 +254,6 @@ async def _stream(
     async def translate() -> None:
         try:
             found = await server.service.translate(body.texts, asked, client, finished)
-            server.name_models(request, found)
             events.put_nowait(_event("done", _answer(server, body, found)))
         except Exception as error:
             events.put_nowait(server.operations.explain(error))

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -37,9 +35,8 @@ class ProcessLost(Exception):  # noqa: N818 - what happened to a process, not to
 class _Process:
     """The socket of a process that answers each command with one object."""
 
-    def __init__(self, writer: asyncio.StreamWriter, number: int, generation: int | None) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, generation: int | None) -> None:
         self.generation = generation
-        self._number = number  # of the process
         self._writer = writer
         self._answer: asyncio.Future[object] | None = None
         self.is_lost = False
@@ -70,10 +67,7 @@ class _Process:
                 self._answer.set_exception(ProcessLost())
 
     def close(self) -> None:
-        """End the process, whatever it does."""
-        if not self.is_lost:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._number, signal.SIGKILL)
+        """Let the process end."""
         self._writer.close()
 
 
@@ -91,7 +85,7 @@ class ProcessCompute:
                 f"workers {settings.workers} divides the cores of a CPU, and this is a GPU, which "
                 "one process fills; leave workers out, or choose the device cpu"
             )
-        self.slots = self.spare = settings.workers
+        self.slots = settings.workers
         self._settings = settings
         self._loaded: list[ModelVersion] = []
         self._generation = 0
@@ -120,7 +114,8 @@ class ProcessCompute:
     async def close(self) -> None:
         """End all processes, also after a start that failed.
 
-        All are killed: a worker may be translating, and the host starting or loading.
+        Each worker ends when its socket is closed. The host is killed, because it may still be
+        starting or loading.
         """
         for task in self._tasks:
             task.cancel()
@@ -199,8 +194,8 @@ class ProcessCompute:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve the socket of a process, until the process ends."""
-        number, generation = await frames.receive_async(reader)
-        process = _Process(writer, number, generation)
+        generation: int | None = await frames.receive_async(reader)
+        process = _Process(writer, generation)
         self._processes.add(process)
         is_host = generation is None
         if is_host:
@@ -245,8 +240,7 @@ class ProcessCompute:
         """Let the host change its models and replace all workers, or (not `replace`) add one."""
         async with self._host_lock:
             generation = self._generation + replace
-            count = self.slots + self.spare if replace else 1
-            command = HostCommand(load, unload, count, generation)
+            command = HostCommand(load, unload, self.slots if replace else 1, generation)
             for _ in range(ATTEMPTS):
                 host = await self._wait_for_host()
                 try:

@@ -1,5 +1,6 @@
 """`nmt init`: from two files to a recipe that trains."""
 
+import json
 import os
 import re
 from dataclasses import replace
@@ -9,9 +10,10 @@ import pytest
 
 from nmt.config_file import load_config
 from nmt.data.corpora import demo_corpus
+from nmt.data.text.lines import raw_lines
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.planning import first_recipe
-from tests.cli.commands import fail, invoke, write_lines
+from tests.cli.commands import fail, invoke, succeed, write_lines
 from tests.machine_speed import constant_speed
 
 
@@ -127,3 +129,60 @@ def test_wrong_input_is_one_sentence(
 def test_the_folder_of_another_recipe_is_not_overwritten(texts: tuple[Path, Path]) -> None:
     Path("mine-text").mkdir()
     assert "mine-text exists" in fail(ConfigError, "init", *texts, "-o", "mine.yaml")
+
+
+QUICK = [("eng", name) for name in ("zho_simpl", "jpn", "mya", "kor", "amh")]
+"""pairs whose languages differ in their number of characters, and in spaces between words"""
+SMALL_TRAINING = {
+    "model": "d_model=32 heads=2 d_ff=64 encoder_layers=1 decoder_layers=1",
+    "training": "max_steps=20 warmup_steps=5 cooldown_steps=0 batch_tokens=512 validate_every=20",
+    "decoding": "beam_size=1 max_length_offset=0",
+}
+
+
+def write_flores(test_data: Path, pair: tuple[str, str]) -> list[str]:
+    """Write both sides of FLORES-101 into the current folder, named by their codes there."""
+    for code in pair:
+        lines = raw_lines(test_data / "flores101" / f"{code}.devtest.xz")
+        Path(f"all.{code}").write_bytes(b"".join(lines))
+    return [f"all.{code}" for code in pair]
+
+
+@pytest.mark.parametrize("pair", QUICK, ids="-".join)
+def test_what_is_written_for_any_script_can_be_prepared(
+    test_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pair: tuple[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    init(*write_flores(test_data, pair), "-o", "mine.yaml")
+    config = load_config("mine.yaml")
+    assert config.data.languages == pair
+    assert config.tokenizer.byte_fallback == (pair[1] != "amh")
+    succeed("prepare", "--config", "mine.yaml")
+    report = json.loads(succeed("data", "inspect", "--config", "mine.yaml", "--json"))
+    assert report["counts"]["dropped"]["length_ratio"] == 0
+    assert report["target"]["unknown_rate"] < 0.001
+    assert report["length_ratios"]["1"] > 1 / (config.data.cleaning.max_length_ratio or 0)
+
+
+@pytest.mark.slow
+def test_what_is_written_for_any_language_trains(
+    test_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """English to each language of FLORES-101, and each to the next: a quarter of an hour."""
+    files = (test_data / "flores101").glob("*.devtest.xz")
+    codes = sorted(f.name.partition(".")[0] for f in files if sum(1 for _ in raw_lines(f)) == 1012)
+    pairs = [("eng", code) for code in codes if code != "eng"]
+    pairs += list(zip(codes[::5], codes[5::5], strict=False))
+    assert len(pairs) > 115
+    for pair in pairs:
+        folder = tmp_path / "-".join(pair)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        init(*write_flores(test_data, pair), "-o", "mine.yaml")
+        settings = [
+            part
+            for section, values in SMALL_TRAINING.items()
+            for value in values.split()
+            for part in ("--set", f"{section}.{value}")
+        ]
+        succeed("train", "--config", "mine.yaml", "--run-dir", "run", *settings)

@@ -1,21 +1,24 @@
 """The settings that `nmt init` chooses, for a machine of a known speed."""
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from nmt.config import Config, DataConfig
+from nmt.config import CleaningConfig, Config, DataConfig
 from nmt.config_file import parse_config
 from nmt.data.text.parallel_text import SentencePair
-from nmt.planning import first_recipe
+from nmt.data.tokens.token_store import TokenStore
+from nmt.planning import first_recipe, text_profile
 from nmt.planning.first_recipe import FirstRecipe, choose_recipe, describe_recipe
 from nmt.planning.text_profile import SideProfile, TextProfile
 from tests.machine_speed import constant_speed
 
 Choose = Callable[..., FirstRecipe]
-SIDE = SideProfile(words=12, lowercase=False, script="Latin", language=None)
+SIDE = SideProfile(words=12, lowercase=False, spaced=True, language=None)
 PAIRS = [
     SentencePair(f"the dog number {n} sleeps in the garden", f"der Hund Nummer {n} schläft im Hof")
     for n in range(3000)
@@ -23,7 +26,7 @@ PAIRS = [
 
 
 def profile_of(pairs: int, side: SideProfile = SIDE, tokenized: bool = False) -> TextProfile:
-    return TextProfile(pairs, side, side, tokenized, PAIRS)
+    return TextProfile(pairs, side, side, tokenized, 40, 40, PAIRS)
 
 
 @pytest.fixture
@@ -96,11 +99,49 @@ def test_omp_num_threads_limits_the_threads_of_the_recipe(
     assert choose(profile_of(50_000)).config.training.threads == threads
 
 
-def test_ideographs_are_spelt_in_bytes_and_tokenized_text_stays_unchanged(choose: Choose) -> None:
-    chinese = SideProfile(words=1, lowercase=False, script="Han", language=None)
+def test_text_without_spaces_is_spelt_in_bytes_and_tokenized_text_stays_unchanged(
+    choose: Choose,
+) -> None:
+    chinese = replace(SIDE, words=1, spaced=False)
     tokenizer = choose(profile_of(50_000, chinese, tokenized=True)).config.tokenizer
     assert tokenizer.byte_fallback and tokenizer.character_coverage < 1
     assert tokenizer.normalization == "identity"
+
+
+@pytest.mark.parametrize("characters", [300, 1500, 3500, 9000])
+def test_a_vocabulary_has_room_for_the_characters(choose: Choose, characters: int) -> None:
+    """Chinese letters, the n-th as often as 1 / n, in 3,000 pairs of a text of 5,000."""
+    numbers = random.Random(1)
+    letters = [chr(0x4E00 + n) for n in range(characters)]
+    weights = [1 / (n + 1) for n in range(characters)]
+    lines = ["".join(numbers.choices(letters, weights, k=20)) for _ in range(3000)]
+    pairs = [SentencePair(pair.source, line) for pair, line in zip(PAIRS, lines, strict=True)]
+    found, common = text_profile._count_characters([*lines, PAIRS[0].source])
+    profile = TextProfile(5000, SIDE, SIDE, False, found, common, pairs)
+    recipe = choose(profile)
+    tokenizer = recipe.config.tokenizer
+    is_many = characters > 500
+    assert (tokenizer.byte_fallback, tokenizer.character_coverage < 1) == (is_many, is_many)
+    assert tokenizer.vocabulary_size >= 2000
+    assert (tokenizer.vocabulary_size > 2000) == (common > 1000)
+    assert ("with" in recipe.text) == is_many
+
+
+@pytest.mark.parametrize(
+    ("deviation", "usual", "ratio"), [(0.2, 1.1, 4.0), (0.5, 1.5, 11), (0.3, 3.0, 10)]
+)
+def test_the_ratio_of_lengths_fits_the_text(deviation: float, usual: float, ratio: float) -> None:
+    """Lengths of 5,000 pairs, of which a tenth are no translations."""
+    numbers = np.random.default_rng(1)
+    source = numbers.integers(5, 50, 5000)
+    target = source * usual * np.exp(numbers.normal(0, deviation, 5000))
+    target[::10] = numbers.integers(5, 50, 500)
+    sides = [[[0] * (int(n) + 1) for n in lengths] for lengths in (source, target)]
+    store = TokenStore.of(*sides)
+    data = DataConfig(cleaning=CleaningConfig(max_length_ratio=4.0))
+    fitted = first_recipe._fit_length_ratio(data, store).cleaning.max_length_ratio
+    assert fitted == pytest.approx(ratio, rel=0.15)
+    assert first_recipe._fit_length_ratio(DataConfig(), store) == DataConfig()
 
 
 def test_the_written_recipe_is_the_chosen_one(choose: Choose) -> None:

@@ -52,11 +52,17 @@ def test_one_line_of_very_many_characters_does_not_hide_that_lines_are_translati
     assert profile_of(tmp_path, source, numbered(GERMAN)).pairs == 1100
 
 
-def test_the_script_of_a_side() -> None:
-    lines = {"the dog": "Latin", "собака спит": "Cyrillic", "狗在花园里": "Han", "cat собака": None}
-    sides = {line: text_profile._describe_side([line]) for line in lines}
-    assert {line: side.script for line, side in sides.items()} == lines
-    assert [line for line, side in sides.items() if not side.spaced] == ["狗在花园里"]
+def test_a_side_has_spaces_or_not() -> None:
+    spaced = ["the dog", "собака спит", "개가 잔다", "cat 狗", "कुत्ता", "123"]
+    unspaced = ["狗在花园里", "犬は庭にいる", "สุนัขนอน", "ခွေးအိပ်", "ឆ្កែ", "ໝາ", "ཁྱི་ཉལ"]
+    sides = {line: text_profile._describe_side([line]).spaced for line in [*spaced, *unspaced]}
+    assert [line for line, is_spaced in sides.items() if not is_spaced] == unspaced
+
+
+def test_characters_are_counted_as_a_tokenizer_compares_them() -> None:
+    assert text_profile._count_characters(["ab b", "ａｂ a"]) == (2, 2)
+    assert text_profile._count_characters(["a" * 9999, "b"]) == (2, 1)
+    assert text_profile._count_characters(["a" * 99, "b"]) == (2, 2)
 
 
 def test_the_sample_is_spread_over_the_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,5 +40,5 @@ def test_several_pairs_and_what_a_terminal_would_take_for_a_command() -> None:
 def test_the_longest_bar_of_a_histogram_has_40_characters() -> None:
     side = describe_side("en", np.array([4, 4, 9, 9, 9, 9, 9]))
     counts = {"read": 7, "kept": 7, "dropped": {}, "examples": {}}
-    text = render_quality(Quality(counts, side, side, leaks=[]))
+    text = render_quality(Quality(counts, side, side, {1: 0.5, 50: 1.1, 99: 2.0}, leaks=[]))
     assert [line.count("█") for line in text.split("\n") if "█" in line] == [16, 40, 16, 40]

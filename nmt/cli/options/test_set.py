@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from nmt.evaluation.test_sets import EvaluationSet
     from nmt.translation.translator import Translator
 
-_LANGUAGE = r"([A-Za-z]{2,3}(?:_[A-Za-z]{4})?(?:_(?:[A-Za-z]{2}|[0-9]{3}))?)"
-"""a code, perhaps a script, perhaps a country: en, en_GB, zh_Hant_TW, es_419"""
+_LANGUAGE = r"([A-Za-z]{2,3}(?:_[A-Za-z]{4,5})?(?:_(?:[A-Za-z]{2}|[0-9]{3}))?)"
+"""a code, perhaps a script, perhaps a country: en, en_GB, zh_Hant_TW, es_419, zho_simpl"""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nmt.config import Config
 from nmt.data.corpora.folders import Log
@@ -16,13 +17,15 @@ from nmt.data.corpora.registry import obtain_splits
 from nmt.data.prepared import prepare
 from nmt.data.text.contamination import normalize
 from nmt.data.text.parallel_text import ParallelText, SentencePair
-from nmt.data.tokens.token_store import Lengths, Sentences
+from nmt.data.tokens.token_store import Lengths, Sentences, TokenStore
 from nmt.data.tokens.tokenizer import UNK, SubwordModel
 from nmt.data.tokens.unknown import unknown_parts
 
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99, 100)
 BINS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
 """The lower ends of the bins of a length histogram, in tokens."""
+RATIO_PERCENTILES = (1, 50, 99)
+_MOST_RATIOS = 1_000_000  # pairs, evenly spread, whose ratio of lengths is looked at
 EXAMPLES = 3
 
 
@@ -74,6 +77,9 @@ class Quality:
     """`Prepared.counts`"""
     source: LanguageStatistics
     target: LanguageStatistics
+    length_ratios: dict[int, float]
+    """the target tokens for one of the source at each of `RATIO_PERCENTILES`, by percentile; what
+    data.cleaning.max_length_ratio leaves out is not among them"""
     leaks: list[Leak]
 
     def as_json(self) -> dict[str, Any]:
@@ -102,12 +108,24 @@ def inspect(config: Config, log: Log) -> Quality:
     training = (pair for block in blocks for pair in block.pairs("surrogateescape"))
     pairs = [pair for pairs_of_set in held_out.values() for pair in pairs_of_set]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    ratios = np.percentile(length_ratios(store), RATIO_PERCENTILES).round(2)
     return Quality(
         counts=prepared.counts,
         source=describe_side(source_language, store.source.lengths, sources, tokenizer.source),
         target=describe_side(target_language, store.target.lengths, targets, tokenizer.target),
+        length_ratios=dict(zip(RATIO_PERCENTILES, map(float, ratios), strict=True)),
         leaks=find_leaks(training, held_out),
     )
+
+
+def length_ratios(store: TokenStore) -> npt.NDArray[np.float64]:
+    """Return the target tokens for one of the source, EOS not counted, of up to a million pairs."""
+    stride = 1 + len(store.source.lengths) // _MOST_RATIOS
+    source, target = (
+        np.maximum(1, side.lengths[::stride] - 1) for side in (store.source, store.target)
+    )
+    ratios: npt.NDArray[np.float64] = target / source
+    return ratios
 
 
 def describe_side(
