@@ -28,6 +28,7 @@ from nmt.checkpoint_files import (
     STATE,
     WEIGHTS,
     Array,
+    check_header,
     digest_of,
     read_verified,
 )
@@ -164,6 +165,7 @@ def load_with_metadata(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """
     try:
         data = path.read_bytes() if path.is_file() else read_verified(path, WEIGHTS)
+        check_header(data[:8])
         weights = safetensors.torch.load(data)
     except (OSError, SafetensorError) as error:
         file = path if path.is_file() else path / WEIGHTS

@@ -17,6 +17,8 @@ WEIGHTS, STATE, MANIFEST = "model.safetensors", "training_state.pt", "manifest.j
 FORMAT = 1
 """the version of the format that is written, and the newest that can be read"""
 Array = NDArray[Any]
+LARGEST_HEADER = 1 << 22
+"""bytes of the list of tensors in a safetensors file; that of 1,000 tensors has 0.1 MB"""
 _DAMAGE = (
     FileNotFoundError,
     NotADirectoryError,
@@ -62,9 +64,22 @@ def read_arrays(path: Path) -> dict[str, Array]:
         CheckpointError: the checkpoint is missing, incomplete, damaged or of a newer format.
     """
     try:
-        return safetensors.numpy.load(read_verified(path, WEIGHTS))
+        content = read_verified(path, WEIGHTS)
+        check_header(content[:8])
+        return safetensors.numpy.load(content)
     except SafetensorError as error:
         raise CheckpointError(f"{path / WEIGHTS}: not readable: {error}") from error
+
+
+def check_header(start: bytes) -> None:
+    """Check that the header of a safetensors file is small; its first eight bytes say its size.
+
+    Raises:
+        SafetensorError: it is larger than `LARGEST_HEADER`, and might take minutes to read.
+    """
+    size = int.from_bytes(start, "little")
+    if size > LARGEST_HEADER:
+        raise SafetensorError(f"its header has {size:,} bytes, which no model needs")
 
 
 def digest_of(weights: Iterable[tuple[str, Array]]) -> str:

@@ -133,7 +133,10 @@ def read_json(path: Path) -> dict[str, Any]:
         OSError: the file cannot be read.
         ValueError: the file is not UTF-8, not JSON, or holds something else than an object.
     """
-    value = json.loads(path.read_text("utf-8"))
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except RecursionError as error:
+        raise ValueError("its values are nested too deeply") from error
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, found {type(value).__name__}")
     return value

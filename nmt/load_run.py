@@ -71,6 +71,7 @@ def _load_parent(config: Config, path: Path) -> LoadedModel:
         CheckpointError: The parent cannot be loaded.
     """
     parent = str(config.training.initialize_from)
+    _check_chain(config, path)
     try:
         return load_run(parent, torch.device("cpu"))
     except CheckpointError as error:
@@ -78,3 +79,25 @@ def _load_parent(config: Config, path: Path) -> LoadedModel:
             f"{path}: holds an adapter, and its parent cannot be loaded: {error}; if the parent "
             f"has moved, give its new place: --model PARENT --adapter {shlex.quote(str(path))}"
         ) from error
+
+
+def _check_chain(config: Config, path: Path) -> None:
+    """Check that the parents of the adapter in the run directory `path` end in a whole model.
+
+    Raises:
+        CheckpointError: an adapter is among its own parents.
+    """
+    runs = [path.resolve()]
+    while config.training.lora:
+        try:
+            parent = find_run(Path(str(config.training.initialize_from)))
+        except CheckpointError:
+            return  # the attempt to load it says what is wrong
+        if parent.path.resolve() in runs:
+            raise CheckpointError(
+                f"{path}: holds an adapter that is its own parent (training.initialize_from: "
+                f"{config.training.initialize_from}); give the parent that it was trained from: "
+                f"--model PARENT --adapter {shlex.quote(str(path))}"
+            )
+        runs.append(parent.path.resolve())
+        config = load_config(str(parent.config))

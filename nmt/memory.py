@@ -7,10 +7,12 @@ import platform
 from collections.abc import Iterator
 
 from nmt.errors import NmtError
-from nmt.processor import installed_memory
+from nmt.processor import available_cores, installed_memory
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, from malloc.h
-ONEDNN_CACHED_KERNELS = "128"
+_CACHED_KERNELS = 64
+"""compiled kernels that oneDNN keeps for each core; the layers of a step need about half as many"""
+_DEFAULT_CACHE = 1024  # kernels that oneDNN keeps by default
 GIB = 1 << 30  # bytes
 
 
@@ -24,16 +26,26 @@ def process_memory() -> float | None:
     return None if memory is None else memory / processes
 
 
+def limit_kernel_caches() -> None:
+    """Let oneDNN keep few compiled kernels; call it before PyTorch is imported, which reads this.
+
+    There are two caches of 1,024 kernels each by default: that of oneDNN, for all threads, and one
+    of PyTorch around it for each thread. A kernel is for one shape and takes half a megabyte or
+    more. Numbers of tokens rarely repeat, so that training on a CPU would grow for thousands of
+    steps. Variables that are set already stay as they are.
+    """
+    for_all = min(_DEFAULT_CACHE, _CACHED_KERNELS * available_cores())
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(for_all))
+    os.environ.setdefault("LRU_CACHE_CAPACITY", str(_CACHED_KERNELS))
+
+
 def tune_memory() -> None:
-    """Configure glibc and oneDNN for training on a CPU: keep freed memory, cache few kernels.
+    """Configure glibc for training on a CPU: keep freed memory.
 
     Each training step frees and allocates the same hundreds of megabytes. By default glibc returns
     them to the kernel and gets them back page by page, which costs as much as the arithmetic on
-    them. Here glibc keeps them. oneDNN caches 1,024 compiled kernels, one for each shape, with
-    megabytes of scratch memory each. Lengths of text rarely repeat, so here it caches fewer.
-    Call it before the first matrix product; it has an effect on Linux only.
+    them. Here glibc keeps them.
     """
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", ONEDNN_CACHED_KERNELS)
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_THRESHOLD, GIB)  # smaller blocks come from the kept memory

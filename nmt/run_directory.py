@@ -14,17 +14,21 @@ import re
 import shlex
 import shutil
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from nmt.checkpoint_files import WEIGHTS
-from nmt.config import Config
-from nmt.config_file import dump_config
+from nmt.config import Config, Section
+from nmt.config_file import dump_config, load_config
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import CheckpointError, ConfigError, RunDirectoryBusyError
 from nmt.files import final_name, read_json_or_empty, write_atomically
+
+_Section = TypeVar("_Section", bound=Section)
+_PATHS = ("directory", "source", "target", "file", "folder", "model", "target_model")
+"""keys of `data` and `tokenizer` whose values are paths"""
 
 if TYPE_CHECKING:
     from nmt.model.transformer import Transformer
@@ -159,9 +163,45 @@ class RunDirectory:
         scored = {name: result.get(name) for name in ("weights", "trained_steps")} | validation
         return all(best.get(name) == value for name, value in scored.items())
 
+    def config_with_texts(self) -> Config:
+        """Return the configuration of the run with paths of texts that lead there from any folder.
+
+        A relative path starts in the folder in which the run was trained, which environment.json
+        records. If nothing is there, as in a copied run, or if an older version trained it, the
+        path stays, and starts in the current folder.
+
+        Raises:
+            ConfigError: the configuration cannot be read.
+        """
+        first_session = read_json_or_empty(self.environment)
+        resumed = first_session.get("resumed")
+        sessions = [first_session, *(resumed if isinstance(resumed, list) else [])]
+        recorded = [each.get("folder") for each in reversed(sessions) if isinstance(each, dict)]
+        folders = [Path(folder) for folder in recorded if isinstance(folder, str)]
+        config = load_config(str(self.config))
+        data, tokenizer = _found(config.data, folders), _found(config.tokenizer, folders)
+        return config.model_copy(update={"data": data, "tokenizer": tokenizer})
+
     def write_config(self, config: Config) -> None:
         """Write the whole configuration into config.yaml, with all defaults."""
         write_atomically(self.config, dump_config(config))
+
+
+def _found(section: _Section, folders: Sequence[Path]) -> _Section:
+    """Return a section of a recipe with each path in the first of `folders` where it exists."""
+    changes: dict[str, object] = {}
+    for name, value in section:
+        if isinstance(value, Section):
+            changes[name] = _found(value, folders)
+        elif isinstance(value, list):
+            changes[name] = [
+                _found(item, folders) if isinstance(item, Section) else item for item in value
+            ]
+        elif isinstance(value, str) and name in _PATHS:
+            there = next((folder for folder in folders if (folder / value).exists()), Path.cwd())
+            if there != Path.cwd():  # else it stays as short as it is
+                changes[name] = str(there / value)
+    return section.model_copy(update=changes)
 
 
 @dataclass(frozen=True)
@@ -216,12 +256,13 @@ def weights_folder(path: Path, checkpoint: str = "best") -> Path:
         folder = directory.path / checkpoint
     elif checkpoint == "best" and directory.best.is_file():
         best = read_json_or_empty(directory.best).get("weights")
-        if best is None:
+        leads_out = isinstance(best, str) and (Path(best).is_absolute() or ".." in Path(best).parts)
+        if not isinstance(best, str) or leads_out:
             raise CheckpointError(
-                f"{directory.best}: damaged: it names no weights; choose others: last, averaged or "
-                "step-N"
+                f"{directory.best}: damaged: it names no weights of this run; choose others: last, "
+                "averaged or step-N"
             )
-        folder = directory.path / str(best)
+        folder = directory.path / best
     elif checkpoint in ("best", "last"):
         folder = saved[-1] if saved else None
     elif re.fullmatch("step-[0-9]{1,18}", checkpoint):

@@ -56,7 +56,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "ftfy": "data/text/rules.py",
     "fastapi": "serving/",
     "starlette": "serving/",
-    "uvicorn": ("serving/http_server.py", "serving/ray_app.py"),
+    "uvicorn": ("serving/http_server.py", "serving/proxies.py"),
     "uvloop": "serving/http_server.py",
     "prometheus_client": "serving/operations.py",
     "matplotlib": "report/",

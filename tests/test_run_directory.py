@@ -100,7 +100,16 @@ def test_a_folder_that_is_no_run_is_refused(run: RunDirectory, tmp_path: Path) -
         load_run(tmp_path / "empty", CPU)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"bleu": 1}'])
+LEADS_OUT = ("/tmp", "..", "../other", "checkpoints/../../other")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "null", '{"bleu": 1}', '{"weights": 3}', "[" * 100_000),
+        *(f'{{"weights": "{path}"}}' for path in LEADS_OUT),
+    ],
+)
 def test_a_damaged_best_json_is_a_checkpoint_error(run: RunDirectory, text: str) -> None:
     run.best.write_text(text)
     with pytest.raises(CheckpointError, match=r"best.json: damaged: .*; choose others: last"):
@@ -223,3 +232,46 @@ def test_a_command_that_is_advised_can_be_pasted(tmp_path: Path) -> None:
     (foreign / "config.json").write_text("{}")
     with pytest.raises(CheckpointError, match=f"`nmt import '{foreign}' -o RUN`"):
         find_run(foreign)
+
+
+def test_paths_of_texts_start_in_the_folder_in_which_the_run_was_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, resumed, here = (tmp_path / name for name in ("home", "resumed", "here"))
+    for folder in (home, resumed, here):
+        (folder / "text").mkdir(parents=True)
+    for path in ("text/a.en", "text/a.de", "test.tsv"):
+        (home / path).write_text("x\n")
+    (resumed / "text/a.de").write_text("x\n")
+    (here / "test.tsv").write_text("of another project\n")
+    aligned = {"source": "text/a.en", "target": "text/a.de"}
+    data = {
+        "train": [aligned, {"source": str(home / "b"), "target": "s3://bucket/b"}],
+        "validation": [{"file": "gone.tsv"}],
+        "test": [{"file": "test.tsv"}],
+        "directory": "text",
+        "synthetic": [{"folder": "text"}],
+    }
+    config = Config.model_validate({"data": data, "tokenizer": {"model": "text/a.en"}})
+    run = RunDirectory(tmp_path / "run")
+    run.path.mkdir()
+    run.write_config(config)
+    monkeypatch.chdir(here)
+    assert run.config_with_texts() == config  # of an older version, which recorded no folder
+    sessions = [{"folder": str(resumed)}, {"folder": 3}, "x"]
+    write_json(run.environment, {"folder": str(home), "resumed": sessions})
+    found = run.config_with_texts()
+    [first, second] = found.data.train
+    # the folder in which the training was resumed counts first
+    assert first.paths == [str(home / "text/a.en"), str(resumed / "text/a.de")]
+    assert second.paths == [str(home / "b"), "s3://bucket/b"]
+    assert found.data.validation[0].paths == ["gone.tsv"]
+    assert found.data.test[0].paths == [str(home / "test.tsv")]
+    assert found.data.directory == str(resumed / "text")
+    assert found.data.synthetic[0].folder == str(resumed / "text")
+    assert found.tokenizer.model == str(home / "text/a.en")
+    monkeypatch.chdir(home)
+    assert run.config_with_texts().data.test[0].paths == ["test.tsv"]  # as short as in the recipe
+    shutil.move(home, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    assert run.config_with_texts().data.test[0].paths == ["test.tsv"]

@@ -37,6 +37,7 @@ from nmt.cli import (
 )
 from nmt.cli.options.groups import CommandWithGroups
 from nmt.errors import NmtError, StoppedBySignal
+from nmt.memory import limit_kernel_caches
 
 app = typer.Typer(
     name="nmt", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -135,6 +136,7 @@ def main() -> None:
         # a file name that is not UTF-8, which a command may print, goes out as it is
         sys.stdout.reconfigure(errors="surrogateescape")
     atexit.register(_leave_out_last_collection)
+    limit_kernel_caches()
     for stop_signal in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop_signal, _raise_stopped)
     try:

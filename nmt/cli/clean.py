@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.streams import log, progress_bar
+from nmt.cli.lines.streams import bar_or_log, log
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
     ComputeOptions,
@@ -80,7 +80,7 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
     corpus = CleanedCorpus.of(config, splits, _choose_tokenizer(config, model))
     files = [Path(text.paths[0]) for text in corpus.texts]  # whose lines the progress bar counts
     if options.dry_run or options.output is None:
-        with progress_bar(files, " pairs") as bar:
+        with bar_or_log(files, " pairs") as bar:
             nowhere = None  # instead of a folder: nothing is written
             counts = clean_corpus(corpus, nowhere, score_pairs, options.keep, bar.update)
         typer.echo(render_cleaning(counts))
@@ -97,7 +97,7 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
         if folder.is_complete:
             log(f"{options.output} is complete; nothing to do")
         else:
-            with progress_bar(files, " pairs") as bar:
+            with bar_or_log(files, " pairs") as bar:
                 clean_corpus(corpus, folder, score_pairs, options.keep, bar.update)
     typer.echo(render_cleaning(read_manifest(options.output)["counts"]))
     text = folder_text(options.output, corpus.languages)

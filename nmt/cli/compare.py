@@ -118,12 +118,11 @@ def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":
         CheckpointError: A run does not have the checkpoint.
         ConfigError: The runs have different languages, or only one has tokenised text.
     """
-    from nmt.config_file import load_config
     from nmt.run_directory import find_run, weights_folder
 
-    first = load_config(str(find_run(runs[0]).config)).data
+    first = find_run(runs[0]).config_with_texts().data
     for path in runs:
-        data = load_config(str(find_run(path).config)).data
+        data = find_run(path).config_with_texts().data
         if first.languages != data.languages:
             raise ConfigError(
                 f"{runs[0]} translates {'-'.join(first.languages)} and {path} "

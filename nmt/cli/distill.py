@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.streams import log, progress_bar
+from nmt.cli.lines.streams import bar_or_log, log
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
     BeamOptions,
@@ -155,7 +155,7 @@ def _translate_training_text(
         files = [Path(text.paths[0]) for text in texts]  # whose lines the progress bar counts
         with (
             workers.pipeline(teacher, request) as pipeline,
-            progress_bar(files, " lines") as bar,
+            bar_or_log(files, " lines") as bar,
         ):
             teacher.searcher.prepare()
             synthesize(pipeline, lines, maker, pairs, bar.update)
@@ -179,13 +179,12 @@ def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions
     Without a test set, it is the validation set. The speed is relative to that of the teacher.
     --checkpoint and --adapter are the teacher's; the student has its best weights.
     """
-    from nmt.config_file import load_config
     from nmt.evaluation.metrics import bleu
     from nmt.evaluation.test_sets import find_split, translate_test_set
     from nmt.run_directory import find_run
     from nmt.stored_model import arrays_of_run
 
-    data = load_config(str(find_run(student).config)).data
+    data = find_run(student).config_with_texts().data
     name = "test" if data.test or data.corpus else "validation"
     test_set = find_split(data, name, log)
     typer.echo(f"{name} set, {len(test_set.references):,} sentences")

@@ -135,11 +135,13 @@ def _translate(
     search: SearchOptions,
 ) -> _Translated:
     """Load models and translate the test set; write the translations to `output` if given."""
+    from nmt.run_directory import find_run
+
     # opened first, so that a file that cannot be written is an error before the translation
     with open_output(output) if output else nullcontext() as sink:
         translator = make_translator(models, compute, search)
         produced_by = provenance(translator, models, compute)
-        data = translator.loaded.config.data
+        data = find_run(Path(models[0])).config_with_texts().data  # the text of the first run
         if output:
             check_output(output, [text.source, text.reference, *text_files(data)])
         test_set = load_test_set(text, data)

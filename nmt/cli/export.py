@@ -76,11 +76,12 @@ class VerificationOptions:
         from nmt.data.corpora.registry import find_splits
         from nmt.data.text.lines import read_lines
         from nmt.data.text.parallel_text import ParallelText
+        from nmt.run_directory import find_run
 
         if self.verify:
             return read_lines(self.verify)
         try:
-            splits = find_splits(loaded.config.data)
+            splits = find_splits(find_run(loaded.path).config_with_texts().data)
         except ConfigError:  # no text is named
             splits = None
         texts = splits.validation if splits else []

@@ -40,7 +40,6 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
     """
     from tqdm import tqdm
 
-    from nmt.config_file import load_config
     from nmt.device import pick_device
     from nmt.report.run_report import ReportOptions, build_report
     from nmt.run_directory import find_run
@@ -48,7 +47,7 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
     directory = find_run(Path(model))
     path = page.output or directory.path / "report.html"
     run_files = [directory.config, directory.metrics, directory.environment]
-    texts = text_files(load_config(str(directory.config)).data)
+    texts = text_files(directory.config_with_texts().data)
     check_output(path, [*run_files, *texts])
     report_options = ReportOptions(
         weights.checkpoint, page.test_set, max_sentences=page.sentences, sentences=page.sentence

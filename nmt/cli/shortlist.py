@@ -17,7 +17,6 @@ def shortlist(
 
     from nmt.cli.lines.streams import check_output, log
     from nmt.cli.options.test_set import text_files
-    from nmt.config_file import load_config
     from nmt.data.corpora.registry import obtain_splits
     from nmt.data.prepared import prepare
     from nmt.data.text.parallel_text import ParallelText
@@ -28,7 +27,7 @@ def shortlist(
     from nmt.search.shortlist import Shortlist
 
     directory = find_run(model)
-    config, tokenizer = load_config(str(directory.config)), Tokenizer.load(directory.tokenizer)
+    config, tokenizer = directory.config_with_texts(), Tokenizer.load(directory.tokenizer)
     check_output(directory.shortlist, text_files(config.data))
     with directory.lock():
         prepared = prepare(config, log)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nmt.cli.lines.streams import log, progress_bar
+from nmt.cli.lines.streams import bar_or_log, log
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
     ComputeOptions,
@@ -131,7 +131,7 @@ def synthesize(
             maker = PairMaker(backward=not options.forward, noise=options.noise, seed=sampling.seed)
             with (
                 workers.pipeline(translator, request) as pipeline,
-                progress_bar(options.text, " lines") as bar,
+                bar_or_log(options.text, " lines") as bar,
             ):
                 translator.searcher.prepare()
                 make_pairs(pipeline, lines, maker, folder, bar.update, tag)
@@ -174,10 +174,11 @@ def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator
     from nmt.data.corpora.registry import find_splits
     from nmt.data.text.lines import read_lines
     from nmt.data.text.parallel_text import ParallelText
+    from nmt.run_directory import find_run
 
     for path in files:
         yield from read_lines(path)
-    data = translator.loaded.config.data
+    data = find_run(translator.loaded.path).config_with_texts().data
     try:
         splits = find_splits(data)
     except NmtError:  # an imported model has no text, and that of a run may be elsewhere

@@ -13,6 +13,7 @@ from nmt.data.corpora.listing import Listing
 from nmt.data.corpora.registry import obtain_splits
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.data.text.remote_files import is_file, with_urls
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation.metrics import bleu_tokenizer
 from nmt.evaluation.paper_bleu import language_codes
@@ -204,6 +205,7 @@ def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Eva
 
     Raises:
         ConfigError: The configuration names no such set.
+        DataError: A file of the set is missing.
     """
     splits = obtain_splits(config, log)
     texts = {"validation": splits.validation, "test": splits.test}.get(name)
@@ -214,6 +216,12 @@ def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Eva
             f"the run's configuration names no {name} set; give --source and --reference, "
             "or score --test-set validation"
         )
+    for path in (with_urls(Path(path)) for text in texts for path in text.paths):
+        if not is_file(path):
+            raise DataError(
+                f"{path}: no such file, neither from this folder nor from the one in which the run "
+                "was trained; give the text to nmt eval-bleu as --source FILE and --reference FILE"
+            )
     pairs = (pair for text in texts for pair in ParallelText(text, config.languages).tagged_pairs())
     return set_of_pairs(name, pairs, config.languages_of(texts), config.tokenized)
 

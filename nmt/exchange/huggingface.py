@@ -4,7 +4,7 @@ https://huggingface.co/docs/transformers/model_doc/marian
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from nmt.exchange.huggingface_names import (
 from nmt.exchange.imported import (
     ImportedModel,
     bias_name,
+    check_links,
     file_digests,
     read_small_file,
     weight_shape,
@@ -42,6 +43,8 @@ WEIGHTS = ("model.safetensors", "model-*.safetensors", "pytorch_model.bin")
 """the names of the weights; those of a large model may be in several files"""
 KEPT = (CONFIG, GENERATION, TOKENIZER, VOCABULARY, TARGET_VOCABULARY, *SEGMENTATIONS)
 """the small files that an import keeps, so that an export can restore them"""
+FORBIDDEN = ("bad_words_ids", "suppress_tokens")
+"""the settings of the search with the rows that no translation may have"""
 CARD = "README.md"
 DOWNLOADED = (*KEPT, *WEIGHTS, CARD)
 
@@ -52,13 +55,15 @@ def import_huggingface(folder: Path) -> ImportedModel:
     Raises:
         ExchangeError: a file is missing or damaged, or nmt cannot compute the model.
     """
+    check_links(folder, [path for name in DOWNLOADED for path in folder.glob(name)])
     settings = parse_json(read_small_file(folder / CONFIG), folder / CONFIG)
     config = read_config(settings, str(folder / CONFIG))
-    weights_path = next((folder / name for name in WEIGHTS if any(folder.glob(name))), None)
+    found = (name for name in WEIGHTS if any(path.is_file() for path in folder.glob(name)))
+    weights_path = next((folder / name for name in found), None)
     if weights_path is None:
         raise ExchangeError(f"{folder}: there are no weights; expected {' or '.join(WEIGHTS)}")
     their_weights: dict[str, Tensor] = {}
-    for path in sorted(folder.glob(weights_path.name)):
+    for path in sorted(path for path in folder.glob(weights_path.name) if path.is_file()):
         their_weights |= read_weights(path)
     config = _with_positions(config, their_weights, weights_path)
     sizes = vocabulary_sizes(settings, str(folder / CONFIG))
@@ -72,7 +77,7 @@ def import_huggingface(folder: Path) -> ImportedModel:
     generation = settings  # older models have the settings of the search in config.json
     if GENERATION in originals:
         generation = parse_json(originals[GENERATION], folder / GENERATION)
-    _warn_of_search(generation, str(folder))
+    _warn_of_search(generation, vocabularies[1].specials, str(folder))
     files = [path for name in DOWNLOADED for path in sorted(folder.glob(name)) if path.is_file()]
     card = (folder / CARD).read_text("utf-8", "replace") if (folder / CARD).is_file() else ""
     return ImportedModel(
@@ -214,29 +219,69 @@ def read_decoding(generation: Mapping[str, Any], unknown_row: int, where: str) -
     Raises:
         ExchangeError: they are none that transformers knows.
     """
-    forbidden = generation.get("bad_words_ids")
+    # transformers counts the begin symbol, too, except in min_new_tokens
+    least = [_number(generation, "min_length") - 1, _number(generation, "min_new_tokens"), 0]
     changes = {
         "beam_size": generation.get("num_beams") or 4,
         # transformers divides by the length to the power of length_penalty
         "length_normalization": "none" if generation.get("length_penalty") == 0 else "average",
         "early_stopping": generation.get("early_stopping") is True,
+        "min_length": max(least),
         "no_repeat_ngram": generation.get("no_repeat_ngram_size") or 0,
-        "allow_unknown": not (isinstance(forbidden, list) and [unknown_row] in forbidden),
+        "allow_unknown": [unknown_row] not in _forbidden(generation, FORBIDDEN),
     }
     return replace_settings(DecodingConfig(), changes, where, ExchangeError)
 
 
-def _warn_of_search(generation: Mapping[str, Any], where: str) -> None:
-    """Warn of settings of the search that nmt does not have, unless they change nothing."""
+def _number(generation: Mapping[str, Any], name: str) -> int:
+    """Return a whole number of generation_config.json; 0 if it is missing, null or another type."""
+    value = generation.get(name)
+    return value if type(value) is int else 0
+
+
+def _forbidden(generation: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+    """Return the sequences of rows that no translation may have, by the settings with `names`."""
+    values = [generation.get(name) for name in names]
+    entries = [entry for value in values if isinstance(value, list) for entry in value]
+    return [entry if isinstance(entry, list) else [entry] for entry in entries]
+
+
+def _warn_of_search(generation: Mapping[str, Any], specials: Mapping[int, int], where: str) -> None:
+    """Warn of settings of the search that nmt does not have, unless they change nothing.
+
+    `specials` are the rows of our special ids: PAD and BOS stand in no translation, and
+    `allow_unknown` says whether UNK does. transformers does not let EOS be a bad word.
+    """
+    eos = specials[EOS]
     without_effect: dict[str, tuple[Any, ...]] = {
         "length_penalty": (0, 1, None),
-        "repetition_penalty": (1, None),
-        "min_length": (0, None),
-        "forced_bos_token_id": (None,),
+        "forced_eos_token_id": (None, eos, [eos]),  # at the longest length, where we end as well
+        **dict.fromkeys(("repetition_penalty", "encoder_repetition_penalty"), (1, None)),
+        **dict.fromkeys(("num_beam_groups", "guidance_scale"), (1, None)),
+        **dict.fromkeys(("diversity_penalty", "encoder_no_repeat_ngram_size"), (0, None)),
+        **dict.fromkeys(("do_sample", "penalty_alpha", "prompt_lookup_num_tokens"), (0, None)),
+        **dict.fromkeys(("forced_bos_token_id", "exponential_decay_length_penalty"), (None,)),
+        **dict.fromkeys(("force_words_ids", "constraints", "sequence_bias"), (None, [], {})),
     }
-    for name, values in without_effect.items():
-        if (value := generation.get(name)) not in values:
-            print_warning(f"{where}: {name}: {abbreviate(value)} is left out; nmt does not have it")
+    left_out = {
+        name for name, values in without_effect.items() if generation.get(name) not in values
+    }
+    never = [[specials.get(PAD)], [specials[BOS]]]
+    unknown = [[specials[UNK]]]
+    is_never_unknown = unknown[0] in _forbidden(generation, FORBIDDEN)
+    obeyed = {
+        "bad_words_ids": [*never, *unknown, [eos]],
+        "suppress_tokens": [*never, *unknown],
+        "begin_suppress_tokens": [*never, *unknown] if is_never_unknown else never,
+    }
+    left_out |= {
+        name
+        for name, rows in obeyed.items()
+        if any(entry not in rows for entry in _forbidden(generation, (name,)))
+    }
+    for name in sorted(left_out):
+        value = abbreviate(generation[name])
+        print_warning(f"{where}: {name}: {value} is left out; nmt does not have it")
 
 
 def _languages(files: Mapping[str, bytes], folder: Path) -> tuple[str, str]:

@@ -237,6 +237,8 @@ def _search(decoding: DecodingConfig, excluded: Sequence[int]) -> dict[str, Any]
         "num_beams": decoding.beam_size,
         "length_penalty": 0.0 if decoding.length_normalization == "none" else 1.0,
         "early_stopping": decoding.early_stopping,
+        # the begin symbol counts there
+        "min_length": decoding.min_length + 1 if decoding.min_length else 0,
         "no_repeat_ngram_size": decoding.no_repeat_ngram,
     }
 

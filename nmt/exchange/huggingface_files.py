@@ -2,6 +2,9 @@
 
 import json
 import re
+import zipfile
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,9 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from nmt.checkpoint_files import check_header
 from nmt.errors import ExchangeError
+from nmt.exchange.marian_files import MAX_EXPANSION, MIB, open_zip
 
 
 def parse_json(content: bytes, path: Path) -> dict[str, Any]:
@@ -39,9 +44,14 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """
     try:
         if path.suffix == ".safetensors":
+            with path.open("rb") as file:
+                check_header(file.read(8))
             weights: Any = safetensors.torch.load_file(path)
         else:
-            weights = torch.load(path, map_location="cpu", weights_only=True)
+            with open_zip(path) if zipfile.is_zipfile(path) else nullcontext():
+                weights = torch.load(path, map_location="cpu", weights_only=True)
+    except ExchangeError:
+        raise
     except OSError as error:
         raise ExchangeError(f"{path}: cannot be read: {error.strerror or error}") from error
     except Exception as error:  # a damaged pickle raises nearly anything
@@ -51,6 +61,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         isinstance(name, str) and isinstance(weight, Tensor) for name, weight in weights.items()
     ):
         raise ExchangeError(f"{path}: expected names and tensors, found something else")
+    _check_storage(weights, path)
     for name, weight in weights.items():
         # the sum is NaN or infinite if one number is
         if not weight.is_floating_point() or not weight.float().sum().isfinite():
@@ -58,6 +69,30 @@ def read_weights(path: Path) -> dict[str, Tensor]:
                 f"{path}: {name!a} holds NaN, infinity or no floating-point numbers"
             )
     return {name: weight.float() for name, weight in weights.items()}
+
+
+def _check_storage(weights: Mapping[str, Tensor], path: Path) -> None:
+    """Check that the numbers of all tensors are in the file, before they are copied.
+
+    Raises:
+        ExchangeError: a tensor is sparse, nested, quantised or without numbers (on the device
+            meta), repeats the numbers of a smaller one, or all are far larger than the file.
+    """
+    for name, weight in weights.items():
+        is_plain = weight.layout == torch.strided and weight.device.type == "cpu"
+        if not is_plain or weight.is_nested or weight.is_quantized:
+            raise ExchangeError(f"{path}: {name!a} is no plain tensor; save the weights again")
+        if weight.nbytes > weight.untyped_storage().nbytes():
+            raise ExchangeError(
+                f"{path}: {name!a} has {weight.nbytes:,} bytes, and the file holds only "
+                f"{weight.untyped_storage().nbytes():,} of them; save the weights again"
+            )
+    total = sum(weight.nbytes for weight in weights.values())
+    if total > MAX_EXPANSION * path.stat().st_size + MIB:
+        raise ExchangeError(
+            f"{path}: its tensors have {total:,} bytes, more than {MAX_EXPANSION} times the size "
+            "of the file: no model does"
+        )
 
 
 def license_of(card: str) -> str:

@@ -7,7 +7,8 @@ small original files, in which the original order stands.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +43,7 @@ ARCHITECTURE = (
     "embeddings",
 )
 """the settings of a model that the original files state, which an export restores"""
-LARGEST_SMALL_FILE = 1 << 26
+LARGEST_SMALL_FILE = 1 << 24
 """bytes; the largest vocabulary that is published has 2 MB"""
 
 
@@ -150,6 +151,28 @@ def read_small_file(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ExchangeError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def check_links(folder: Path, paths: Iterable[Path]) -> None:
+    """Check that no file of a model is a link out of its folder, whose target would be copied.
+
+    In the cache of the Hub, a folder links to the `blobs` beside the `snapshots`.
+
+    Raises:
+        ExchangeError: one is.
+    """
+    root = folder.resolve()
+    allowed = [root]
+    if root.parent.name == "snapshots":
+        allowed.append(root.parents[1] / "blobs")
+    for path in paths:
+        if path.is_symlink():
+            target = Path(os.path.realpath(path))  # never an error, not even for a loop
+            if not any(target.is_relative_to(inside) for inside in allowed):
+                raise ExchangeError(
+                    f"{path}: a link that leads out of the model's folder, to {target}; if you "
+                    "trust it, put a copy of the file in its place"
+                )
 
 
 def file_digests(paths: Sequence[Path]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from nmt.exchange.imported import (
     ImportedModel,
     RowOrder,
     bias_name,
+    check_links,
     file_digests,
     original_files,
     original_order,
@@ -50,6 +51,7 @@ def import_marian(source: Path) -> list[ImportedModel]:
     """
     with open_package(source) as package:
         companions = [package.folder / name for name in (DECODER, *COMPANIONS)]
+        check_links(package.folder, [*companions, *package.files])
         originals = {path.name: read_small_file(path) for path in companions if path.is_file()}
         originals |= package.vocabulary_files()
         files = [source] if source.suffix == ".zip" else [*package.models, *package.vocabularies]

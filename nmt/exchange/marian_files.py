@@ -5,9 +5,11 @@ size, and the header of an array must agree with its bytes. No pickle is ever re
 """
 
 import io
+import lzma
 import math
 import re
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -31,10 +33,20 @@ MAX_EXPANSION = 20
 """a zip that unpacks to more than this times its size, and 1 MiB, is no model: weights hardly
 shrink, and text shrinks to a quarter"""
 
+MAX_FILES = 10_000
+"""files and folders in a zip; a model has a few hundred"""
+LARGEST_YAML = 1 << 16
+"""bytes; settings have some thousand, and a YAML library reads 100 kB in a second"""
+
 _MAGIC = b"\x93NUMPY\x01\x00"
 """the first bytes of an array in NumPy's format 1.0; then come the length of the header in two
 bytes, little-endian, the header, and the numbers:
 https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html"""
+_OTHER_DAMAGE = (EOFError, ValueError, OverflowError, RuntimeError, struct.error)
+"""errors that a damaged zip or array causes, beside those of the libraries for compression"""
+_LONGEST_END = 22 + (1 << 16)  # bytes
+_LONGEST_ENTRY = 1024
+"""bytes that an entry in the list of files has at most, if its name is no longer than usual"""
 _HEADER = re.compile(
     re.escape(_MAGIC) + rb"(?P<length>..)\{'descr': '(?P<type>[<|][a-z][0-9])', "
     rb"'fortran_order': False, 'shape': \((?P<shape>[0-9, ]{0,99})\), *\} *\n",
@@ -52,7 +64,7 @@ def read_npz(path: Path) -> tuple[bytes, dict[str, Tensor]]:
         ExchangeError: the file is damaged, holds other types than float32, or is not Marian's.
     """
     options, weights = None, {}
-    with _open_zip(path) as archive:
+    with open_zip(path) as archive:
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
             is_options = name == OPTIONS
@@ -122,11 +134,13 @@ def parse_yaml(data: bytes, where: str) -> dict[str, Any]:
     """Return the mapping in a YAML document, such as decoder.yml.
 
     Raises:
-        ExchangeError: it is not YAML, or no mapping.
+        ExchangeError: it is not YAML, no mapping, or larger than `LARGEST_YAML`.
     """
+    if len(data) > LARGEST_YAML:
+        raise ExchangeError(f"{where}: has {len(data):,} bytes, which no settings of Marian need")
     try:
         value, _line_numbers = strict_yaml.parse(data.decode("utf-8"), where)
-    except (ConfigError, UnicodeDecodeError) as error:
+    except (ConfigError, UnicodeDecodeError, RecursionError) as error:
         raise ExchangeError(f"{where}: cannot be read: {error}") from error
     if not isinstance(value, dict):
         raise ExchangeError(f"{where}: expected names and values, found {type(value).__name__}")
@@ -192,7 +206,7 @@ def unpack(path: Path, folder: Path) -> None:
         ExchangeError: the zip is damaged, unpacks to far more than its size, or holds links or
             names that lead out of the folder.
     """
-    with _open_zip(path) as archive:
+    with open_zip(path) as archive:
         for info in archive.infolist():
             name = PurePosixPath(info.filename)
             is_link = stat.S_ISLNK(info.external_attr >> 16)  # the file mode is in the upper bits
@@ -206,9 +220,10 @@ def unpack(path: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open a zip; what is wrong with it, now or while its members are read, is an ExchangeError."""
     try:
+        _check_number_of_files(path)
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())  # bytes
             if unpacked > MAX_EXPANSION * path.stat().st_size + MIB:
@@ -216,10 +231,32 @@ def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
                     f"{path}: it would unpack to {unpacked:,} bytes, more than {MAX_EXPANSION} "
                     "times its size: no model does"
                 )
+            if len(archive.namelist()) > MAX_FILES:
+                raise ExchangeError(
+                    f"{path}: it holds {len(archive.namelist()):,} files and folders, which no "
+                    "model needs"
+                )
             if len(archive.namelist()) != len(set(archive.namelist())):
                 raise ExchangeError(f"{path}: damaged: two of its files have the same name")
             yield archive
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, *_OTHER_DAMAGE) as error:
         raise ExchangeError(f"{path}: damaged, or no zip or npz file: {error}") from error
     except OSError as error:
         raise ExchangeError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _check_number_of_files(path: Path) -> None:
+    """Check the size of the list of files at the end of a zip, before it is read.
+
+    The end of a zip is 22 bytes, of which bytes 12 to 15 are this size, and a comment:
+    https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, section 4.3.16.
+    """
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _LONGEST_END))
+        end = file.read()
+    start = end.rfind(b"PK\x05\x06")
+    size = int.from_bytes(end[start + 12 : start + 16], "little") if start >= 0 else 0
+    if size > MAX_FILES * _LONGEST_ENTRY:
+        raise ExchangeError(
+            f"{path}: the list of its files has {size:,} bytes, which no model needs"
+        )

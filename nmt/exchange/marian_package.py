@@ -35,6 +35,11 @@ class MarianPackage:
     segmentations: list[Path]
     """the SentencePiece models of source and target; .spm vocabularies are these themselves"""
 
+    @property
+    def files(self) -> list[Path]:
+        """Weights, vocabularies and segmentations."""
+        return [*self.models, *self.vocabularies, *self.segmentations]
+
     def vocabulary_files(self) -> dict[str, bytes]:
         """Return {name: content} of the files in `vocabularies` and `segmentations`.
 

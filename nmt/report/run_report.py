@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 
 import nmt
-from nmt.config import Config
+from nmt.config import Config, DataConfig
 from nmt.config_file import load_config
 from nmt.data.corpora.folders import Log
 from nmt.data.corpora.registry import find_splits
@@ -90,7 +90,7 @@ def build_report(
         ConfigError: the configuration of the run cannot be read.
     """
     directory = find_run(model)
-    config = load_config(str(directory.config))
+    config, found = load_config(str(directory.config)), directory.config_with_texts()
     environment = read_json_or_empty(directory.environment)
     examples = read_examples(directory.translations)
     records, problem = _read_records(directory)
@@ -106,7 +106,7 @@ def build_report(
         "problem": problem,
         "best": read_json_or_empty(directory.best),
         "examples": examples,
-        "prepared": _prepared_data(config, environment.get("data_fingerprint")),
+        "prepared": _prepared_data(found, environment.get("data_fingerprint")),
         "version": nmt.__version__,
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
     }
@@ -122,7 +122,7 @@ def build_report(
             "weights": str(shown_path),
             "scored": _or_reason(
                 "No test set can be scored",
-                lambda: score_test_set(Translator(loaded), options, log, progress),
+                lambda: score_test_set(Translator(loaded), found.data, options, log, progress),
             ),
             "attention": _attention(loaded, options.sentences, examples, log),
         }
@@ -138,9 +138,13 @@ def _or_reason(problem: str, compute: Callable[[], Result]) -> Result | str:
 
 
 def score_test_set(
-    translator: Translator, options: ReportOptions, log: Log, progress: Progress
+    translator: Translator,
+    config: DataConfig,
+    options: ReportOptions,
+    log: Log,
+    progress: Progress,
 ) -> ScoredTestSet | str:
-    """Translate and score the first sentences of the test or validation set of a run.
+    """Translate and score the first sentences of the test or validation set of `config`.
 
     Returns a sentence for the page instead if `options` ask for no sentences.
 
@@ -150,7 +154,6 @@ def score_test_set(
     """
     if options.max_sentences == 0:
         return "Nothing was translated for this report, as --sentences 0 asked for."
-    config = translator.loaded.config.data
     splits = find_splits(config)
     if splits is None:
         raise DataError(

@@ -22,6 +22,7 @@ import numpy as np
 
 from nmt.checkpoint_files import Array
 from nmt.errors import DataError
+from nmt.search.cancellation import check_not_cancelled
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis
 from nmt.search.next_tokens import NextTokens
 from nmt.search.sentence_search import MISPLACED, Candidates, LiveHypotheses, SentenceSearch
@@ -44,9 +45,11 @@ def constrained_search(
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
         DataError: no translation meets all constraints on a sentence.
+        SearchCancelled: nobody waits for the results.
     """
     live = LiveHypotheses.without_tokens(searches)
     while live.progress:
+        check_not_cancelled()
         candidates = _SearchStep.compute(decoder, live).candidates()
         live = live.continue_with(candidates, choose(candidates, live.beams))
     return [[hypothesis for _, hypothesis in search.ended] for search in searches]

@@ -6,7 +6,7 @@ finished translation also tell where its terms are.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from nmt.data.text.words import is_opening, is_unspaced
@@ -47,6 +47,8 @@ class ConstrainedSentence:
         self.has_only_terms = not (spelled.forbidden or spelled.prefix_text or spelled.has_unknown)
         """whether any token may follow any hypothesis, as far as the constraints matter"""
         self._terms = TermStates(spelled, spelling)
+        self._last_word = len(spelling.text_of(spelled.prefix_ids))
+        """where the last word of the prefix begins in its bytes"""
         self.start = ConstraintProgress(0, b"", self._terms.start, ends_in_forbidden=False)
         """the progress of a hypothesis without tokens"""
 
@@ -74,13 +76,14 @@ class ConstrainedSentence:
         fixed_ids = self.spelled.prefix_ids
         if progress.length < len(fixed_ids):
             return [fixed_ids[progress.length]]
-        rest = self.spelled.prefix_text[len(progress.text) :]  # what is missing of its last word
-        if not rest:
+        if len(progress.text) >= len(self.spelled.prefix_text):
             return None
-        text_of, can_spell = self.spelling.bytes, self.spelling.can_spell
-        candidates = self.spelling.beginnings(rest)  # each spells the beginning, or more
-        # What is missing after a token (nothing after a longer one) must be spellable, too.
-        return [token for token in candidates if can_spell(rest[len(text_of[token]) :])]
+        return self._in_last_word[len(progress.text) - self._last_word]
+
+    @cached_property
+    def _in_last_word(self) -> list[list[int]]:
+        """For each byte of the last word of the prefix, the tokens that may spell it and more."""
+        return self.spelling.continuations(self.spelled.prefix_text[self._last_word :])
 
     def terms_after(self, progress: ConstraintProgress, token: int) -> TermState:
         """Return which terms a hypothesis contains with one more token."""

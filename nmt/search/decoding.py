@@ -14,6 +14,7 @@ from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, UNK
 from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
+from nmt.search.cancellation import check_not_cancelled
 from nmt.search.hypothesis import IMPOSSIBLE
 
 
@@ -69,7 +70,11 @@ class IncrementalDecoder:
 
         `latest` (N, k) are the last tokens, or BOS at first; decoding them adds a position to the
         cache. `tokens` (N, k, T) are all tokens so far, without BOS.
+
+        Raises:
+            SearchCancelled: nobody waits for the results.
         """
+        check_not_cancelled()
         log_p = log_probabilities(self.model.step(latest, self.cache).flatten(0, 1))
         self.forbid(log_p, tokens.flatten(0, 1))
         return log_p

@@ -3,9 +3,9 @@
 import codecs
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -21,6 +21,7 @@ from nmt.data.text.words import (
 )
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.errors import DataError
+from nmt.search.cancellation import check_not_cancelled
 
 _DECODER = codecs.getincrementaldecoder("utf-8")
 _BYTE_AFTER_ANY = b"\xff"
@@ -125,23 +126,52 @@ class Spelling:
         """Return the UTF-8 text of a sequence of ids."""
         return b"".join(self.bytes[i] for i in ids)
 
-    def beginnings(self, text: bytes) -> list[int]:
-        """Return the ids whose bytes are the beginning of this text, or begin with all of it."""
-        parts = [self._id_of_bytes.get(text[:end]) for end in range(1, len(text))]
-        shorter = [i for i in parts if i is not None]
-        # ids that begin with all of `text` are next to each other when sorted by their bytes
-        low = bisect_left(self._bytes_and_ids, (text, -1))  # -1 sorts before all ids
-        high = bisect_left(self._bytes_and_ids, (text + _BYTE_AFTER_ANY, -1))
-        return shorter + [i for _, i in self._bytes_and_ids[low:high]]
+    def continuations(self, text: bytes) -> list[list[int]]:
+        """Return for each position of a text the ids that may follow what is spelled up to there.
+
+        An id spells the next bytes of the text, or all that is left and more. After it, the rest of
+        the text can be spelled, too; a position without such an id has none. A text is looked
+        through once, in time linear in its length, and the latest ones are kept.
+        """
+        return self._kept_continuations(text)
+
+    @cached_property
+    def _kept_continuations(self) -> Callable[[bytes], list[list[int]]]:
+        return lru_cache(maxsize=16)(self._find_continuations)
+
+    def _find_continuations(self, text: bytes) -> list[list[int]]:
+        found: list[list[int]] = [[]] * len(text)
+        for start in reversed(range(len(text))):
+            check_not_cancelled()
+            ids = []
+            for i in self._beginnings(text, start):
+                end = start + len(self.bytes[i])
+                if end >= len(text) or found[end]:  # the rest can be spelled
+                    ids.append(i)
+            found[start] = ids
+        return found
 
     def can_spell(self, text: bytes) -> bool:
         """Whether some sequence of ids spells this text, or a longer one that begins with it."""
-        spellable = {len(text)}  # the positions from which ids can spell the rest of the text
-        for start in reversed(range(len(text))):
-            ends = [start + len(self.bytes[i]) for i in self.beginnings(text[start:])]
-            if any(end >= len(text) or end in spellable for end in ends):
-                spellable.add(start)
-        return 0 in spellable
+        return not text or bool(self.continuations(text)[0])
+
+    def _beginnings(self, text: bytes, start: int) -> list[int]:
+        """Return the ids that spell the text from `start` on in part, or all of it and more."""
+        last = min(len(text), start + self._longest + 1)
+        parts = [self._id_of_bytes.get(text[start:end]) for end in range(start + 1, last)]
+        shorter = [i for i in parts if i is not None]
+        if len(text) - start > self._longest:
+            return shorter
+        # ids that begin with all of the rest are next to each other when sorted by their bytes
+        rest = text[start:]
+        low = bisect_left(self._bytes_and_ids, (rest, -1))  # -1 sorts before all ids
+        high = bisect_left(self._bytes_and_ids, (rest + _BYTE_AFTER_ANY, -1))
+        return shorter + [i for _, i in self._bytes_and_ids[low:high]]
+
+    @cached_property
+    def _longest(self) -> int:
+        """The number of bytes of the longest id."""
+        return max((len(text) for text, _ in self._bytes_and_ids), default=0)
 
     @cached_property
     def _id_of_bytes(self) -> dict[bytes, int]:

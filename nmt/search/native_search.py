@@ -22,6 +22,7 @@ from nmt.inference.native.weights import (
     UnexpectedWeightsError,
 )
 from nmt.run_directory import LoadedModel
+from nmt.search.cancellation import check_not_cancelled, current_cancellation
 from nmt.search.hypothesis import Hypothesis, length_penalty
 from nmt.search.native_sources import NativeSources, pointer_to
 from nmt.search.native_steps import NativeSteps
@@ -134,6 +135,7 @@ class NativeSearch:
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
             MemoryError: the memory does not suffice.
+            SearchCancelled: nobody waits for the results.
         """
         # the most tokens of each translation, EOS included, and of any in the batch
         max_lengths = np.array(
@@ -167,7 +169,9 @@ class NativeSearch:
             *(pointer_to(array) for array in (chosen, max_lengths)),
             row_size,
             *(pointer_to(array) for array in (results.tokens, results.lengths, results.scores)),
+            current_cancellation().address,
         )
+        check_not_cancelled()
         if failed:  # the library fails only for want of memory
             raise MemoryError
         return results.hypotheses()

@@ -4,10 +4,14 @@ import hashlib
 import hmac
 import ipaddress
 import math
+import os
+import re
 import secrets
 import shlex
+import shutil
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +22,6 @@ from nmt import strict_yaml
 from nmt.config import Section
 from nmt.config_file import parse_section, read_yaml_file
 from nmt.errors import ConfigError
-from nmt.files import write_atomically
 from nmt.serving.answers import RequestError
 from nmt.serving.settings import ServerSettings
 
@@ -71,6 +74,9 @@ class Access:
         self._settings = settings
         self._uses: OrderedDict[str, _Use] = OrderedDict()
         self._keys: list[ApiKey] = []
+        self._read_at = 0.0  # when the file of keys was last read, in seconds of `time.time`
+        self.stale: str | None = None
+        """why the file of keys cannot be read now, so that a withdrawn key may still be valid"""
         self.reload()
 
     def reload(self) -> None:
@@ -80,7 +86,17 @@ class Access:
             ConfigError: it is missing or has mistakes; the keys stay as they are.
         """
         if self._settings.keys:
-            self._keys = read_keys(Path(self._settings.keys)).keys
+            try:
+                self._keys = read_keys(Path(self._settings.keys)).keys
+            except ConfigError as error:
+                self.stale = str(error)
+                raise
+            self._read_at, self.stale = time.time(), None
+
+    @property
+    def stale_seconds(self) -> float:
+        """For how long the file of keys could not be read; 0 if it can."""
+        return time.time() - self._read_at if self.stale else 0.0
 
     @property
     def needs_key(self) -> bool:
@@ -180,9 +196,13 @@ def read_keys(path: Path) -> KeyFile:
     """Read a file of keys.
 
     Raises:
-        ConfigError: it is missing or has mistakes; the message has line and key.
+        ConfigError: it is missing, unreadable or has mistakes; the message has line and key.
     """
-    if not path.is_file():
+    try:
+        is_there = path.is_file()
+    except OSError as error:  # of a folder above it
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    if not is_there:
         command = f"nmt serve --keys {shlex.quote(str(path))} --add-key NAME"
         raise ConfigError(f"{path}: no such file of API keys; add a key: {command}")
     no_options: dict[str, object] = {}  # none of `nmt serve` replaces a key of this file
@@ -200,12 +220,60 @@ def add_key(path: Path, name: str) -> str:
             f"{name!r} is no name for an API key: expected printable characters; give the name of "
             "whom it is for: --add-key NAME"
         )
+    path = path.resolve()  # a link stays one
     keys = read_keys(path).keys if path.exists() else []
     if name in [key.name for key in keys]:
         raise ConfigError(f"{path}: has a key of '{name}'; choose another name, or delete that one")
     key = secrets.token_urlsafe(32)  # of 32 random bytes
     keys = [*keys, ApiKey(name=name, sha256=hash_of(key))]
     entries = [each.model_dump(exclude_none=True) for each in keys]
-    write_atomically(path, strict_yaml.dump({"keys": entries}))
-    path.chmod(0o600)  # only its owner may read it
+    _replace_file(path, _appended(path, entries[-1]) or strict_yaml.dump({"keys": entries}))
     return key
+
+
+def _appended(path: Path, entry: Mapping[str, object]) -> str | None:
+    """Return a file of keys with one more entry; comments stay. None: the file is not in blocks."""
+    if not path.exists():
+        return None
+    before = path.read_text("utf-8").rstrip() + "\n"
+    dash = re.search(r"^( *)- ", before, re.MULTILINE)
+    if not dash:
+        return None
+    rows = strict_yaml.dump([entry]).splitlines()
+    text = before + "".join(f"{dash[1]}{row}\n" for row in rows)
+    try:
+        found, _lines = strict_yaml.parse(text, str(path))
+    except ConfigError:
+        return None
+    old, _lines = strict_yaml.parse(before, str(path))
+    is_same = isinstance(found, dict) and isinstance(old, dict)
+    return text if is_same and found == {**old, "keys": [*old["keys"], entry]} else None
+
+
+def _replace_file(path: Path, text: str) -> None:
+    """Replace a file; mode and owner stay, so that the service which reads it still can.
+
+    A new file is for its owner alone.
+
+    Raises:
+        ConfigError: the owner would be another one.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            owner = path.stat()
+            shutil.copystat(path, new)
+            os.chown(new, owner.st_uid, owner.st_gid)
+            os.utime(new)
+        new.replace(path)
+    except PermissionError as error:
+        raise ConfigError(
+            f"{path}: cannot be written so that its owner stays: {error.strerror}; add the key as "
+            "its owner or as root"
+        ) from error
+    finally:
+        new.unlink(missing_ok=True)

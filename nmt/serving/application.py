@@ -14,11 +14,12 @@ from nmt import __version__
 from nmt.errors import NmtError
 from nmt.serving.answers import RequestError, busy, error_answer, refusal_of
 from nmt.serving.files import files_router
-from nmt.serving.guard import Guard
+from nmt.serving.guard import EXPOSED, Guard
 from nmt.serving.libretranslate import ErrorBody, libretranslate_router
 from nmt.serving.operations import METRICS_TYPE
 from nmt.serving.page import page_router
 from nmt.serving.parsing import explain
+from nmt.serving.proxies import Proxies
 from nmt.serving.server import Server
 from nmt.serving.v1 import v1_router
 
@@ -38,14 +39,16 @@ def build_application(server: Server) -> ASGIApp:
         lifespan=lifespan,
         docs_url=None,  # they load scripts from other sites
         redoc_url=None,
+        redirect_slashes=False,  # `Proxies` removes them; a redirect would repeat the host
     )
     for router in (libretranslate_router, files_router, v1_router, _operations_router):
         app.include_router(router(server))
     app.include_router(page_router())
 
     @app.get("/spec", include_in_schema=False)  # LibreTranslate's name of openapi.json
-    async def spec() -> JSONResponse:
-        return JSONResponse(app.openapi())
+    async def spec(request: Request) -> JSONResponse:
+        root = request.scope["root_path"]
+        return JSONResponse(app.openapi() | ({"servers": [{"url": root}]} if root else {}))
 
     for path in app.openapi()["paths"].values():  # built once, and kept
         for operation in path.values():
@@ -56,12 +59,14 @@ def build_application(server: Server) -> ASGIApp:
 
     for kind in (NmtError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, answer_error)
-    guarded = Guard(app, server.settings, server.operations)
+    guarded = Proxies(Guard(app, server.settings, server.operations), server.settings)
     origins = server.settings.cors_origins
     if not origins:
         return guarded
     # outermost, so that the pages of other sites can also read the refusals of the guard
-    return CORSMiddleware(guarded, origins, allow_methods=["*"], allow_headers=["*"])
+    return CORSMiddleware(
+        guarded, origins, allow_methods=["*"], allow_headers=["*"], expose_headers=EXPOSED
+    )
 
 
 def _refusal(server: Server, error: Exception) -> RequestError:
@@ -86,9 +91,14 @@ def _operations_router(server: Server) -> APIRouter:
 
     @router.get("/readyz", responses={503: {"model": ErrorBody}})
     async def readyz() -> JSONResponse:
-        """Say whether the server takes requests; 503 while it starts and while it drains."""
+        """Say whether the server takes requests; 503 at start and end, and if keys are stale."""
         if not server.is_ready:
             raise busy("the server is starting or stopping")
+        if server.access.stale:
+            raise busy(
+                "the file of API keys cannot be read, so keys that were withdrawn may be valid; "
+                "the log says why"
+            )
         return JSONResponse({"status": "ready"})
 
     @router.get("/metrics", response_class=PlainTextResponse)

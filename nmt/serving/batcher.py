@@ -3,13 +3,14 @@
 A segment waits only while something else is translated: one that comes alone begins at once. Of
 the segments that wait, each client in turn gives one, until the batch is full. So a short request
 is in the next batch, however long the book before it is, and a batch takes only about
-`batch_seconds`.
+`batch_seconds`. One that takes longer gives its slot to other clients, and goes on beside them. It
+ends when all clients that wait for it have left, and at the latest after `search_seconds`.
 """
 
 import asyncio
 import math
-from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,6 +29,8 @@ MIN_BATCH_TOKENS = 512
 """a batch may have so many even if the rate is lower, which it is if the first batch was slow"""
 DECAY = 0.8
 """weight of an earlier batch in the rate, for each batch after it"""
+LONG_SEGMENT = 200
+"""tokens of a segment; one that has more is translated beside others that have more"""
 SORTED_TOGETHER = 256
 """segments of one request that are sorted by length, so that those of a batch are alike"""
 
@@ -39,11 +42,16 @@ class Lane(NamedTuple):
     """its name, for the metrics"""
     version: ModelVersion
     kind: SearchKind
+    is_long: bool = False
+    """whether its segments have more than `LONG_SEGMENT` tokens, and so take long"""
 
     @property
-    def rate_key(self) -> tuple[str, SearchKind]:
+    def rate_key(self) -> "RateKey":
         """The key for the rate at which it is translated; a reloaded model keeps it."""
-        return self.model, self.kind
+        return self.model, self.kind, self.is_long
+
+
+RateKey = tuple[str, SearchKind, bool]
 
 
 @dataclass(eq=False, slots=True)
@@ -51,9 +59,27 @@ class QueuedSegment:
     """A sentence that waits or is translated; its future gets the translations, best first."""
 
     line: Line
+    client: str
     future: "asyncio.Future[list[Translation]]"
     tokens: int
     is_waiting: bool = True
+    batch: "_Batch | None" = None
+    """the batch that translates it; None: it waits"""
+
+
+@dataclass(eq=False)
+class _Batch:
+    """Segments that are being translated."""
+
+    segments: list[QueuedSegment]
+    task: "asyncio.Task[None] | None" = None
+    gave_slot: bool = False
+    """whether it takes long, so that another batch has its slot"""
+
+    def __post_init__(self) -> None:
+        self.clients = {segment.client for segment in self.segments}
+        for segment in self.segments:
+            segment.batch = self
 
 
 @dataclass(eq=False)
@@ -62,10 +88,15 @@ class _Queue:
 
     clients: "OrderedDict[str, deque[QueuedSegment]]" = field(default_factory=OrderedDict)
 
-    def next(self) -> QueuedSegment | None:
-        """Take a segment of the first client, who is then the last one; None: there is none."""
-        while self.clients:
-            client, segments = self.clients.popitem(last=False)
+    def next(self, may_have: Callable[[str], bool]) -> QueuedSegment | None:
+        """Take a segment of the first client who may have one, and who is then the last client.
+
+        None: there is none.
+        """
+        for client in list(self.clients):
+            if not may_have(client):
+                continue
+            segments = self.clients.pop(client)
             while segments:
                 segment = segments.popleft()
                 if segment.is_waiting:  # it was not cancelled
@@ -81,11 +112,15 @@ class Batcher:
     def __init__(self, settings: ServerSettings, compute: Compute, operations: Operations) -> None:
         self._settings, self._compute, self._operations = settings, compute, operations
         self._queues: OrderedDict[Lane, _Queue] = OrderedDict()
-        self._rates: dict[tuple[str, SearchKind], tuple[float, float]] = {}
+        self._rates: dict[RateKey, tuple[float, float]] = {}
         """tokens and seconds of the latest batches"""
         self._waiting = self._running = 0
         operations.queue.set_function(lambda: self._waiting)
         self._free = compute.slots
+        self._slow = 0
+        """batches that have given away their slots"""
+        self._batches_of: Counter[str] = Counter()
+        """of each client, how many batches are being translated"""
         self._gathering_since = 0.0
         """when the first segment that waits now came, or the latest batch ended"""
         self._timer: asyncio.TimerHandle | None = None
@@ -109,12 +144,13 @@ class Batcher:
         for line in lines:
             # a shorter segment takes as long as one of MIN_COUNTED_LENGTH tokens
             tokens = max(len(line.ids or ()), MIN_COUNTED_LENGTH)
-            segments.append(QueuedSegment(line, loop.create_future(), tokens))
-        queue = self._queues.setdefault(lane, _Queue())
-        waiting_of_client = queue.clients.setdefault(client, deque())
+            segments.append(QueuedSegment(line, client, loop.create_future(), tokens))
         for start in range(0, len(segments), SORTED_TOGETHER):
             group = segments[start : start + SORTED_TOGETHER]
-            waiting_of_client.extend(sorted(group, key=lambda segment: segment.tokens))
+            for segment in sorted(group, key=lambda segment: segment.tokens):
+                own = lane._replace(is_long=segment.tokens > LONG_SEGMENT)
+                queue = self._queues.setdefault(own, _Queue())
+                queue.clients.setdefault(client, deque()).append(segment)
         if not self._waiting:
             self._gathering_since = loop.time()
         self._waiting += len(segments)
@@ -122,15 +158,20 @@ class Batcher:
         return segments
 
     def cancel(self, segments: Sequence[QueuedSegment]) -> None:
-        """Take segments out of the queue; what a batch finds for them is dropped."""
+        """Take segments out of the queue, and end the batches that nobody waits for any more."""
         for segment in segments:
             if segment.is_waiting:
                 segment.is_waiting = False
                 self._waiting -= 1
             segment.future.cancel()
+        for batch in {segment.batch for segment in segments if segment.batch}:
+            if batch.task and all(segment.future.done() for segment in batch.segments):
+                batch.task.cancel()
 
     async def close(self) -> None:
-        """Wait for the batches that are being translated."""
+        """End the batches that are being translated."""
+        for task in self._tasks:
+            task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -146,16 +187,21 @@ class Batcher:
     def _begin(self) -> None:
         """Begin as many batches as slots are free."""
         self._timer = None
-        while self._free and self._waiting:
+        passed = 0  # lanes, one after another, whose clients have enough batches
+        while self._free and self._waiting and passed < len(self._queues):
             lane, queue = self._queues.popitem(last=False)
-            for batch in self._draw(lane, queue):
+            batches = self._draw(lane, queue)
+            for segments in batches:
+                batch = _Batch(segments)
                 self._free -= 1
-                self._running += len(batch)
-                task = asyncio.create_task(self._run(lane, batch))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._running += len(segments)
+                self._batches_of.update(batch.clients)
+                batch.task = asyncio.create_task(self._run(lane, batch))
+                self._tasks.add(batch.task)
+                batch.task.add_done_callback(self._tasks.discard)
             if queue.clients:
                 self._queues[lane] = queue
+                passed = 0 if batches else passed + 1
         if not self._waiting:
             self._queues.clear()  # of cancelled segments
 
@@ -167,7 +213,11 @@ class Batcher:
         of_batch = max(MIN_BATCH_TOKENS, self._rate(lane) * self._settings.batch_seconds)
         drawn: list[QueuedSegment] = []
         tokens = 0
-        while len(drawn) < most and tokens < slots * of_batch and (segment := queue.next()):
+
+        def may_have(client: str) -> bool:  # a client's slow batches keep nobody else out
+            return self._batches_of[client] < self._compute.slots
+
+        while len(drawn) < most and tokens < slots * of_batch and (segment := queue.next(may_have)):
             segment.is_waiting = False
             drawn.append(segment)
             tokens += segment.tokens
@@ -175,23 +225,38 @@ class Batcher:
         drawn.sort(key=lambda segment: segment.tokens)
         return _cut(drawn, slots, tokens)
 
-    async def _run(self, lane: Lane, segments: list[QueuedSegment]) -> None:
+    async def _run(self, lane: Lane, batch: _Batch) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
+        segments = batch.segments
+        timer = loop.call_later(self._settings.batch_seconds, self._give_slot, batch)
         try:
             await self._translate(lane, segments)
         finally:
+            timer.cancel()
             seconds = loop.time() - started
             tokens, time = self._rates.get(lane.rate_key, (0.0, 0.0))
             total = sum(segment.tokens for segment in segments)
             self._rates[lane.rate_key] = (tokens * DECAY + total, time * DECAY + seconds)
             self._operations.count_batch(lane.model, len(segments), seconds)
-            self._free += 1
+            if batch.gave_slot:
+                self._slow -= 1
+            else:
+                self._free += 1
             self._running -= len(segments)
+            self._batches_of -= Counter(batch.clients)  # drops those that have none
             self._gathering_since = loop.time()
             if self._timer and not self._running:  # what waits has nothing to wait for any more
                 self._timer.cancel()
                 self._timer = None
+            self._schedule()
+
+    def _give_slot(self, batch: _Batch) -> None:
+        """Give the slot of a batch that takes long to others, if not too many have done so."""
+        if self._slow < self._compute.spare and not batch.gave_slot:
+            batch.gave_slot = True
+            self._slow += 1
+            self._free += 1
             self._schedule()
 
     async def _translate(self, lane: Lane, segments: list[QueuedSegment]) -> None:
@@ -201,14 +266,18 @@ class Batcher:
             return
         lines = [segment.line for segment in segments]
         try:
-            rows = await self._compute.translate(lane.version, lane.kind, lines)
+            async with asyncio.timeout(self._settings.search_seconds):
+                rows = await self._compute.translate(lane.version, lane.kind, lines)
         except Exception as error:
-            is_divisible = isinstance(error, NmtError) and not isinstance(error, RequestError)
+            can_differ = isinstance(error, NmtError | TimeoutError)
+            is_divisible = can_differ and not isinstance(error, RequestError)
             if is_divisible and len(segments) > 1:
                 middle = len(segments) // 2
                 await self._translate(lane, segments[:middle])
                 await self._translate(lane, segments[middle:])
                 return
+            if isinstance(error, TimeoutError):
+                error = RequestError(413, self._too_slow)
             for segment in segments:
                 if not segment.future.done():
                     segment.future.set_exception(error)
@@ -216,6 +285,13 @@ class Batcher:
         for segment, translations in zip(segments, rows, strict=True):
             if not segment.future.done():  # the client is still there
                 segment.future.set_result(translations)
+
+    @property
+    def _too_slow(self) -> str:
+        return (
+            f"a sentence takes over {self._settings.search_seconds:g} s; send shorter sentences, "
+            "or ask for fewer or shorter terms, forbidden words and beginnings"
+        )
 
     def _rate(self, lane: Lane) -> float:
         """Return about how many source tokens a slot translates in a second."""

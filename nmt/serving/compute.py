@@ -6,15 +6,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from nmt.processor import available_cores, is_cpu, use_one_thread
+from nmt.search.cancellation import Cancellation
 from nmt.serving.engine import Engine, ModelVersion, SearchKind
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Line, Translation
 
+SPARE_THREADS = 8
+"""threads for batches that take long, while others have their slots"""
+
 
 class Compute(Protocol):
-    """Translates up to `slots` batches at once."""
+    """Translates up to `slots` batches at once, and `spare` more beside slow ones."""
 
     slots: int
+    spare: int
 
     async def start(self) -> None:
         """Start its threads or processes."""
@@ -38,11 +43,11 @@ class ThreadCompute:
     """Translates in this process: in a thread for each core by default, or in one for a GPU."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self.slots = 1  # of a GPU
+        self.slots, self.spare = 1, 0  # of a GPU
         if is_cpu(settings.device):
-            self.slots = settings.threads or available_cores()
+            self.slots, self.spare = settings.threads or available_cores(), SPARE_THREADS
         self._engine = Engine(settings)
-        self._threads = ThreadPoolExecutor(self.slots, "translate")
+        self._threads = ThreadPoolExecutor(self.slots + self.spare, "translate")
         self._loading = ThreadPoolExecutor(1, "load")
 
     async def start(self) -> None:
@@ -73,7 +78,16 @@ class ThreadCompute:
     async def translate(
         self, version: ModelVersion, kind: SearchKind, lines: Sequence[Line]
     ) -> list[list[Translation]]:
-        """Return the translations of each line, best first."""
+        """Return the translations of each line, best first; if cancelled, its search ends."""
         loop = asyncio.get_running_loop()
-        translate = self._engine.translate
-        return await loop.run_in_executor(self._threads, translate, version, kind, lines)
+        cancellation = Cancellation()
+
+        def translate() -> list[list[Translation]]:
+            with cancellation.of_searches():
+                return self._engine.translate(version, kind, lines)
+
+        try:
+            return await loop.run_in_executor(self._threads, translate)
+        except asyncio.CancelledError:
+            cancellation.cancel()
+            raise

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nmt.checkpoint_files import MANIFEST, WEIGHTS
 from nmt.errors import CheckpointError
+from nmt.files import read_json_or_empty
 from nmt.memory import return_freed_memory
 from nmt.run_directory import find_run, weights_folder
 from nmt.serving.settings import ServerSettings
@@ -28,6 +29,8 @@ class ModelVersion:
     """a hash of the weights, the configuration, the tokenizer and the time of the shortlist"""
     weight_bytes: int
     """size of the file of weights"""
+    weights: str = ""
+    """the first 16 digits of the SHA-256 of the file of weights"""
 
     @classmethod
     def current(cls, run: str, checkpoint: str) -> "ModelVersion":
@@ -49,7 +52,9 @@ class ModelVersion:
                 contents.update(str(directory.shortlist.stat().st_mtime_ns).encode())
         except OSError as error:
             raise CheckpointError(f"{run}: cannot be read: {error.strerror}") from error
-        return cls(str(folder), contents.hexdigest()[:16], size)
+        entry = read_json_or_empty(folder / MANIFEST).get(WEIGHTS, {})
+        weights = str(entry.get("sha256", ""))[:16]
+        return cls(str(folder), contents.hexdigest()[:16], size, weights)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ from nmt.data.languages import look_up_language
 from nmt.serving.answers import RequestError
 from nmt.serving.detection import AUTO, LanguageCode
 from nmt.serving.libretranslate import ERRORS, ErrorBody
+from nmt.serving.proxies import address_in_answer
+from nmt.serving.segments import TranslatedText
 from nmt.serving.server import Server, check_characters
 from nmt.serving.subtitles import subtitle_text, translate_subtitles
 from nmt.serving.translate_request import Asked
@@ -83,9 +85,12 @@ def files_router(server: Server) -> APIRouter:
         text, encode = decode_file(name, await file.read(), sources)
         check_characters(text, "the file")
         client = server.admit(request, api_key, [text])
-        translated = await _translate_file(server, name, text, Asked(source, target), client)
+        asked = Asked(source, target)
+        translated, used = await _translate_file(server, name, text, asked, client)
+        server.name_models(request, used)
         stored = store.write(name, target, encode(translated))
-        return {"translatedFileUrl": f"{request.base_url}download_file/{quote(stored)}"}
+        path = f"download_file/{quote(stored)}"
+        return {"translatedFileUrl": address_in_answer(request, path, server.settings.hosts)}
 
     @router.get("/download_file/{name}", response_class=Response, responses=FOUND)
     async def download_file(name: str) -> Response:
@@ -110,8 +115,11 @@ def _is_html(name: str) -> bool:
     return Path(name).suffix.lower() in (".html", ".htm")
 
 
-async def _translate_file(server: Server, name: str, text: str, asked: Asked, client: str) -> str:
-    """Return the translation of the text of a file, whose `name` tells its type."""
+async def _translate_file(
+    server: Server, name: str, text: str, asked: Asked, client: str
+) -> tuple[str, list[TranslatedText]]:
+    """Return the translation of the text of a file, whose `name` tells its type, and its parts."""
+    parts: list[TranslatedText] = []
     is_srt = Path(name).suffix.lower() == ".srt"
     asked = replace(asked, is_html=_is_html(name))
     if asked.source == AUTO:  # a cue of subtitles is too short to tell its language
@@ -121,12 +129,13 @@ async def _translate_file(server: Server, name: str, text: str, asked: Asked, cl
 
     async def translate(texts: Sequence[str], is_html: bool) -> list[str]:
         found = await server.service.translate(texts, replace(asked, is_html=is_html), client)
+        parts.extend(found)
         return [translation.text for translation in found]
 
     if is_srt:
-        return await translate_subtitles(text, translate)
+        return await translate_subtitles(text, translate), parts
     [translated] = await translate([text], asked.is_html)
-    return translated
+    return translated, parts
 
 
 class FileStore:

@@ -5,11 +5,14 @@ while its request is answered, the work on it ends.
 """
 
 import asyncio
+import re
+import secrets
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.serving.answers import RequestError, busy, error_answer
-from nmt.serving.operations import Operations
+from nmt.serving.operations import REQUEST, Operations
 from nmt.serving.settings import ServerSettings
 
 HEADERS = {
@@ -21,6 +24,11 @@ HEADERS = {
     b"form-action 'self'; frame-ancestors 'none'",
 }
 """added to each answer that has no such header"""
+REQUEST_ID, MODEL = "X-Request-ID", "X-Model"
+EXPOSED = (REQUEST_ID, MODEL)
+"""headers of answers that say which request it was, and which models and weights translated it"""
+_GOOD_ID = re.compile(r"[\w.:/+=@-]{1,128}", re.ASCII)
+"""identifiers of clients and proxies that are taken over; other ones could forge lines of a log"""
 FILE_PATH = "/translate_file"
 """the path of the requests whose body may be as large as a file"""
 MAX_DISCARDED_BYTES = 32_000_000
@@ -46,9 +54,11 @@ class Guard:
         # RFC 9110, 9.3.2: HEAD is answered as GET, and what speaks HTTP leaves out the body
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         state = {**scope.get("state", {}), "log": values}
+        values["request_id"] = _request_id(scope)
         values["method"] = scope["method"]
         scope = {**scope, "method": method, "state": state}
-        answer = _Answer(send, self._settings.body_seconds)
+        answer = _Answer(send, self._settings.body_seconds, values)
+        REQUEST.set(values)
         try:
             body = await self._read(scope, receive)
             await self._answer(scope, receive, body, answer)
@@ -74,7 +84,7 @@ class Guard:
             RequestError: it is too large or too slow, or the client leaves before its end.
         """
         settings = self._settings
-        is_file = scope["path"] == FILE_PATH
+        is_file = scope["path"].removeprefix(scope.get("root_path", "")) == FILE_PATH
         limit = settings.file_bytes if is_file else settings.body_bytes
         chunks: list[bytes] = []
         size = 0
@@ -140,6 +150,12 @@ class Guard:
             watcher.cancel()
 
 
+def _request_id(scope: Scope) -> str:
+    """Return the identifier that a client or a proxy has given to a request, or a new one."""
+    given = Headers(scope=scope).get(REQUEST_ID, "")
+    return given if _GOOD_ID.fullmatch(given) else secrets.token_hex(8)
+
+
 CLOSE = {"Connection": "close"}
 """header of an answer to a request that was not read to its end"""
 
@@ -147,8 +163,9 @@ CLOSE = {"Connection": "close"}
 class _Answer:
     """Sends an answer with the headers of security, and remembers its status."""
 
-    def __init__(self, send: Send, seconds: float) -> None:
-        self._send, self._seconds = send, seconds
+    def __init__(self, send: Send, seconds: float, values: dict[str, object]) -> None:
+        """Take the values of the log's line, which headers repeat as far as they are known."""
+        self._send, self._seconds, self._values = send, seconds, values
         self.status = 500
         self.is_begun = self.is_complete = False
 
@@ -158,6 +175,9 @@ class _Answer:
             self.status, self.is_begun = message["status"], True
             names = {name for name, _ in message["headers"]}
             new = [(name, value) for name, value in HEADERS.items() if name not in names]
+            for name, key in ((REQUEST_ID, "request_id"), (MODEL, "model")):
+                if key in self._values:
+                    new.append((name.lower().encode(), str(self._values[key]).encode()))
             message = {**message, "headers": [*message["headers"], *new]}
         async with asyncio.timeout(self._seconds):
             await self._send(message)

@@ -69,7 +69,7 @@ async def _serve(server: Server, opened: socket.socket) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
-        forwarded_allow_ips=settings.proxies,
+        proxy_headers=False,  # the application reads them itself
         timeout_keep_alive=round(settings.idle_seconds),
         timeout_graceful_shutdown=round(settings.drain_seconds),
     )

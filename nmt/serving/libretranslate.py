@@ -65,6 +65,7 @@ def libretranslate_router(server: Server) -> APIRouter:
     """Return the routes of LibreTranslate."""
     router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
 
+    @router.get("/translate", include_in_schema=False)  # so asks the plugin of OmegaT
     @router.post("/translate", openapi_extra=body_schema(TranslateBody))
     async def translate(request: Request) -> JSONResponse:
         """Translate a text or a list of texts."""
@@ -117,6 +118,10 @@ def _frontend_settings(server: Server) -> dict[str, Any]:
             side: {"code": code, "name": look_up_language(code).name}
             for side, code in (("source", source), ("target", target))
         },
+        "models": [
+            {"name": model.name, "weights": model.current.version.weights}
+            for model in server.models.models
+        ],
         "suggestions": False,
         "filesTranslation": True,
         "supportedFilesFormat": [".txt", ".html", ".htm", ".srt"],
@@ -129,6 +134,7 @@ async def _translate(server: Server, request: Request, body: TranslateBody) -> d
     client = server.admit(request, body.api_key, texts)
     asked = Asked(body.source, body.target, body.format == "html", 1 + body.alternatives)
     found = await server.service.translate(texts, asked, client)
+    server.name_models(request, found)
     answer: dict[str, list[Any]] = {"translatedText": [text.text for text in found]}
     if body.source == AUTO:
         answer["detectedLanguage"] = [text.detected for text in found]

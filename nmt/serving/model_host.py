@@ -114,5 +114,5 @@ def _connect(path: str, generation: int | None) -> socket.socket:
     """
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(path)
-    frames.send(connection, generation)
+    frames.send(connection, (os.getpid(), generation))
     return connection

@@ -112,6 +112,12 @@ class Models:
                     f"{pair[0]} to {pair[1]}; give one of them"
                 )
             self._directions[pair] = direction
+        self._name_weights()
+
+    def _name_weights(self) -> None:
+        """Say in the metrics which weights each model has."""
+        now = {model.name: model.current.version.weights for model in self.models}
+        self._operations.name_models(now)
 
     @property
     def directions(self) -> list[Direction]:
@@ -263,10 +269,11 @@ class Models:
                 model.failed = str(error)
                 return
             model.current, model.failed = new, None
+            self._name_weights()
             old.is_replaced = True
             if not old.users:
                 await self._compute.unload(old.version)
-            self._operations.log("reloaded", {"model": model.name, "weights": new.version.digest})
+            self._operations.log("reloaded", {"model": model.name, "weights": new.version.weights})
 
 
 def directions_of(model: ServedModel) -> Sequence[Direction]:

@@ -7,6 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping
+from contextvars import ContextVar
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -24,6 +25,8 @@ from nmt.serving.answers import RequestError, refusal_of
 METRICS_TYPE = CONTENT_TYPE_LATEST
 """the media type of `Operations.metrics`"""
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+REQUEST: ContextVar[Mapping[str, object]] = ContextVar("request")
+"""what the log says of the request that is being answered: each line names its identifier"""
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
@@ -46,12 +49,29 @@ class Operations:
             "nmt_batch_segments", "Segments of a batch.", ["model"], buckets=BATCH_SIZES
         )
         self._batch_seconds = histogram("nmt_batch_seconds", "Time of a batch.", ["model"])
+        self._models = Gauge(
+            "nmt_model",
+            "1 for the weights that each model has now.",
+            ["model", "weights"],
+            registry=registry,
+        )
+        self.stale_keys = Gauge(
+            "nmt_keys_stale_seconds",
+            "Seconds since the file of keys could last be read; 0 if it can.",
+            registry=registry,
+        )
         self.queue = Gauge("nmt_queue_segments", "Segments that wait.", registry=registry)
         self._logger = logging.getLogger("nmt.serving")
 
     def metrics(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
+
+    def name_models(self, weights: Mapping[str, str]) -> None:
+        """Say which weights each model has: their digests, by the names of the models."""
+        self._models.clear()
+        for model, digest in weights.items():
+            self._models.labels(model, digest).set(1)
 
     def count_request(self, path: str, status: int, seconds: float) -> None:
         """Count an answered request; `path` is that of its route."""
@@ -93,6 +113,8 @@ class JsonFormatter(logging.Formatter):
             "event": record.getMessage(),
             **getattr(record, "values", {}),
         }
+        if request := REQUEST.get(None):
+            line.setdefault("request_id", request["request_id"])
         if record.exc_info:
             line["traceback"] = "".join(traceback.format_exception(*record.exc_info))
         return json.dumps(line, ensure_ascii=True, default=str)

@@ -12,7 +12,6 @@ from typing import Any
 
 from pydantic import Field
 from ray import serve
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from nmt import strict_yaml
 from nmt.config import Section
@@ -90,8 +89,7 @@ def _deployment(settings: ServerSettings, options: ReplicaOptions) -> serve.Depl
     def build_replica() -> Any:
         tune_memory()
         log_to_stderr()
-        application: Any = build_application(Server.build(settings))
-        return ProxyHeadersMiddleware(application, trusted_hosts=settings.proxies)
+        return build_application(Server.build(settings))
 
     cores = settings.workers if settings.workers > 1 else settings.threads
     number: dict[str, object] = {"num_replicas": options.replicas}

@@ -51,8 +51,8 @@ class TranslatedText:
     """other translations, best first"""
     links: tuple[Link, ...] = ()
     """between the characters of both texts; empty unless alignments were asked for"""
-    model: str = ""
-    """the name of the model, or of two as "one+other"; empty if nothing was translated"""
+    models: tuple[tuple[str, str], ...] = ()
+    """(name, digest of the weights) of each model that has translated it, one after the other"""
     detected: dict[str, object] | None = None
     """the language that was found, in LibreTranslate's shape; None: it was given"""
 

@@ -5,6 +5,7 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from starlette.requests import Request
 
@@ -17,6 +18,7 @@ from nmt.serving.compute import Compute, ThreadCompute
 from nmt.serving.models import Models
 from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
+from nmt.serving.segments import TranslatedText
 from nmt.serving.settings import ServerSettings
 from nmt.serving.translate_request import TranslationService
 from nmt.serving.workers import ProcessCompute
@@ -49,7 +51,9 @@ class Server:
         batcher = Batcher(settings, compute, operations)
         cache = SegmentCache(settings.cache_segments)
         service = TranslationService(models, batcher, cache, operations)
-        return cls(settings, operations, compute, models, batcher, Access(settings), service)
+        access = Access(settings)
+        operations.stale_keys.set_function(lambda: access.stale_seconds)
+        return cls(settings, operations, compute, models, batcher, access, service)
 
     @contextlib.asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
@@ -115,6 +119,12 @@ class Server:
         if self.settings.log_texts:
             request.state.log["texts"] = list(texts)
         return client
+
+    def name_models(self, request: Request, found: Sequence[TranslatedText]) -> None:
+        """Write the models of translations into the log and a header: NAME@DIGEST."""
+        used = dict.fromkeys(model for text in found for model in text.models)
+        if used:
+            request.state.log["model"] = ", ".join(f"{quote(name)}@{w}" for name, w in used)
 
     def check_texts(self, texts: Sequence[str], name: str) -> None:
         """Check the texts of a request; `name` is what the request calls them.

@@ -51,6 +51,8 @@ class ServerSettings(Section):
     """how long a segment waits for others to join it while something else is translated"""
     batch_seconds: Seconds = 0.5
     """about how long a batch may take; it bounds how long a short request waits for a long one"""
+    search_seconds: Seconds = 60.0
+    """longest time in which a sentence is translated; a request with a slower one is refused"""
     queue_segments: int = Field(50_000, ge=1)
     """most segments that wait at once; a request that exceeds it is refused with 503"""
     cache_segments: int = Field(20_000, ge=0)
@@ -84,7 +86,13 @@ class ServerSettings(Section):
     cors_origins: list[str] = []
     """web sites whose pages may call this server, as https://example.org; "*" is every site"""
     proxies: str = "127.0.0.1"
-    """addresses of proxies that are believed when they name the client's address"""
+    """addresses of proxies that are believed when they name the client's address, the scheme, the
+    host and the path prefix (X-Forwarded-For, -Proto, -Host, -Prefix)"""
+    root_path: Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._~-]+)*/?$")] = ""
+    """the path below which clients find the server, as /nmt; a proxy may remove it or not"""
+    hosts: list[str] = []
+    """names by which clients may call the server, as translate.example.org; addresses in answers
+    name no other host; "*" allows any"""
     log_texts: bool = False
     """whether the log has the texts of requests"""
 

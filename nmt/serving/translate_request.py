@@ -139,13 +139,14 @@ class TranslationService:
                 "allows neither alignments nor terms, forbidden words and beginnings; leave them "
                 "out",
             )
+        before: list[tuple[tuple[str, str], ...]] = [()] * len(texts)  # models before the last one
         for direction in pivots:
             plain = Asked("", "", asked.is_html, protected=asked.protected)
             found = await self._through(direction, texts, plain, client, None)
-            texts = [each.text for each in found]
+            texts, before = [each.text for each in found], [each.models for each in found]
         found = await self._through(last, texts, asked, client, finished)
-        name = "+".join(direction.model.name for direction in route)
-        return [replace(text, model=name) for text in found]
+        pairs = zip(before, found, strict=True)
+        return [replace(text, models=models + text.models) for models, text in pairs]
 
     async def _through(
         self,
@@ -191,7 +192,9 @@ class TranslationService:
 
         try:
             best, *others = await loop.run_in_executor(self._pages, all_pages)
-            return TranslatedText(best, 0.0, [TranslatedText(other, 0.0) for other in others])
+            alternatives = [TranslatedText(other, 0.0) for other in others]
+            used = dict.fromkeys(m for call in calls for t in call.result() for m in t.models)
+            return TranslatedText(best, 0.0, alternatives, models=tuple(used))
         except asyncio.CancelledError:  # the client has left: its sentences leave the queue
             for call in calls:
                 call.cancel()
@@ -216,7 +219,9 @@ class TranslationService:
             cached = await self._translate_segments(pending)
         seconds = loop.time() - started
         self._operations.count_translation(model.name, len(pending.places), cached, seconds)
-        return [text.translated(pending.of_text(i)) for i, text in enumerate(texts)]
+        models = ((model.name, loaded.version.weights),)
+        found = (text.translated(pending.of_text(i)) for i, text in enumerate(texts))
+        return [replace(text, models=models) for text in found]
 
     async def _translate_segments(self, pending: "_PendingTexts") -> int:
         """Find the translations of all segments, and return how many were in the cache."""

@@ -157,6 +157,8 @@ class AnswerBody(BaseModel):
     """The answer of /v1/translate."""
 
     model: str
+    weights: str
+    """the digests of its weights; "+" stands between those of the two models of a pivot"""
     translations: list[TranslationAnswer]
 
 
@@ -167,6 +169,8 @@ class ModelBody(BaseModel):
     source: str
     target: str
     loaded: bool
+    weights: str
+    """the first 16 digits of the SHA-256 of the weights"""
 
 
 STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
@@ -183,15 +187,22 @@ def v1_router(server: Server) -> APIRouter:
         client = server.admit(request, None, body.texts)
         asked = body.asked()
         if body.stream:
-            return await _stream(server, body, asked, client)
+            return await _stream(server, request, body, asked, client)
         found = await server.service.translate(body.texts, asked, client)
+        server.name_models(request, found)
         return JSONResponse(_answer(server, body, found))
 
     @router.get("/models")
     async def models() -> list[ModelBody]:
         """List the models."""
         return [
-            ModelBody(name=d.model.name, source=d.source, target=d.target, loaded=d.model.is_loaded)
+            ModelBody(
+                name=d.model.name,
+                source=d.source,
+                target=d.target,
+                loaded=d.model.is_loaded,
+                weights=d.model.current.version.weights,
+            )
             for d in server.models.directions
         ]
 
@@ -201,10 +212,13 @@ def v1_router(server: Server) -> APIRouter:
 def _answer(
     server: Server, body: TranslationBody, found: Sequence[TranslatedText]
 ) -> dict[str, Any]:
-    name = ", ".join(dict.fromkeys(text.model for text in found if text.model))
+    names, weights = (
+        ", ".join(filter(None, dict.fromkeys("+".join(m[i] for m in t.models) for t in found)))
+        for i in (0, 1)
+    )
     pairs = zip(body.texts, found, strict=True)
     records = [_as_record(source, text, body) for source, text in pairs]
-    return {"model": name, "translations": records}
+    return {"model": names, "weights": weights, "translations": records}
 
 
 def _as_record(source: str, text: TranslatedText, body: TranslationBody) -> dict[str, Any]:
@@ -232,7 +246,7 @@ def _words(text: str) -> list[Span]:
 
 
 async def _stream(
-    server: Server, body: TranslationBody, asked: Asked, client: str
+    server: Server, request: Request, body: TranslationBody, asked: Asked, client: str
 ) -> StreamingResponse:
     """Return an answer that has an event for each sentence, and the whole answer at its end.
 
@@ -254,6 +268,7 @@ async def _stream(
     async def translate() -> None:
         try:
             found = await server.service.translate(body.texts, asked, client, finished)
+            server.name_models(request, found)
             events.put_nowait(_event("done", _answer(server, body, found)))
         except Exception as error:
             events.put_nowait(server.operations.explain(error))

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,8 +37,9 @@ class ProcessLost(Exception):  # noqa: N818 - what happened to a process, not to
 class _Process:
     """The socket of a process that answers each command with one object."""
 
-    def __init__(self, writer: asyncio.StreamWriter, generation: int | None) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, number: int, generation: int | None) -> None:
         self.generation = generation
+        self._number = number  # of the process
         self._writer = writer
         self._answer: asyncio.Future[object] | None = None
         self.is_lost = False
@@ -67,7 +70,10 @@ class _Process:
                 self._answer.set_exception(ProcessLost())
 
     def close(self) -> None:
-        """Let the process end."""
+        """End the process, whatever it does."""
+        if not self.is_lost:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._number, signal.SIGKILL)
         self._writer.close()
 
 
@@ -85,7 +91,7 @@ class ProcessCompute:
                 f"workers {settings.workers} divides the cores of a CPU, and this is a GPU, which "
                 "one process fills; leave workers out, or choose the device cpu"
             )
-        self.slots = settings.workers
+        self.slots = self.spare = settings.workers
         self._settings = settings
         self._loaded: list[ModelVersion] = []
         self._generation = 0
@@ -114,8 +120,7 @@ class ProcessCompute:
     async def close(self) -> None:
         """End all processes, also after a start that failed.
 
-        Each worker ends when its socket is closed. The host is killed, because it may still be
-        starting or loading.
+        All are killed: a worker may be translating, and the host starting or loading.
         """
         for task in self._tasks:
             task.cancel()
@@ -194,8 +199,8 @@ class ProcessCompute:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve the socket of a process, until the process ends."""
-        generation: int | None = await frames.receive_async(reader)
-        process = _Process(writer, generation)
+        number, generation = await frames.receive_async(reader)
+        process = _Process(writer, number, generation)
         self._processes.add(process)
         is_host = generation is None
         if is_host:
@@ -240,7 +245,8 @@ class ProcessCompute:
         """Let the host change its models and replace all workers, or (not `replace`) add one."""
         async with self._host_lock:
             generation = self._generation + replace
-            command = HostCommand(load, unload, self.slots if replace else 1, generation)
+            count = self.slots + self.spare if replace else 1
+            command = HostCommand(load, unload, count, generation)
             for _ in range(ATTEMPTS):
                 host = await self._wait_for_host()
                 try:

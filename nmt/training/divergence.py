@@ -14,6 +14,7 @@ from nmt.device import widest_float
 
 _SMOOTHING = 0.02
 """weight of a step in the running mean of the loss"""
+_FIRST_STEPS = 50
 
 
 def is_synchronous(device: torch.device) -> bool:
@@ -24,14 +25,17 @@ def is_synchronous(device: torch.device) -> bool:
     return device.type == "cpu"
 
 
-def describe_useless_model(loss: float, vocabulary: int) -> str | None:
+def describe_useless_model(
+    loss: float, vocabulary: int, step: int, warmup_steps: int
+) -> str | None:
     """Return a sentence if a uniform guess would have a lower loss than the model, else None.
 
-    `loss` is that of a validation in nats per token. A guess that gives each of `vocabulary` tokens
-    the same probability has the loss ln(vocabulary).
+    `loss` is that of a validation after `step`, in nats per token. A guess that gives each of
+    `vocabulary` tokens the same probability has the loss ln(vocabulary). Any model may be worse
+    until its warm-up has ended, and in its first 50 steps.
     """
     uniform = math.log(vocabulary)
-    if loss <= uniform:
+    if loss <= uniform or step <= max(warmup_steps, _FIRST_STEPS):
         return None
     return (
         f"the validation loss of {loss:,.2f} nats/token is above {uniform:.2f}, that of a uniform "

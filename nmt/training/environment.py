@@ -27,7 +27,7 @@ def write_environment(
     processes: int,
     fingerprints: Mapping[str, str],
 ) -> None:
-    """Write versions, hardware, command and data of this session into environment.json.
+    """Write versions, hardware, command, folder and data of this session into environment.json.
 
     If the file exists, it describes the first session, and this one is appended to its list
     `resumed`. `fingerprints` are digests of the training and validation text by name.
@@ -35,6 +35,7 @@ def write_environment(
     session = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": sys.argv,
+        "folder": str(Path.cwd()),
         **describe_software(),
         "system": platform.platform(),
         "processor": processor_entry("model name") or platform.processor(),

@@ -194,12 +194,10 @@ def _check_best_weights(trainer: Trainer) -> None:
     Raises:
         DivergedError: they are not, so they are not worth a score; the checkpoints stay.
     """
-    directory = trainer.directory
-    loss = read_json_or_empty(directory.best).get("loss")
-    if trainer.state.step <= trainer.config.training.warmup_steps or not isinstance(loss, float):
-        return
-    problem = describe_useless_model(loss, trainer.loaded.tokenizer.target.size)
-    if problem:
+    directory, vocabulary = trainer.directory, trainer.loaded.tokenizer.target.size
+    loss = read_json_or_empty(directory.best).get("loss", 0.0)
+    step, warmup = trainer.state.step, trainer.config.training.warmup_steps
+    if problem := describe_useless_model(loss, vocabulary, step, warmup):
         raise DivergedError(
             f"{directory.path}: even with the best weights {problem}; train again in another "
             "--run-dir with a lower training.peak_learning_rate, a longer warm-up or "

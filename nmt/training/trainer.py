@@ -19,7 +19,7 @@ from nmt.training.schedule import learning_rate
 from nmt.training.state import RunState
 from nmt.training.step import Stepper
 from nmt.training.stopping import Interrupted, StopSignals
-from nmt.training.validation import Validator, write_examples
+from nmt.training.validation import Validator, thin_out_examples, write_examples
 
 
 class Trainer:
@@ -132,10 +132,9 @@ class Trainer:
         step, loss = self.state.step, figures["loss"]
         if not math.isfinite(loss):
             raise DivergedError(f"step {step:,}: the validation loss is {loss}")
-        if step > self.config.training.warmup_steps:
-            problem = describe_useless_model(loss, self.loaded.tokenizer.target.size)
-            if problem and self.group.is_main:
-                self.monitor.say(f"warning: step {step:,}: {problem}")
+        vocabulary, warmup = self.loaded.tokenizer.target.size, self.config.training.warmup_steps
+        if problem := describe_useless_model(loss, vocabulary, step, warmup):
+            self.monitor.say(f"warning: step {step:,}: {problem}")
         self.state.validation_due = False
         return self.state.ranking.add(step, score, figures)
 
@@ -148,9 +147,10 @@ class Trainer:
             return None
         if math.isfinite(result.loss):
             self.monitor.record_validation(self.state.step, result.figures(), str(result))
-            folder = self.directory.translations
+            folder, every = self.directory.translations, self.config.training.validate_every
             try:
                 write_examples(folder, self.state.step, self.validator.examples(result))
+                thin_out_examples(folder, self.state.step, every)
             except OSError as error:
                 self.monitor.say(f"{folder}: not written: {error.strerror}")
         return result.score, result.figures()

@@ -1,7 +1,7 @@
 """Validation: the loss on sentences that are not in the training data, and BLEU or chrF.
 
 Each validation also writes translations of the first sentences into `translations` in the run
-directory, such as `step-00000250.txt`.
+directory, such as `step-00000250.txt`. Of a long run, at most `KEPT_EXAMPLES` of these files stay.
 """
 
 import math
@@ -28,6 +28,8 @@ from nmt.translation.translator import Translator
 BATCH_TOKENS = 4096  # padded tokens per side of a batch for the loss
 EXAMPLES = 8
 """number of example translations: those of the first sentences of the validation set"""
+KEPT_EXAMPLES = 33
+"""most files of example translations in a run: that of the last validation, and 32 before it"""
 _EXAMPLE = "source     {}\nreference  {}\nmodel      {}\n"
 
 
@@ -207,6 +209,20 @@ def delete_examples_after(folder: Path, step: int) -> None:
     """Delete the example files of steps after `step`, which a resumed run validates again."""
     for file_step, path in _example_files(folder):
         if file_step > step:
+            path.unlink(missing_ok=True)
+
+
+def thin_out_examples(folder: Path, step: int, validate_every: int) -> None:
+    """Delete example files so that the others are evenly spread over the run up to `step`.
+
+    Those at multiples of `validate_every` times 1, 2, 4 and so on stay, whichever of these numbers
+    leaves at most `KEPT_EXAMPLES`; so does that of `step`. What stays does not depend on stops.
+    """
+    interval = validate_every
+    while step // interval >= KEPT_EXAMPLES:
+        interval *= 2
+    for file_step, path in _example_files(folder):
+        if file_step % interval and file_step != step:
             path.unlink(missing_ok=True)
 
 

@@ -56,7 +56,7 @@ def test_the_perplexity_of_the_whole_goes_to_stderr(
 ) -> None:
     tokens = sum(len(score.tokens) for score in scores)
     total = sum(score.log_probability for score in scores)
-    figure = f"{math.exp(-total / tokens):.4f}"
+    figure = f"{math.exp(-total / tokens):.3g}"  # of this model it is above a million
     said = f"perplexity per token {figure} (pairs: 4, tokens: {tokens})\n"
     assert invoke("score", "-m", tiny_run, text=TABS).stderr == said
     nothing = invoke("score", "-m", tiny_run, text=b"")

@@ -15,9 +15,9 @@ from transformers import MarianMTModel, MarianTokenizer
 
 from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import collate_source
-from nmt.data.tokens.tokenizer import BOS, EOS
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import ExchangeError
-from nmt.exchange.huggingface import import_huggingface
+from nmt.exchange.huggingface import _warn_of_search, import_huggingface, read_decoding
 from nmt.exchange.imported import ImportedModel, write_run
 from nmt.load_run import load_run
 from nmt.run_directory import LoadedModel
@@ -275,3 +275,73 @@ def test_weights_may_be_in_several_files(tmp_path: Path) -> None:
     message = r"model-\*.safetensors: the weight '.*' is missing"
     with pytest.raises(ExchangeError, match=message):
         import_huggingface(folder)
+
+
+PAD_ROW, UNK_ROW, EOS_ROW = 9, 1, 0
+SPECIAL_ROWS = {PAD: PAD_ROW, UNK: UNK_ROW, BOS: PAD_ROW, EOS: EOS_ROW}
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "left_out"),
+    [
+        ({"bad_words_ids": [[PAD_ROW]], "forced_eos_token_id": EOS_ROW}, {}, []),
+        ({"bad_words_ids": [[PAD_ROW], [UNK_ROW], [EOS_ROW]]}, {"allow_unknown": False}, []),
+        ({"bad_words_ids": None, "suppress_tokens": None, "sequence_bias": {}}, {}, []),
+        ({"bad_words_ids": [[5]]}, {}, ["bad_words_ids"]),
+        ({"bad_words_ids": [[UNK_ROW], [4, 5]]}, {"allow_unknown": False}, ["bad_words_ids"]),
+        ({"suppress_tokens": [UNK_ROW, PAD_ROW]}, {"allow_unknown": False}, []),
+        ({"suppress_tokens": [EOS_ROW]}, {}, ["suppress_tokens"]),
+        ({"begin_suppress_tokens": [PAD_ROW]}, {}, []),
+        ({"begin_suppress_tokens": [UNK_ROW]}, {}, ["begin_suppress_tokens"]),
+        (
+            {"begin_suppress_tokens": [UNK_ROW], "suppress_tokens": [UNK_ROW]},
+            {"allow_unknown": False},
+            [],
+        ),
+        ({"forced_eos_token_id": [EOS_ROW]}, {}, []),
+        ({"forced_eos_token_id": 7}, {}, ["forced_eos_token_id"]),
+        ({"forced_bos_token_id": 7}, {}, ["forced_bos_token_id"]),
+        ({"repetition_penalty": 1.0, "num_beam_groups": 1, "do_sample": False}, {}, []),
+        ({"repetition_penalty": 1.2}, {}, ["repetition_penalty"]),
+        (
+            {"do_sample": True, "num_beam_groups": 2, "diversity_penalty": 0.5},
+            {},
+            ["diversity_penalty", "do_sample", "num_beam_groups"],
+        ),
+        ({"force_words_ids": [[3]], "constraints": []}, {}, ["force_words_ids"]),
+        ({"min_length": 1}, {}, []),
+        ({"min_length": 8}, {"min_length": 7}, []),
+        ({"min_length": 3, "min_new_tokens": 8}, {"min_length": 8}, []),
+        ({"length_penalty": 0.6}, {}, ["length_penalty"]),
+    ],
+)
+def test_rules_of_a_search_are_obeyed_or_named(
+    settings: dict[str, Any],
+    changes: dict[str, Any],
+    left_out: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plain = DecodingConfig(beam_size=4, length_normalization="average")
+    assert read_decoding(settings, UNK_ROW, "here") == plain.model_copy(update=changes)
+    _warn_of_search(settings, SPECIAL_ROWS, "here")
+    warnings = capsys.readouterr().err.splitlines()
+    assert [line.split("here: ")[1].split(":")[0] for line in warnings] == left_out
+
+
+def test_the_shortest_length_is_that_of_transformers(tmp_path: Path) -> None:
+    pair = import_pair(tmp_path, {"ending": 1})
+    target_rows = pair.rows(1)
+    own = {row: i for i, row in enumerate(pair.rows(0)) if row >= 0}
+    limits: dict[str, Any] = {"num_beams": 1, "do_sample": False, "max_length": 40}
+    lengths = set()
+    for rule in ({}, {"min_length": 14}, {"min_new_tokens": 14}):
+        settings = read_decoding(rule | {"num_beams": 1}, UNK_ROW, "here")
+        for row in pair.tokenizer(sentences(6, seed=11))["input_ids"]:
+            ids = collate_source([[own[one] for one in row]])
+            [best] = greedy_search(pair.loaded.model, ids, settings)
+            found = [*(target_rows[i] for i in best.tokens), EOS_ROW]
+            [theirs] = pair.model.generate(torch.tensor([row]), **limits, **rule).tolist()
+            assert found[:38] == theirs[1:39]  # the last one at the limit is always EOS there
+            assert len(best.tokens) >= settings.min_length
+            lengths.add(len(best.tokens))
+    assert min(lengths) < 13  # without a rule, translations are shorter

@@ -138,12 +138,13 @@ def test_rules_of_the_search_that_nmt_lacks_are_a_warning_and_do_not_disturb_ver
 ) -> None:
     theirs = tmp_path / "theirs"
     write_model(theirs)
-    rules = {"forced_bos_token_id": 5, "min_length": 20, "repetition_penalty": 1.5}
-    change_json(theirs / "generation_config.json", **rules, no_repeat_ngram_size=2)
+    rules = {"forced_bos_token_id": 5, "suppress_tokens": [9], "repetition_penalty": 1.5}
+    obeyed = {"no_repeat_ngram_size": 2, "min_length": 4}
+    change_json(theirs / "generation_config.json", **rules, **obeyed)
     loaded = imported_run(theirs, tmp_path / "run")
     warnings = capsys.readouterr().err
     assert all(f"{name}: {value} is left out" in warnings for name, value in rules.items())
-    assert loaded.config.decoding.no_repeat_ngram == 2
+    assert (loaded.config.decoding.no_repeat_ngram, loaded.config.decoding.min_length) == (2, 3)
     export_and_verify(loaded, tmp_path / "exported")
     name = "generation_config.json"
     assert (tmp_path / "exported" / name).read_bytes() == (theirs / name).read_bytes()
@@ -153,7 +154,7 @@ def test_changed_settings_of_the_search_are_exported_in_their_rows(tmp_path: Pat
     theirs, exported = tmp_path / "theirs", tmp_path / "exported"
     write_model(theirs)
     loaded = imported_run(theirs, tmp_path / "run")
-    changes = {"beam_size": 7, "allow_unknown": False, "no_repeat_ngram": 3}
+    changes = {"beam_size": 7, "allow_unknown": False, "no_repeat_ngram": 3, "min_length": 6}
     decoding = loaded.config.decoding.model_copy(update=changes)
     loaded = replace(loaded, config=loaded.config.model_copy(update={"decoding": decoding}))
     with torch.no_grad():  # so that the rule matters

@@ -213,6 +213,24 @@ def test_a_zip_whose_decoder_yml_leads_out_of_it_is_refused(tmp_path: Path) -> N
         import_marian(tmp_path / "opus.zip")
 
 
+@pytest.mark.parametrize(
+    "name", ["decoder.yml", "model.npz", "opus.vocab.yml", "source.spm", "target.spm", "README.md"]
+)
+def test_a_link_that_leads_out_of_the_package_is_refused(tmp_path: Path, name: str) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    write_package(package, yaml_vocabulary=True)
+    (package / "README.md").write_text("a model")
+    (package / name).rename(tmp_path / "elsewhere")
+    (package / name).symlink_to("../elsewhere")
+    with pytest.raises(ExchangeError, match=f"{name}: a link that leads out of the model's folder"):
+        import_marian(package)
+    (tmp_path / "elsewhere").rename(package / "inside")
+    (package / name).unlink()
+    (package / name).symlink_to("inside")
+    import_marian(package)
+
+
 def test_settings_that_nmt_does_not_have_are_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,7 +1,9 @@
 """Marian's files: npz byte for byte, vocabularies as its YAML library writes them, zips."""
 
 import io
+import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from torch import Tensor
 from nmt.errors import ExchangeError
 from nmt.exchange.marian_files import (
     OPTIONS,
+    parse_yaml,
     read_npz,
     read_vocabulary,
     unpack,
@@ -160,3 +163,122 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
         archive.writestr("Wemb.npy", b"2")
     with pytest.raises(ExchangeError, match="two of its files have the same name"):
         read_npz(tmp_path / "model.npz")
+
+
+def test_a_zip_of_sixty_thousand_folders_is_refused_at_once(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "model.zip", {f"{i}/": b"" for i in range(60_000)})
+    start = time.process_time()
+    with pytest.raises(ExchangeError, match="it holds 60,000 files and folders, which no model"):
+        unpack(path, tmp_path)
+    assert time.process_time() - start < 5
+
+
+def test_a_long_list_of_files_is_not_read(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "model.zip", {"decoder.yml": b"1"})
+    content = bytearray(path.read_bytes())
+    content[-10:-6] = (1 << 30).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(ExchangeError, match="the list of its files has 1,073,741,824 bytes"):
+        unpack(path, tmp_path)
+
+
+def encrypted(content: bytearray) -> None:
+    content[6] |= 1
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+
+
+def changed(offset: int, value: int, size: int) -> Callable[[bytearray], None]:
+    """Return what writes a number into the entry of the first file in the list."""
+
+    def change(content: bytearray) -> None:
+        start = content.index(b"PK\x01\x02") + offset
+        content[start : start + size] = value.to_bytes(size, "little")
+
+    return change
+
+
+LIES: dict[str, tuple[Callable[[bytearray], None], str]] = {
+    "encrypted": (encrypted, "is encrypted"),
+    "unknown compression": (changed(10, 99, 2), "damaged, or no zip or npz file"),
+    "LZMA without data": (changed(10, 14, 2), "damaged, or no zip or npz file"),
+    "bzip2 without data": (changed(10, 12, 2), "cannot be read|damaged"),
+    "larger than it says": (changed(24, 10, 4), "damaged, or no zip or npz file: Bad CRC-32"),
+    "far larger": (changed(24, 1 << 31, 4), "it would unpack to 2,147,483,6"),
+    "zip64 without sizes": (
+        changed(24, (1 << 32) - 1, 4),
+        "it would unpack to 4,294,967,2|damaged",
+    ),
+    "begins elsewhere": (changed(42, 1 << 20, 4), "damaged"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_zip_that_lies_is_one_sentence(lie: str, tmp_path: Path) -> None:
+    change, message = LIES[lie]
+    path = write_zip(tmp_path / "model.zip", {"decoder.yml": b"models: []\n" * 100, "b": b"2"})
+    content = bytearray(path.read_bytes())
+    change(content)
+    path.write_bytes(content)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ExchangeError, match=message) as caught:
+        unpack(path, tmp_path / "folder")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "names", [("a", "a/b"), ("a/b", "a"), ("x" * 300,), ("a" + "/b" * 3000,), ("model.npz\0.yml",)]
+)
+def test_names_that_a_folder_cannot_hold_are_one_sentence(
+    names: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = write_zip(tmp_path / "model.zip", dict.fromkeys(names, b"1"))
+    (tmp_path / "folder").mkdir()
+    try:
+        unpack(path, tmp_path / "folder")
+    except ExchangeError as error:
+        assert "\n" not in str(error)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "model.zip"]
+
+
+def test_names_that_differ_by_case_are_two_files(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "model.zip", {"Vocab.yml": b"1", "vocab.yml": b"2"})
+    (tmp_path / "folder").mkdir()
+    unpack(path, tmp_path / "folder")
+    assert [p.read_bytes() for p in sorted((tmp_path / "folder").iterdir())] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    ["0, 99999999999999999999", "1, " * 33 + "1", "1, " * 30, "0, 0", "0, 9223372036854775808"],
+)
+def test_a_forged_shape_is_read_or_one_sentence(shape: str, tmp_path: Path) -> None:
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}\n".encode()
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    content += b"" if shape.startswith("0") else b"1234"
+    path = write_zip(tmp_path / "model.npz", {"Wemb.npy": content})
+    with pytest.raises(ExchangeError, match="it has no special:model.yml|damaged"):
+        read_npz(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"a: " + b"[" * 30_000, "cannot be read"),
+        (b"a: " * 1000, "cannot be read"),
+        (b"\n".join(b"%s- " % (b" " * i) for i in range(300)), "cannot be read|found list"),
+        (b"a: &a [x, x]\nb: &b [*a, *a]\n", "are not allowed|cannot be read"),
+        (b"x: 1\n" * 100_000, "has 500,000 bytes, which no settings of Marian need"),
+        (b"a: " + b"9" * 5000, "cannot be read"),
+        (b"? [1, 2]\n: 3", "a key must be a word"),
+        (b"a: !!python/object:os.system x", "tags are not allowed"),
+        (b"{" * 20_000, "cannot be read"),
+        (b"'" * 65_000, "cannot be read|found"),
+        (b"a: 1\n\0", "cannot be read"),
+    ],
+)
+def test_forged_settings_are_one_sentence_in_seconds(text: bytes, message: str) -> None:
+    start = time.process_time()
+    with pytest.raises(ExchangeError, match=message) as caught:
+        parse_yaml(text, "decoder.yml")
+    assert "\n" not in str(caught.value)
+    assert time.process_time() - start < 5

@@ -45,10 +45,12 @@ def scored(data: dict[str, Any], **options: Any) -> tuple[ScoredTestSet, list[tu
         progress(len(texts))
         return [Translation("der Hund läuft davon", 0.0) for _ in texts]
 
-    loaded = SimpleNamespace(config=Config.model_validate({"data": data}))
-    translator: Any = SimpleNamespace(loaded=loaded, translate=translate)
+    config = Config.model_validate({"data": data})
+    translator: Any = SimpleNamespace(translate=translate)
     wanted = ReportOptions(**options)
-    found = score_test_set(translator, wanted, lambda _: None, lambda *more: done.append(more))
+    found = score_test_set(
+        translator, config.data, wanted, lambda _: None, lambda *more: done.append(more)
+    )
     assert isinstance(found, ScoredTestSet)
     return found, done
 

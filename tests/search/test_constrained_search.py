@@ -96,6 +96,15 @@ def test_a_model_of_noise_writes_what_it_must_and_not_what_it_must_not(
         assert not own.forbidden or not has_any(own.forbidden, text), text
 
 
+@pytest.mark.parametrize("prefix", ["Hund" * 60, "ab" * 120, "Hunde der Hundehund", "é" * 90])
+def test_a_long_word_can_be_the_prefix(random_run: LoadedModel, prefix: str) -> None:
+    model = table_model(random_run.tokenizer.target.size, 1)
+    [[found]] = search(random_run, [LexicalConstraints(prefix=prefix)], model)
+    [text] = random_run.tokenizer.target.decode([found.tokens])
+    if "é" not in prefix:  # which the vocabulary lacks
+        assert text.startswith(prefix)
+
+
 def test_a_sentence_gives_the_same_alone_and_in_a_batch(random_run: LoadedModel) -> None:
     constraints = [LexicalConstraints(("Hund",)), LexicalConstraints(("a", "b", "c"))]
     together = search(random_run, constraints, random_run.model)

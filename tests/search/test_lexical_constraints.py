@@ -1,5 +1,6 @@
 """Constraints in ids of words and parts of words, and the progress of hypotheses under them."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,12 +46,32 @@ def test_ids_add_what_is_decoded_with_a_space_in_front_or_behind_a_mark(spelling
     assert Spelling(spelling.tokenizer, tokenized=True).ids_without_space("Hund") == ()
 
 
-def test_beginnings_are_parts_of_the_text_or_more_than_it(spelling: Spelling) -> None:
-    found = {spelling.bytes[i] for i in spelling.beginnings(b" Hu")}
+def test_ids_that_continue_a_text_are_parts_of_it_or_more_than_it(spelling: Spelling) -> None:
+    found = {spelling.bytes[i] for i in spelling.continuations(b" Hu")[0]}
     assert {b" ", b" Hund", b" Hunde"} <= found
     assert all(b" Hu".startswith(text) or text.startswith(b" Hu") for text in found)
     assert spelling.can_spell(b" Hund") and spelling.can_spell(b" dr")
     assert not spelling.can_spell(" Ж".encode()) and not spelling.can_spell(" HuЖ".encode())
+
+
+def test_what_may_spell_a_long_word_is_found_in_linear_time(spelling: Spelling) -> None:
+    text = b" " + b"Hund" * 2500
+    start = time.process_time()
+    after = spelling.continuations(text)
+    assert time.process_time() - start < 2
+    assert len(after) == len(text)
+    for position in (0, 1, 2, 9_001, len(text) - 1):
+        rest = text[position:]
+        assert after[position] == [
+            i
+            for i in after[position]
+            if rest.startswith(spelling.bytes[i]) or spelling.bytes[i].startswith(rest)
+        ]
+    spelled, position = b"", 0
+    while position < len(text):  # any of the ids can be taken
+        spelled += spelling.bytes[after[position][-1]]
+        position = len(spelled)
+    assert spelled.startswith(text)
 
 
 def test_a_space_or_a_mark_ends_a_word_but_in_tokenised_text_only_a_space(

@@ -1,11 +1,13 @@
 """Keys and limits: who may translate, and how much."""
 
 import logging
+import os
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from nmt.errors import ConfigError
 from nmt.serving.access import Access, add_key, read_keys
@@ -48,6 +50,82 @@ def test_the_file_of_keys_has_no_key_and_is_for_its_owner(keys: Path) -> None:
     assert [key.name for key in read_keys(keys).keys] == ["anna", "ben"]
     with pytest.raises(ConfigError, match="has a key of 'anna'; choose another name"):
         add_key(keys, "anna")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+def test_a_new_key_changes_neither_mode_nor_owner_of_the_file(keys: Path, tmp_path: Path) -> None:
+    add_key(keys, "anna")
+    os.chown(keys, 65534, 65533)
+    keys.chmod(0o640)
+    link = tmp_path / "link.yaml"
+    link.symlink_to(keys.name)
+    add_key(link, "ben")
+    found = keys.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (65534, 65533, 0o640)
+    assert link.is_symlink() and len(list(tmp_path.iterdir())) == 2
+
+
+def test_who_cannot_keep_the_owner_of_the_file_is_told(
+    keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_key(keys, "anna")
+    before = keys.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chown", fail)
+    with pytest.raises(ConfigError, match="cannot be written so that its owner stays: Operation"):
+        add_key(keys, "ben")
+    assert keys.read_bytes() == before and len(list(keys.parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# keys of the house\nkeys:\n- name: anna  # until May\n  sha256: {}\n# the end\n",
+        "keys:\n    - name: anna\n      sha256: {}",
+        "---\nkeys:\n  # a note\n  - {{name: anna, sha256: {}}}\n",
+        "keys: [{{name: anna, sha256: {}}}]\n",
+        "keys: []\n",
+        "",
+    ],
+)
+def test_notes_in_the_file_stay(keys: Path, text: str) -> None:
+    written = text.format("a" * 64)
+    keys.write_text(written)
+    names = [key.name for key in read_keys(keys).keys]
+    key = add_key(keys, "ben")
+    assert [known.name for known in read_keys(keys).keys] == [*names, "ben"]
+    assert access(keys=str(keys)).admit("1.2.3.4", key, 1) == "key ben"
+    if "#" in text:
+        assert keys.read_text().startswith(written)
+
+
+def test_keys_that_cannot_be_read_are_stale(serve: Client, keys: Path) -> None:
+    key = add_key(keys, "anna")
+    client = serve(keys=str(keys), reload_seconds=0.01)
+    client.headers["Authorization"] = f"Bearer {key}"
+    assert client.get("/readyz").status_code == 200
+    assert "nmt_keys_stale_seconds 0.0" in client.get("/metrics").text
+    text = keys.read_text()
+    for damage in (lambda: keys.write_text("keys: ["), keys.unlink):
+        damage()
+        _wait_for_readiness(client, 503)
+        answer = client.get("/readyz").json()
+        assert answer["error"].startswith("the file of API keys cannot be read, so keys that were")
+        assert str(keys) not in answer["error"]
+        metrics = client.get("/metrics").text
+        assert "nmt_keys_stale_seconds" in metrics and "nmt_keys_stale_seconds 0.0\n" not in metrics
+        keys.write_text(text)
+        _wait_for_readiness(client, 200)
+
+
+def _wait_for_readiness(client: TestClient, status: int) -> None:
+    end = time.monotonic() + 20
+    while client.get("/readyz").status_code != status:
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_a_new_key_is_known_after_a_reload_and_a_damaged_file_changes_nothing(keys: Path) -> None:

@@ -22,7 +22,7 @@ class ComputeByHand:
     """Batches end when a test says so; `batches` are the texts of those that have begun."""
 
     def __init__(self, slots: int = 1) -> None:
-        self.slots = slots
+        self.slots, self.spare = slots, 4
         self.batches: list[list[str]] = []
         self.ends: list[asyncio.Event] = []
         self.error: Callable[[Sequence[str]], Exception | None] = lambda texts: None
@@ -204,6 +204,71 @@ def test_a_queue_of_cancelled_segments_alone_is_an_empty_one() -> None:
         assert await results(later) == ["LATER"]
 
     run(test)
+
+
+def test_a_batch_that_nobody_waits_for_ends() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        first = batcher.submit(LANE, "a", lines("a", "b"))
+        await asyncio.sleep(0.01)
+        batcher.cancel(first[:1])  # the other segment is still waited for
+        await asyncio.sleep(0.01)
+        later = batcher.submit(LANE, "b", lines("later"))
+        await asyncio.sleep(0.01)
+        assert compute.batches == [["a", "b"]]
+        batcher.cancel(first)
+        await asyncio.sleep(0.02)
+        assert compute.batches[1:] == [["later"]]
+        await compute.end_all()
+        assert await results(later) == ["LATER"]
+
+    run(test)
+
+
+def test_a_slow_batch_keeps_no_other_client_out() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        slow = [batcher.submit(LANE, "slow", lines(f"slow {i}")) for i in range(3)]
+        await asyncio.sleep(0.01)
+        assert len(compute.batches) == 1  # the three came together
+        slow.append(batcher.submit(LANE, "slow", lines("waits")))
+        quick = batcher.submit(LANE, "quick", lines("quick"))
+        await asyncio.sleep(0.15)  # longer than a batch may take
+        assert compute.batches[1:] == [["quick"]]  # the slow client has its only slot
+        await compute.end(1)
+        assert await results(quick) == ["QUICK"]
+        assert len(compute.batches) == 2
+        await compute.end(0)
+        assert compute.batches[2:] == [["waits"]]
+        await compute.end_all()
+        assert await results([*slow[0], *slow[3]]) == ["SLOW 0", "WAITS"]
+
+    run(test, batch_seconds=0.1)
+
+
+def test_long_segments_have_batches_of_their_own() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        batcher.submit(LANE, "a", lines("begun"))
+        await asyncio.sleep(0.01)
+        batcher.submit(LANE, "b", lines("short", "l" * 300, "short"))
+        await compute.end_all()
+        assert compute.batches[1:] == [["short", "short"], ["l" * 300]]
+
+    run(test)
+
+
+def test_a_sentence_that_takes_too_long_is_refused_and_the_others_are_translated() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        segments = batcher.submit(LANE, "a", lines("good", "bad"))
+        while not segments[0].future.done():
+            for texts, end in zip(compute.batches, compute.ends, strict=True):
+                if "bad" not in texts:
+                    end.set()
+            await asyncio.sleep(0.01)
+        assert await results(segments[:1]) == ["GOOD"]
+        with pytest.raises(RequestError, match="takes over 0.1 s; send shorter sentences") as error:
+            await segments[1].future
+        assert error.value.status == 413
+
+    run(test, search_seconds=0.1)
 
 
 def test_a_full_queue_refuses_and_then_takes_again() -> None:

@@ -35,7 +35,8 @@ def test_every_answer_has_the_headers_of_security(client: TestClient) -> None:
 
 def test_head_is_answered_as_get(client: TestClient) -> None:
     for path in ("/healthz", "/none", "/"):
-        asked, found = client.get(path), client.head(path)
+        sent = {"X-Request-ID": "1"}
+        asked, found = client.get(path, headers=sent), client.head(path, headers=sent)
         assert (found.status_code, found.headers) == (asked.status_code, asked.headers)
 
 

@@ -163,9 +163,9 @@ def processes_by_rank(launcher: "subprocess.Popen[str]") -> dict[int, int]:
     return ranks
 
 
-def wait_for_records(run: RunDirectory, count: int) -> None:
-    """Wait until the run has recorded this many steps."""
-    deadline = time.monotonic() + 240
+def wait_for_records(run: RunDirectory, count: int, seconds: float = 240) -> None:
+    """Wait until the run has recorded this many steps and validations."""
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if run.metrics.is_file() and run.metrics.read_bytes().count(b"\n") >= count:
             return

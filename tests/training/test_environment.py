@@ -22,7 +22,7 @@ def test_it_holds_what_was_run_and_on_what_and_each_resumed_session(
         monkeypatch.setattr("sys.argv", ["nmt", command])
         write_environment(run, CPU, "fp32", 2, {"data_fingerprint": "fingerprint"})
     found = read_json(run.environment)
-    assert found["command"] == ["nmt", "begin"]
+    assert found["command"] == ["nmt", "begin"] and found["folder"] == str(Path.cwd())
     assert [session["command"][1] for session in found["resumed"]] == ["resume", "resume again"]
     assert (found["processes"], found["precision"], found["device"]) == (2, "fp32", "cpu")
     assert found["data_fingerprint"] == "fingerprint"

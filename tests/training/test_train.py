@@ -188,7 +188,8 @@ def test_early_stopping_says_so_and_continues_with_more_patience(
 
 
 @pytest.mark.parametrize(
-    ("rate", "warmup", "is_useless"), [(1000.0, 2, True), (1000.0, 90, False), (0.01, 2, False)]
+    ("rate", "warmup", "steps", "is_useless"),
+    [(1000.0, 2, 55, True), (1000.0, 90, 55, False), (1000.0, 2, 12, False), (0.01, 2, 55, False)],
 )
 def test_a_model_that_is_worse_than_a_uniform_guess_is_no_success(
     recipe: Recipe,
@@ -196,11 +197,12 @@ def test_a_model_that_is_worse_than_a_uniform_guess_is_no_success(
     capsys: pytest.CaptureFixture[str],
     rate: float,
     warmup: int,
+    steps: int,
     is_useless: bool,
 ) -> None:
     settings = f"training.peak_learning_rate={rate}", f"training.warmup_steps={warmup}"
-    config = recipe(*settings, "training.max_steps=12")
-    warned = "warning: step 5: the validation loss of "
+    config = recipe(*settings, f"training.max_steps={steps}")
+    warned = "warning: step 55: the validation loss of "
     for said in (warned, ""):  # the same command again says the same
         if is_useless:
             above = r"above 3\.87, that of a uniform guess among 48 tokens"

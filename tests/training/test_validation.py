@@ -15,12 +15,14 @@ from nmt.load_run import build_model
 from nmt.run_directory import LoadedModel
 from nmt.training import validation
 from nmt.training.validation import (
+    KEPT_EXAMPLES,
     ExampleTranslation,
     Validation,
     ValidationText,
     Validator,
     delete_examples_after,
     read_examples,
+    thin_out_examples,
     write_examples,
 )
 from nmt.translation.translator import Translator
@@ -179,3 +181,26 @@ def test_a_file_that_holds_no_examples_is_skipped(tmp_path: Path, content: bytes
     (tmp_path / "step-00000010.txt").write_bytes(content)
     (tmp_path / "step-notes.txt").write_text("mine")
     assert read_examples(tmp_path) == {5: EXAMPLES}
+
+
+@pytest.mark.parametrize(
+    ("validations", "kept"),
+    [
+        (1, [1]),
+        (32, [*range(1, 33)]),
+        (33, [*range(2, 33, 2), 33]),
+        (34, [*range(2, 35, 2)]),
+        (66, [*range(4, 65, 4), 66]),
+        (1000, [*range(32, 1000, 32), 1000]),
+    ],
+)
+@pytest.mark.parametrize("stopped_after", [None, 13])
+def test_few_files_of_examples_stay_and_are_spread_evenly(
+    tmp_path: Path, validations: int, kept: list[int], stopped_after: int | None
+) -> None:
+    for number in range(1, validations + 1):
+        write_examples(tmp_path, 250 * number, EXAMPLES)
+        if number != stopped_after:  # as if the run had been killed between the two
+            thin_out_examples(tmp_path, 250 * number, 250)
+    assert [*read_examples(tmp_path)] == [250 * number for number in kept]
+    assert len(kept) <= KEPT_EXAMPLES

@@ -5,6 +5,7 @@ import errno
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 STDIN, STDOUT = ("-", "/dev/stdin"), ("-", "/dev/stdout")
+SECONDS_BETWEEN_LINES = 30.0
+"""between the lines that a command logs about its progress where stderr is no terminal"""
 # errors of a full disk, a quota and a limit of the size of files
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -137,6 +140,44 @@ def progress_bar(path: Path | None | Sequence[Path], unit: str, done: int = 0) -
     # without the count of every file, the bar shows no total
     total = sum(known_counts) if show and len(known_counts) == len(paths) else None
     return tqdm(total=total, initial=done, unit=unit, disable=not show)
+
+
+class ProgressLog:
+    """Counts like a progress bar, and logs a line every half minute: for a stderr in a file."""
+
+    def __init__(self, total: int | None, unit: str) -> None:
+        """`total` is the last count, if it is known; `unit` is printed after the numbers."""
+        self._total, self._unit = total, unit
+        self._done, self._start = 0, time.monotonic()
+        self._next_line = self._start + SECONDS_BETWEEN_LINES
+
+    def __enter__(self) -> "ProgressLog":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, count: int) -> None:
+        """Add `count`, and log a line if it is time."""
+        self._done += count
+        now = time.monotonic()
+        if now < self._next_line:
+            return
+        self._next_line = now + SECONDS_BETWEEN_LINES
+        if self._total is None:
+            log(f"{self._done:,}{self._unit} done")
+            return
+        left = (self._total - self._done) * (now - self._start) / max(1, self._done) / 60
+        log(f"{self._done:,} of {self._total:,}{self._unit} done, {left:.0f} min left")
+
+
+def bar_or_log(paths: Sequence[Path], unit: str) -> "tqdm[NoReturn] | ProgressLog":
+    """Return what shows how many lines of `paths` are done: a bar, or without a terminal lines."""
+    if sys.stderr.isatty():
+        return progress_bar(paths, unit)
+    counts = [count_lines(path) for path in paths]
+    known_counts = [count for count in counts if count is not None]
+    return ProgressLog(sum(known_counts) if len(known_counts) == len(paths) else None, unit)
 
 
 @contextlib.contextmanager

@@ -40,6 +40,8 @@ Progress = Callable[[int], object]
 ScorePairs = Callable[[Sequence[tuple[str, str]]], Sequence[float]]
 """returns the score of each (source, target): the lower, the better"""
 
+_COST = 10
+"""the time that all rules take for a pair, in times of what encoding it takes"""
 WINDOW = 1000
 """The pairs that are scored at once; after an interruption the windows are the same."""
 
@@ -152,7 +154,7 @@ class CleanedCorpus:
         """
         texts = [ParallelText(text, self.languages) for text in self.texts]
         total = sum(len(block) for text in texts for block in text.blocks())
-        processes = processes_for(total)
+        processes = processes_for(total, _COST)
         finder = DuplicateFinder(self.settings[0].cleaning)
         for file, (text, settings) in enumerate(zip(texts, self.settings, strict=True)):
             build = functools.partial(BlockCleaner, settings, self.models)  # called in each process

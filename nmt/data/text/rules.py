@@ -35,7 +35,7 @@ _WORD = regex.compile(r"\w+")
 _ALIKE_NUMBERS = 0.5  # the least ratio of alike digits
 _COPIED_WORDS = 0.6  # the least share of common words in a copy
 _MIN_WORDS = 3
-_UNLIKELY_LANGUAGE = 50  # how many times as probable another language must be
+_UNLIKELY_LANGUAGE = 1000  # how many times as probable another language must be
 
 
 def is_undecoded(pair: SentencePair) -> bool:
@@ -88,7 +88,7 @@ def other_language(languages: tuple[str, str]) -> Rule:
     """Return a rule that leaves out pairs with a side in another language.
 
     `languages` are those of source and target. A side is in another language if py3langid finds
-    that language over 50 times as probable as the expected one. On short sentences it is often
+    that language over 1,000 times as probable as the expected one. On short sentences it is often
     unsure, and then the pair stays.
 
     Raises:

@@ -154,9 +154,12 @@ def _load_encoder(tokenizer_folder: Path, settings: PairSettings, threads: int) 
     return BlockEncoder(Tokenizer.load(tokenizer_folder), settings, threads)
 
 
-def processes_for(pairs: int) -> int:
-    """Return how many processes are to encode `pairs` pairs; 0 or 1: this process does it alone."""
-    return min(available_cores(), pairs // _PAIRS_PER_PROCESS)
+def processes_for(pairs: int, cost: int = 1) -> int:
+    """Return how many processes are to share `pairs` pairs; 0 or 1: this process does it alone.
+
+    `cost` is the time that a pair takes, in times of what encoding it would take.
+    """
+    return min(available_cores(), cost * pairs // _PAIRS_PER_PROCESS)
 
 
 def map_blocks(

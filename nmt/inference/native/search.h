@@ -133,10 +133,12 @@ static void find_candidates(const Model *m, const Search *s, Work *w, int rows, 
  *
  * tokens (sentences, n_best, row_size), lengths and scores (sentences, n_best) receive the ended
  * hypotheses, best first; a length of -1 says that there is none. row_size is the largest longest.
- * Returns 0, or 1 if the memory does not suffice. */
+ * Returns 0, or 1 if the memory does not suffice. It ends at the next step, without all hypotheses,
+ * once *is_cancelled is not 0, which another thread may set. */
 EXPORT int nmt_translate(const Model *m, const Search *s, const Sources *sources, int32_t sentences,
                          const int32_t *chosen, const int32_t *longest, int32_t row_size,
-                         int32_t *tokens, int32_t *lengths, float *scores) {
+                         int32_t *tokens, int32_t *lengths, float *scores,
+                         const volatile int32_t *is_cancelled) {
   int k = s->beam_size;
   size_t kept = s->n_best;
   Work w;
@@ -147,7 +149,7 @@ EXPORT int nmt_translate(const Model *m, const Search *s, const Sources *sources
     sentence->scores[0] = 0.0f, sentence->latest[0] = s->bos, sentence->past[0] = 0;
   }
   for (size_t i = 0; i < sentences * kept; i++) scores[i] = -INFINITY, lengths[i] = -1;
-  for (int t = 0; t < row_size; t++) {
+  for (int t = 0; t < row_size && !*is_cancelled; t++) {
     int rows = collect(m, &w, sentences, t, row_size);
     if (!rows) break;
     decode(m, rows, w.queries, sentences * k, w.cache, w.memory, w.x, &w.buffers);

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.cli.lines import streams
 from nmt.cli.lines.streams import check_output, count_lines, open_lines, open_output
 from nmt.errors import ConfigError, DataError
 from tests.cli.commands import fail, succeed, write_lines
@@ -107,3 +108,28 @@ def test_lines_are_counted_only_where_that_is_free(tmp_path: Path) -> None:
     assert count_lines(tmp_path / "in.txt") == 2
     assert count_lines(tmp_path / "in.txt.gz") is None
     assert count_lines(None) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (["plain"], ["20 of 100 pairs done, 2 min left", "40 of 100 pairs done, 2 min left"]),
+        (["plain", "packed.gz"], ["20 pairs done", "40 pairs done"]),
+    ],
+)
+def test_progress_is_a_line_every_half_minute_where_stderr_is_a_file(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    files: list[str],
+    expected: list[str],
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("nmt.cli.lines.streams.time.monotonic", lambda: now)
+    write_lines(tmp_path / "plain", ["a"] * 100)
+    (tmp_path / "packed.gz").touch()
+    with streams.bar_or_log([tmp_path / name for name in files], " pairs") as shown:
+        for _ in range(6):
+            now += 16
+            shown.update(10)
+    assert capsys.readouterr().err.splitlines()[:2] == expected
