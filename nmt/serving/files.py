@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from nmt.data.languages import look_up_language
+from nmt.data.text.protected_text import usual_text
 from nmt.serving.answers import RequestError
 from nmt.serving.detection import AUTO, LanguageCode
 from nmt.serving.libretranslate import ERRORS, ErrorBody
@@ -85,7 +86,8 @@ def files_router(server: Server) -> APIRouter:
         text, encode = decode_file(name, await file.read(), sources)
         check_characters(text, "the file")
         client = server.admit(request, api_key, [text])
-        asked = Asked(source, target)
+        protected = usual_text(server.settings.protect)
+        asked = Asked(source, target, protected=protected)
         translated, used = await _translate_file(server, name, text, asked, client)
         server.name_models(request, used)
         stored = store.write(name, target, encode(translated))

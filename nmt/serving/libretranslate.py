@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from nmt.data.languages import look_up_language
+from nmt.data.text.protected_text import usual_text
 from nmt.serving.answers import RequestError
 from nmt.serving.detection import AUTO, LanguageCode, detect
 from nmt.serving.parsing import FORMS, read_body
@@ -32,6 +33,9 @@ class TranslateBody(BaseModel):
     format: Literal["text", "html"] = "text"
     alternatives: Annotated[int, Field(ge=0, le=MAX_ALTERNATIVES)] = 0
     """how many other translations are wanted; there may be fewer"""
+    protect: bool | None = None
+    """whether addresses and placeholders stay as they are; by default as the server's settings say.
+    This is no option of LibreTranslate"""
     api_key: str | None = None
 
 
@@ -132,7 +136,9 @@ async def _translate(server: Server, request: Request, body: TranslateBody) -> d
     texts = [body.q] if isinstance(body.q, str) else body.q
     server.check_texts(texts, "q")
     client = server.admit(request, body.api_key, texts)
-    asked = Asked(body.source, body.target, body.format == "html", 1 + body.alternatives)
+    protected = usual_text(server.settings.protect if body.protect is None else body.protect)
+    is_html = body.format == "html"
+    asked = Asked(body.source, body.target, is_html, 1 + body.alternatives, protected=protected)
     found = await server.service.translate(texts, asked, client)
     server.name_models(request, found)
     answer: dict[str, list[Any]] = {"translatedText": [text.text for text in found]}

@@ -93,6 +93,8 @@ class ServerSettings(Section):
     hosts: list[str] = []
     """names by which clients may call the server, as translate.example.org; addresses in answers
     name no other host; "*" allows any"""
+    protect: bool = False
+    """whether addresses and placeholders stay as they are where a request does not say `protect`"""
     log_texts: bool = False
     """whether the log has the texts of requests"""
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
+from nmt.data.text.protected_text import ProtectedText, usual_text
 from nmt.errors import ConfigError
 from nmt.serving.answers import RequestError
 from nmt.serving.detection import LanguageCode
@@ -62,9 +62,9 @@ class TranslationBody(BaseModel):
     """words and phrases that no translation may have"""
     prefix: str = Field("", max_length=1000)
     """how each translation begins"""
-    protect: bool | Annotated[list[Pattern], Field(max_length=MAX_PATTERNS)] = False
+    protect: bool | Annotated[list[Pattern], Field(max_length=MAX_PATTERNS)] | None = None
     """whether addresses and placeholders stay as they are; or what has one of these regular
-    expressions"""
+    expressions; by default as the server's settings say"""
     stream: bool = False
     """whether each sentence is sent as soon as it is translated, as server-sent events"""
 
@@ -73,8 +73,8 @@ class TranslationBody(BaseModel):
         """The texts, also if it is a single one."""
         return [self.text] if isinstance(self.text, str) else self.text
 
-    def asked(self) -> Asked:
-        """Return what is asked of each text.
+    def asked(self, protect: bool) -> Asked:
+        """Return what is asked of each text; `protect` is what holds by default.
 
         Raises:
             DataError: a term is blank, or also forbidden.
@@ -85,10 +85,9 @@ class TranslationBody(BaseModel):
         sides = [side for term in self.terms for side in (term.source, term.target)]
         for text in (*self.forbidden, self.prefix, *sides):
             check_characters(text, "a term, a forbidden word or the prefix")
-        usual = USUAL_PATTERNS if self.protect is True else ()
-        own = self.protect if isinstance(self.protect, list) else ()
+        asked = protect if self.protect is None else self.protect
         try:
-            protected = ProtectedText([*usual, *own])
+            protected = ProtectedText(asked) if isinstance(asked, list) else usual_text(asked)
         except ConfigError as error:
             raise RequestError(400, f"Invalid request: {error}") from error
         terminology = Terminology.of(self._glossary(), forbidden=self.forbidden, prefix=self.prefix)
@@ -185,7 +184,7 @@ def v1_router(server: Server) -> APIRouter:
         """Translate a text or a list of texts, in all ways that `nmt translate` knows."""
         server.check_texts(body.texts, "text")
         client = server.admit(request, None, body.texts)
-        asked = body.asked()
+        asked = body.asked(server.settings.protect)
         if body.stream:
             return await _stream(server, request, body, asked, client)
         found = await server.service.translate(body.texts, asked, client)

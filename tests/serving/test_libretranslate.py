@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from nmt import load
 from nmt.serving.access import add_key
 from nmt.translation.html.source import UNWRITABLE
+from tests.serving.conftest import Client
 from tests.serving.server_processes import started
 
 TEXTS = ["a small dog.", "", "  Two sentences.  Here is the second! ", "😀", "dog " * 30]
@@ -219,3 +220,31 @@ def test_unknown_paths_and_methods_have_the_same_shape_of_error(client: TestClie
     for response, status in ((client.get("/none"), 404), (client.get("/detect"), 405)):
         assert response.status_code == status
         assert list(response.json()) == ["error"]
+
+
+TEXT_WITH_PARTS = "See %{count} of {user name} 👍 at https://a.org now."
+PARTS = ("%{count}", "{user name}", "https://a.org")
+
+
+def test_placeholders_arrive_as_they_were_if_asked(client: TestClient) -> None:
+    """And emoji always; a form says so as JSON does."""
+    found = translate(client, q=TEXT_WITH_PARTS, protect=True)["translatedText"]
+    assert [found.count(part) for part in (*PARTS, "👍")] == [1, 1, 1, 1]
+    form = {"q": TEXT_WITH_PARTS, "source": "en", "target": "de", "protect": "true"}
+    assert client.post("/translate", data=form).json()["translatedText"] == found
+    page = translate(client, q=f"<p>{TEXT_WITH_PARTS}</p>", format="html", protect=True)
+    assert all(page["translatedText"].count(part) == 1 for part in (*PARTS, "👍"))
+
+
+def test_serve_yaml_says_whether_placeholders_arrive_as_they_were(serve: Client) -> None:
+    client = serve(protect=True)
+    found = translate(client, q=TEXT_WITH_PARTS)["translatedText"]
+    assert all(found.count(part) == 1 for part in PARTS)
+    plain = translate(client, q=TEXT_WITH_PARTS, protect=False)["translatedText"]
+    assert plain != found
+    body = {"text": TEXT_WITH_PARTS, "source": "en", "target": "de"}
+    assert client.post("/v1/translate", json=body).json()["translations"][0]["text"] == found
+    file = {"file": ("a.txt", TEXT_WITH_PARTS.encode())}
+    data = {"source": "en", "target": "de"}
+    address = client.post("/translate_file", files=file, data=data).json()["translatedFileUrl"]
+    assert client.get(address).text == found

@@ -118,6 +118,11 @@ class ProtectedText:
         return parts
 
 
+def usual_text(is_protected: bool) -> ProtectedText:
+    """Return `USUAL_PATTERNS` as what is protected, or nothing."""
+    return ProtectedText(USUAL_PATTERNS if is_protected else ())
+
+
 def _compile(pattern: str) -> "regex.Pattern[str]":
     """Return a compiled pattern of the user, or raise a ConfigError."""
     where = f"the protected pattern {pattern!r}"
