@@ -14,13 +14,13 @@ from torch import nn
 
 from nmt.config import ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel
-from nmt.errors import ExchangeError
 from nmt.exchange.engine import (
     EXCLUDED_BIAS,
     MAX_SOURCE,
     MAX_TRANSLATION,
     EngineTranslation,
     Quantization,
+    check_activation,
     import_engine,
 )
 from nmt.exchange.verify import excluded_ids
@@ -132,10 +132,7 @@ def _specification(model: Transformer, config: ModelConfig) -> Any:
         "gelu": known.GELU,  # the exact one; its other two are approximations
         "swish": known.SWISH,
     }
-    if config.activation not in activations:
-        raise ExchangeError(
-            f"CTranslate2 has no activation {config.activation!r}; it has {', '.join(activations)}"
-        )
+    check_activation(config.activation, activations, "CTranslate2")
     spec: Any = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,

@@ -4,9 +4,10 @@ An engine is such a program: CTranslate2, transformers, Marian or onnxruntime.
 """
 
 import importlib
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from nmt.errors import MissingExtraError
+from nmt.errors import ExchangeError, MissingExtraError
 
 MAX_SOURCE = 1024
 """tokens after which an exported model cuts a source"""
@@ -35,6 +36,20 @@ class EngineTranslation(NamedTuple):
     def is_cut(self) -> bool:
         """Whether the translation may have been cut before its end; some programs count EOS."""
         return len(self.pieces) >= MAX_TRANSLATION - 1
+
+
+def check_activation(activation: str, known: Iterable[str], program: str) -> None:
+    """Check that a program has the activation of a model, before an export writes anything.
+
+    Raises:
+        ExchangeError: it has none of this name; the message lists those that are `known`.
+    """
+    names = list(known)
+    if activation not in names:
+        raise ExchangeError(
+            f"{program} has no activation {activation!r}; it has {', '.join(names)}; "
+            "export the model with --to safetensors"
+        )
 
 
 def import_engine(package: str, feature: str) -> Any:

@@ -23,6 +23,7 @@ from nmt.exchange.engine import (
     MAX_SOURCE,
     MAX_TRANSLATION,
     EngineTranslation,
+    check_activation,
     import_engine,
 )
 from nmt.exchange.huggingface import (
@@ -38,6 +39,7 @@ from nmt.exchange.huggingface import (
 )
 from nmt.exchange.huggingface_files import parse_json
 from nmt.exchange.huggingface_names import (
+    ACTIVATIONS,
     BIAS,
     POSITION_TABLES,
     read_config,
@@ -80,9 +82,13 @@ def export_huggingface(loaded: LoadedModel, folder: Path) -> None:
     its architecture or vocabulary has changed since: unchanged weights go back bit for bit.
 
     Raises:
-        ExchangeError: a pre-norm model whose languages do not share their embeddings.
+        ExchangeError: a pre-norm model whose languages do not share their embeddings, or an
+            activation that transformers does not have.
         OSError: a file cannot be written.
     """
+    check_activation(
+        loaded.config.model.activation, dict.fromkeys(ACTIVATIONS.values()), "transformers"
+    )
     if loaded.config.model.norm == "pre" and loaded.config.model.embeddings != "shared":
         raise ExchangeError(
             f"transformers has no class for a pre-norm model with model.embeddings: "

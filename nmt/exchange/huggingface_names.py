@@ -11,7 +11,7 @@ from nmt.config_file import replace_settings
 from nmt.errors import ExchangeError
 from nmt.exchange.huggingface_files import abbreviate
 
-_ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
+ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
 """{theirs: ours}"""
 _SIZES = {
     "d_model": ("d_model",),
@@ -70,10 +70,10 @@ def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
                 f"{where}: {name} is {abbreviate(value)}; nmt reads only {readable!r}"
             )
     activation = settings.get("activation_function")
-    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ExchangeError(
             f"{where}: activation_function is {abbreviate(activation)}; "
-            f"nmt reads {', '.join(_ACTIVATIONS)}"
+            f"nmt reads {', '.join(ACTIVATIONS)}"
         )
     ours: dict[str, Any] = {name: settings[name] for name in _DROPOUTS if name in settings}
     for size, their_names in _SIZES.items():
@@ -96,7 +96,7 @@ def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
     else:
         ours["embeddings"] = "target" if is_tied else "separate"
     ours |= {
-        "activation": _ACTIVATIONS[activation],
+        "activation": ACTIVATIONS[activation],
         "output_bias": True,
         "positions": "sines_first",
         "layer_norm_epsilon": 1e-5,  # that of nn.LayerNorm

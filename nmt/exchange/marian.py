@@ -11,6 +11,7 @@ from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.data.tokens.vocabulary import pieces_of
 from nmt.errors import DataError, ExchangeError
+from nmt.exchange.engine import check_activation
 from nmt.exchange.imported import (
     ImportedModel,
     RowOrder,
@@ -24,7 +25,14 @@ from nmt.exchange.imported import (
     weights_to_export,
 )
 from nmt.exchange.marian_files import OPTIONS, parse_yaml, read_npz, read_vocabulary, write_npz
-from nmt.exchange.marian_names import options_of, read_config, to_marian, to_ours, vocabulary_sizes
+from nmt.exchange.marian_names import (
+    ACTIVATIONS,
+    options_of,
+    read_config,
+    to_marian,
+    to_ours,
+    vocabulary_sizes,
+)
 from nmt.exchange.marian_package import (
     DECODER,
     MarianPackage,
@@ -168,6 +176,7 @@ def check_marian_computes(config: ModelConfig) -> None:
     Raises:
         ExchangeError: it cannot; the message names the setting.
     """
+    check_activation(config.activation, ACTIVATIONS, "Marian")
     needed = {
         "norm": "post",
         "positions": "tensor2tensor",

@@ -15,6 +15,9 @@ from nmt.config_file import replace_settings
 from nmt.errors import ExchangeError
 from nmt.exchange.imported import bias_name, weight_shape
 
+ACTIVATIONS = ("swish", "relu", "gelu")
+"""those that Marian and nmt have, by the same names; the first is Marian's default"""
+
 READABLE: dict[str, list[Any]] = {
     "type": ["transformer"],
     "transformer-decoder-autoreg": ["self-attention"],
@@ -28,7 +31,7 @@ READABLE: dict[str, list[Any]] = {
     "transformer-attention-mask": ["default"],
     "transformer-train-position-embeddings": [False],
     "transformer-disable-position-embeddings": [False],
-    "transformer-ffn-activation": ["swish", "relu", "gelu"],
+    "transformer-ffn-activation": [*ACTIVATIONS],
     "right-left": [False],
     "ulr": [False],
     "input-types": [[]],

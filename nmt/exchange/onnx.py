@@ -22,7 +22,7 @@ from nmt.exchange.fast_tokenizer import FAST_TOKENIZER, UNREADABLE, write_tokeni
 from nmt.exchange.huggingface import CONFIG, GENERATION
 from nmt.exchange.huggingface_export import SPECIAL_IDS
 from nmt.exchange.huggingface_names import settings_of
-from nmt.exchange.onnx_graphs import ENCODER, MERGED, quietly, write_graphs
+from nmt.exchange.onnx_graphs import ENCODER, MERGED, check_operators, quietly, write_graphs
 from nmt.exchange.onnx_page import page
 from nmt.exchange.verify import excluded_ids
 from nmt.files import read_json, write_atomically, write_json
@@ -57,12 +57,13 @@ def export_onnx(loaded: LoadedModel, folder: Path) -> None:
 
     Raises:
         MissingExtraError: onnx or onnxruntime is not installed.
-        ExchangeError: the model is too large for a file of ONNX, has two vocabularies, or a
-            tokenizer that tokenizer.json cannot express.
+        ExchangeError: the model is too large for a file of ONNX, has two vocabularies, an
+            activation that ONNX lacks, or a tokenizer that tokenizer.json cannot express.
         OSError: a file cannot be written.
     """
     import_engine("onnx", FEATURE)
     quantization = import_engine("onnxruntime.quantization", FEATURE)
+    check_operators(loaded.model, loaded.config.model.activation)
     # bytes of float32
     size = 4 * sum(parameter.numel() for parameter in loaded.model.parameters())
     if size > MAX_WEIGHT_BYTES:

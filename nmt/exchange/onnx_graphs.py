@@ -6,15 +6,17 @@ package but onnx; the newer exporter, which is to replace it, needs onnxscript a
 
 import contextlib
 import copy
+import io
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from nmt.errors import ExchangeError
 from nmt.exchange.engine import MAX_SOURCE
 from nmt.model.attention import AttentionContext
 from nmt.model.decoder import DecoderLayer
@@ -172,6 +174,25 @@ def write_graphs(model: Transformer, folder: Path) -> list[Path]:
                 dynamo=False,
             )
     return paths
+
+
+def check_operators(model: Transformer, activation: str) -> None:
+    """Check that ONNX has the operators of the feed-forward network, with its activation.
+
+    Raises:
+        ExchangeError: PyTorch's exporter finds none.
+    """
+    layer: Any = model.encoder.layers[0]
+    network = copy.deepcopy(layer.feed_forward).cpu().eval()
+    unused: Any = io.BytesIO()
+    example = torch.zeros(1, model.target_embedding.weight.shape[1])
+    try:
+        with quietly():
+            torch.onnx.export(network, (example,), unused, opset_version=OPSET, dynamo=False)
+    except (RuntimeError, torch.onnx.OnnxExporterError) as error:
+        raise ExchangeError(
+            f"ONNX has no activation {activation!r}; export the model with --to safetensors"
+        ) from error
 
 
 def _graphs(model: Transformer) -> list[TracedGraph]:

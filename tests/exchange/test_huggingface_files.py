@@ -48,7 +48,7 @@ def link(name: str, target: str) -> Callable[[Path], object]:
 
 
 def in_pickle(
-    new: Callable[[torch.Tensor], torch.Tensor | None], zipped: bool = True
+    new: Callable[[torch.Tensor], object], zipped: bool = True
 ) -> Callable[[Path], object]:
     """Return what writes pytorch_model.bin with another tensor for one weight."""
 

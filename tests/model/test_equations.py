@@ -103,21 +103,21 @@ def test_table_grows_for_longer_text_keeps_its_values_and_can_still_be_trained_w
 # -- Eq. 2: the feed-forward network --------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("activation", "function"),
-    [
-        ("relu", lambda x: np.maximum(0, x)),
-        ("gelu", lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2),
-        ("swish", lambda x: x / (1 + np.exp(-x))),
-    ],
-)
-def test_feed_forward_is_equation_2_at_each_position(activation: Activation, function: Any) -> None:
+FORMULAS: dict[Activation, Any] = {
+    "relu": lambda x: np.maximum(0, x),
+    "gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
+    "swish": lambda x: x / (1 + np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("activation", get_args(Activation))
+def test_feed_forward_is_equation_2_at_each_position(activation: Activation) -> None:
     torch.manual_seed(1)
     network = FeedForward(6, 10, activation=activation).double()
     x = torch.randn(2, 3, 6, dtype=torch.float64)
     w1, b1 = network.inner.weight.detach().numpy().T, network.inner.bias.detach().numpy()
     w2, b2 = network.outer.weight.detach().numpy().T, network.outer.bias.detach().numpy()
-    expected = function(x.numpy() @ w1 + b1) @ w2 + b2
+    expected = FORMULAS[activation](x.numpy() @ w1 + b1) @ w2 + b2
     np.testing.assert_allclose(network(x).detach().numpy(), expected, rtol=1e-12)
 
 

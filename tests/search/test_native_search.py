@@ -4,7 +4,7 @@ import copy
 import statistics
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.config import DecodingConfig, ModelConfig
+from nmt.config import Activation, DecodingConfig, ModelConfig
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import NonFiniteScoresError
@@ -103,13 +103,14 @@ def test_it_finds_what_beam_search_finds(beam_size: int, others: dict[str, Any])
 @pytest.mark.parametrize(
     "changes",
     [
+        *({"activation": activation} for activation in get_args(Activation)),
         {"norm": "pre"},
         {"activation": "gelu", "output_bias": True},
         {"activation": "swish", "positions": "sines_first", "start_embedding": "zero"},
         {"embeddings": "shared", "encoder_layers": 3, "decoder_layers": 1, "heads": 1},
         {"positions": "tensor2tensor", "layer_norm_epsilon": 1e-3, "d_ff": 192},
     ],
-    ids=["pre-norm", "gelu", "marian", "shared", "epsilon"],
+    ids=[*get_args(Activation), "pre-norm", "bias", "marian", "shared", "epsilon"],
 )
 def test_it_computes_every_kind_of_transformer(changes: dict[str, Any]) -> None:
     loaded, rows = random_run(**changes), sentences()

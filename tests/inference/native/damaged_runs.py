@@ -15,13 +15,14 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import safetensors.numpy
 import yaml
 
 import nmt
+from nmt.config import Activation
 from nmt.data.tokens.vocabulary import parse_model
 from nmt.errors import NmtError
 from nmt.kernels import compilation
@@ -126,7 +127,7 @@ def damage_config(random: random.Random, run: Path) -> str:
             "d_ff": (1, 32, 64, 96, 128, 1_000_000),
             "encoder_layers": (0, 1, 2, 3, 1000),
             "decoder_layers": (0, 1, 2, 3, 1000),
-            "activation": ("relu", "gelu", "swish", "mish"),
+            "activation": (*get_args(Activation), "mish"),
             "norm": ("pre", "post"),
             "embeddings": ("shared", "target", "separate"),
             "output_bias": (True, False),
