@@ -38,6 +38,7 @@ Positions = Literal["interleaved", "sines_first", "tensor2tensor"]
 FilePath = Annotated[str, Field(min_length=1)]
 Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
 Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
+MIN_VOCABULARY_SIZE = 8
 MAX_BATCH_TOKENS = 10**12
 """limit of the tokens of a batch: more than any text has, and few enough for 64-bit integers"""
 
@@ -325,7 +326,7 @@ class TokenizerConfig(Section):
     """path of the SentencePiece model of the target side, if `shared` is false"""
     kind: Literal["bpe", "unigram", "char", "word"] = "bpe"
     """the unit of the vocabulary"""
-    vocabulary_size: int = Field(8000, ge=8, le=10_000_000)
+    vocabulary_size: int = Field(8000, ge=MIN_VOCABULARY_SIZE, le=10_000_000)
     """number of entries of each vocabulary, including the four special symbols"""
     shared: bool = True
     """whether both languages share one vocabulary"""

@@ -111,6 +111,11 @@ def parse(text: str, where: str) -> tuple[Any, dict[tuple[str, ...], int]]:
         elif isinstance(error, yaml.MarkedYAMLError):
             line = error.problem_mark.line + 1 if error.problem_mark else line
             problem = str(error.problem)
+            if "escape" in problem:  # a path of Windows, most likely
+                problem += (
+                    "; in double quotes a backslash begins an escape: write the text in single "
+                    "quotes"
+                )
         elif isinstance(error, RecursionError):
             problem = "nested too deeply for a configuration"
         raise ConfigError(f"{where}:{line}: not valid YAML here: {problem}") from error

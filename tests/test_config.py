@@ -72,6 +72,14 @@ def test_what_is_no_whole_or_no_finite_number_is_rejected_as_one(text: str, mess
         ("model:\n  heads: 4\n  heads: 8", "c.yaml:3: not valid YAML here: duplicate key 'heads'"),
         ("model: &a {heads: 4}\ndecoding: *a", "c.yaml:2: not valid YAML here: aliases are not"),
         ("a: b: c", "c.yaml:1: not valid YAML here"),
+        (
+            r'data: {directory: "C:\data"}',
+            "escape character 'd'; in double quotes a backslash begins",
+        ),
+        (
+            r'data: {directory: "C:\users"}',
+            "; in double quotes a backslash begins an escape: write",
+        ),
         ("seed: 1\n---\nseed: 2", "c.yaml:2: not valid YAML here: but found another document"),
         ("\nseed: !!bool maybe", "c.yaml:2: not valid YAML here: tags are not allowed"),
         ("model: !mine {heads: 4}", "c.yaml:1: not valid YAML here: tags are not allowed"),

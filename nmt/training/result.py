@@ -21,7 +21,7 @@ from nmt.checkpoint import (
 )
 from nmt.config import Config, DataConfig, DecodingConfig
 from nmt.data.corpora.registry import obtain_splits
-from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.data.text.parallel_text import ParallelText, SentencePair, check_has_text
 from nmt.errors import DataError
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.evaluation.score_sheet import score_sheet, score_text
@@ -100,6 +100,7 @@ def read_test_set(config: Config) -> list[SentencePair]:
     pairs: list[SentencePair] = []
     try:
         for text in texts:
+            check_has_text(ParallelText(text, config.data.languages))
             pairs += ParallelText(text, config.data.languages).tagged_pairs()
         return pairs
     except DataError as error:

@@ -12,7 +12,7 @@ from nmt.config_file import load_config
 from nmt.data.corpora.registry import obtain_splits
 from nmt.data.prepared import prepare
 from nmt.data.text.cleaning import describe_dropped
-from nmt.data.text.parallel_text import ParallelText
+from nmt.data.text.parallel_text import ParallelText, check_has_text
 from nmt.device import memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import DivergedError
 from nmt.files import read_json_or_empty
@@ -145,14 +145,16 @@ def _log_surprising_settings(config: Config, log: Log) -> None:
 
 def _read_validation_texts(config: Config, log: Log) -> list[ValidationText]:
     """Return data.validation, or the validation set of a known corpus; each pair with its tags."""
-    languages = config.data.languages
+    languages, texts = config.data.languages, obtain_splits(config.data, log).validation
+    for text in texts:
+        check_has_text(ParallelText(text, languages))
     return [
         ValidationText(
             text.label,
             list(ParallelText(text, languages).tagged_pairs()),
             target_language=text.languages_or(languages)[1],
         )
-        for text in obtain_splits(config.data, log).validation
+        for text in texts
     ]
 
 

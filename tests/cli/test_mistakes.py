@@ -13,6 +13,7 @@ FILES = {
     "other": ["the cat sat on a mat.", "no.", "a dog barks at the big tree."],
     "short": ["the cat sat on the mat.", "no."],
     "empty": [],
+    "blank": ["", " ", ""],
     "pieces": ["the c@@ at", "a d@@ og", "b"],
     "tokens": ["the cat sat on the mat .", "no", "a dog ."],
     "columns": ["a\tb", "ab"],

@@ -116,6 +116,9 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
         test_set = set_of_references(name, list(read_lines(text.reference)), languages, tokenized)
     else:
         test_set = _find_by_name(text.test_set or "test", languages, tokenized, data)
+    for side, lines in (("references", test_set.references), ("sources", test_set.sources)):
+        if lines and not any(line.strip() for line in lines):
+            raise DataError(f"{test_set}: all {side} are blank; check which files are given")
     warning = warning_about_references(test_set.references, tokenized)
     if data and warning and not text.no_text_checks:
         print_warning(warning)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt.config import TextPair
 from nmt.data.corpora.registry import CORPORA
-from nmt.data.text.lines import check_no_pipe
+from nmt.data.text.lines import check_no_pipe, no_such_file
 from nmt.errors import DataError
 
 
@@ -22,9 +22,10 @@ def check_files(texts: Iterable[TextPair], key: str, directory: Path) -> None:
     for path in (Path(path) for text in texts for path in text.paths):
         check_no_pipe(path)
         if not path.is_file():
-            problem = "is a folder, expected a file" if path.is_dir() else "no such file"
             hint = download_of(path, directory) or f"check {key} in the configuration"
-            raise DataError(f"{path}: {problem}; {hint}")
+            if path.is_dir():
+                raise DataError(f"{path}: is a folder, expected a file; {hint}")
+            raise DataError(f"{no_such_file(path)}; {hint}")
 
 
 def download_of(path: Path, directory: Path) -> str | None:

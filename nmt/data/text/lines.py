@@ -7,13 +7,14 @@ shift every later line.
 
 import codecs
 import contextlib
+import functools
 import io
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from nmt.data.text.compressed import BEGINNINGS, DAMAGED, SUFFIXES, decompress
 from nmt.data.text.remote_files import open_file
-from nmt.errors import DataError
+from nmt.errors import DataError, print_warning
 
 _COMPRESSED = (*BEGINNINGS.values(), b"BZh91AY&SY")  # bzip2 is the last one
 # the first bytes of other files that are no plain text in UTF-8, and what they are
@@ -25,6 +26,7 @@ _OTHER_FORMATS = {
     b"\x89PNG": "an image",
     b"\xff\xd8\xff": "an image",
     codecs.BOM_UTF16_LE: "text in UTF-16",
+    codecs.BOM_UTF16_BE: "text in UTF-16",
 }
 
 
@@ -48,7 +50,39 @@ def raw_lines(path: Path) -> Iterator[bytes]:
         DataError: the file is missing, unreadable, damaged or cut short.
     """
     with open_bytes(path) as file:
+        first = file.readline()
+        if _has_old_line_ends(first):
+            _warn_of_old_line_ends(path)
+        if first:
+            yield first
         yield from file
+
+
+def _has_old_line_ends(line: bytes) -> bool:
+    """Whether the first line of a text is all of it, and ends lines as Macs did until 2001."""
+    return not line.endswith(b"\n") and len(line.strip(b"\r").split(b"\r")) > 2
+
+
+_OLD_LINE_ENDS = (
+    "is one line, because its lines end in carriage returns alone; if they are line ends, convert "
+    "it with: tr '\\r' '\\n' < FILE"
+)
+
+
+@functools.lru_cache(100)
+def _warn_of_old_line_ends(path: Path) -> None:
+    """Warn of a file once."""
+    print_warning(f"{path}: {_OLD_LINE_ENDS}")
+
+
+def no_such_file(path: Path) -> str:
+    """Return the beginning of an error message about a file that is missing."""
+    if str(path).isprintable():
+        return f"{path}: no such file"
+    return (
+        f"{str(path)!a}: no such file; the path holds a line break or a tab, which is what \\n "
+        "and \\t mean in double quotes: write it in single quotes"
+    )
 
 
 @contextlib.contextmanager
@@ -61,7 +95,7 @@ def read_errors(path: Path, setting: str = "the path") -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file; check {setting}") from error
+        raise DataError(f"{no_such_file(path)}; check {setting}") from error
     except OSError as error:
         if not error.errno:
             raise
@@ -114,12 +148,26 @@ def check_beginning(beginning: bytes, name: str) -> None:
             f"{name}: is compressed, expected plain text or a file of gzip, xz or Zstandard whose "
             "name ends in .gz, .xz or .zst; decompress or rename it"
         )
-    for first_bytes, kind in _OTHER_FORMATS.items():
-        if beginning.startswith(first_bytes):
-            raise DataError(
-                f"{name}: is {kind}, expected plain text in UTF-8; save it as that, or as HTML for "
-                "nmt translate --html"
-            )
+    kinds = (kind for first, kind in _OTHER_FORMATS.items() if beginning.startswith(first))
+    if kind := next(kinds, _wide_encoding(beginning)):
+        raise DataError(
+            f"{name}: is {kind}, expected plain text in UTF-8; save it as that, or as HTML for "
+            "nmt translate --html"
+        )
+
+
+def _wide_encoding(beginning: bytes) -> str | None:
+    """Return what a text is that seems to be UTF-16 or UTF-32 without a byte order mark, or None.
+
+    `beginning` is that of `check_beginning`; every second byte of Latin text in UTF-16 is zero.
+    """
+    if beginning.count(0) < 2:
+        return None
+    for encoding in ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be"):
+        text = beginning[:16].decode(encoding, "ignore")
+        if text and all(c in "\t\r\n\ufeff" or c.isprintable() and c < "\u2100" for c in text):
+            return f"text in {encoding[:6].upper()} without a byte order mark"
+    return None
 
 
 def decode_line(line: bytes, path: Path, number: int, errors: str = "strict") -> str:
@@ -151,6 +199,8 @@ def decode_or_warn(lines: Iterable[bytes], name: str, warn: Callable[[str], None
     for number, raw_line in enumerate(lines, start=1):
         if number == 1:
             check_beginning(raw_line, name)
+            if _has_old_line_ends(raw_line):
+                warn(f"{name}: {_OLD_LINE_ENDS}")
         line = _without_end(raw_line, number)
         try:
             yield line.decode("utf-8")

@@ -120,6 +120,19 @@ class ParallelText:
             raise DataError(f"{source} and {target} are empty; expected one sentence per line")
 
 
+def check_has_text(text: ParallelText) -> None:
+    """Check that a validation or test text has a pair with text on both sides.
+
+    Raises:
+        DataError: all pairs are blank on a side, or the text cannot be read.
+    """
+    if not any(pair.source.strip() and pair.target.strip() for pair in text):
+        raise DataError(
+            f"{' and '.join(text.files.paths)}: no pair has text on both sides, so there is "
+            "nothing to compare translations with; check which files are given"
+        )
+
+
 def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
     """Yield the pairs of two line-aligned files in order.
 

@@ -98,7 +98,12 @@ class SubwordModel:
         """Return the ids of each text, with EOS at the end and without BOS.
 
         Tags at the start of a text become their ids. `threads` None: as many as make it faster.
+
+        Raises:
+            TypeError: `texts` is one text, whose characters would be taken for texts.
         """
+        if isinstance(texts, str):
+            raise TypeError(f"expected a list of texts, got the text {texts[:40]!r}; write [text]")
         if not self.tags:
             return self._encode_plain(list(texts), threads)
         divided = [self.divide_tags(text) for text in texts]

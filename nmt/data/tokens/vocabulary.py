@@ -13,7 +13,7 @@ from typing import Any
 
 import sentencepiece
 
-from nmt.config import TokenizerConfig
+from nmt.config import MIN_VOCABULARY_SIZE, TokenizerConfig
 from nmt.data.text.lines import read_errors
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import ERRORS_ONLY, UNKNOWN, SubwordModel, Tokenizer
@@ -242,6 +242,12 @@ def _explain(message: str, config: TokenizerConfig, side: str) -> str:
     """Return an error message of SentencePiece in the terms of our configuration."""
     key = "tokenizer.vocabulary_size"
     if limit := re.search(r"Vocabulary size too high .*<= (\d+)", message):
+        if int(limit[1]) < MIN_VOCABULARY_SIZE:
+            return (
+                f"the training text of {side} is too little for any vocabulary: it allows at most "
+                f"{limit[1]} {config.kind} entries, and {key} is at least {MIN_VOCABULARY_SIZE}; "
+                "add text"
+            )
         return (
             f"{key} is {config.vocabulary_size}, but the training text of {side} allows at most "
             f"{limit[1]} {config.kind} entries; set {key} to {limit[1]} or less, or add text"

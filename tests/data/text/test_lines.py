@@ -125,3 +125,55 @@ def test_a_text_with_half_a_surrogate_pair_is_refused() -> None:
     check_text("größer 😀", "text")
     with pytest.raises(DataError, match=r"text holds half a surrogate pair \('\\ud800'\)"):
         check_text("a\ud800", "text")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("text", ["a dog\n", "a\n", "größer\r\n", "собака и кот\n", "Ωμέγα, α\n"])
+def test_text_of_a_wider_encoding_is_named(
+    tmp_path: Path, encoding: str, mark: str, text: str
+) -> None:
+    path = tmp_path / "text.en"
+    path.write_bytes((mark + text * 3).encode(encoding))
+    kind = encoding[:6].upper() if not mark else "UTF-16"  # a mark of UTF-32 begins as that one
+    if mark and encoding == "utf-32-be":
+        kind = "UTF-32"
+    with pytest.raises(DataError, match=f"text.en: is text in {kind}.*, expected plain text in"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize("data", [b"a\0b\0", b"\0\0\n", b"a\0b\n", b"\0\n", b"A \0\0 dog\n"])
+def test_zero_bytes_alone_make_no_other_encoding(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "text.en"
+    path.write_bytes(b"a dog sees a cat\n" + data)
+    assert len(list(read_lines(path))) >= 2
+
+
+@pytest.mark.parametrize(
+    ("data", "warned"),
+    [
+        (b"one\rtwo\rthree\r", True),
+        (b"one\rtwo\rthree", True),
+        (b"one\rtwo", False),
+        (b"one\r\r\n", False),
+        (b"one\rtwo\rthree\n", False),
+        (b"\r\r\r", False),
+    ],
+)
+def test_line_ends_of_old_macs_are_named_once(
+    tmp_path: Path, data: bytes, warned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "text.en"
+    path.write_bytes(data)
+    for _ in range(2):
+        assert len(list(read_lines(path))) == 1
+    sentence = "is one line, because its lines end in carriage returns alone"
+    assert capsys.readouterr().err.count(sentence) == warned
+    warnings: list[str] = []
+    list(decode_or_warn([data], "stdin", warnings.append))
+    assert [sentence in warning for warning in warnings] == [True] * warned
+
+
+def test_a_missing_path_with_a_line_break_says_where_it_may_come_from(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"C:\\new\\text'|single quotes"):
+        list(read_lines(tmp_path / "C:\new\text"))

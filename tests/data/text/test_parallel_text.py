@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nmt.config import TextPair
 from nmt.data.text import parallel_text
-from nmt.data.text.parallel_text import ParallelText, SentencePair, read_pairs
+from nmt.data.text.parallel_text import ParallelText, SentencePair, check_has_text, read_pairs
 from nmt.errors import DataError
 from tests.data.text.test_lines import COMPRESS
 
@@ -189,3 +189,25 @@ def test_records_that_cannot_be_read_are_named(
         (tmp_path / name).write_text(text)
     with pytest.raises(DataError, match=message):
         pairs_of(tmp_path / name, **fields)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "accepted"),
+    [
+        ("a\n", "b\n", True),
+        ("\na\n", "\nb\n", True),
+        ("\n", "b\n", False),
+        ("a\n \n", "\nb\n", False),
+    ],
+)
+def test_a_text_whose_pairs_are_blank_on_a_side_is_refused(
+    tmp_path: Path, source: str, target: str, accepted: bool
+) -> None:
+    (tmp_path / "a.en").write_text(source)
+    (tmp_path / "a.de").write_text(target)
+    text = ParallelText(TextPair(source=str(tmp_path / "a.en"), target=str(tmp_path / "a.de")))
+    if accepted:
+        check_has_text(text)
+        return
+    with pytest.raises(DataError, match=r"a\.en and .*a\.de: no pair has text on both sides, so"):
+        check_has_text(text)

@@ -196,3 +196,8 @@ def test_an_unknown_symbol_keeps_the_ids() -> None:
     (ids,) = EXACT.source.encode(["a xylophone house"])
     assert UNK in ids
     assert all(EXACT.source.resample(ids, 0.9, seed) == ids for seed in range(5))
+
+
+def test_one_text_in_place_of_a_list_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"expected a list of texts, got the text 'a dog'; write"):
+        learn("bpe").source.encode("a dog")

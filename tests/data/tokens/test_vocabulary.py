@@ -197,3 +197,8 @@ def test_a_file_that_is_no_model_or_one_of_another_kind_is_refused(
 def test_models_must_fit_the_sides(keys: str) -> None:
     with pytest.raises(ConfigError, match=r"with tokenizer\.shared: .* or neither, got model: "):
         parse_config(f"tokenizer: {{{keys}}}")
+
+
+def test_no_size_below_the_least_one_is_advised() -> None:
+    with pytest.raises(DataError, match=r"too little .*: it allows at most \d bpe entries, and"):
+        learn_vocabulary([SentencePair("a", "a")], TokenizerConfig(vocabulary_size=8))
