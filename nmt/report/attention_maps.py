@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.text.lines import check_text
+from nmt.data.text.words import continues_cluster, continues_word, is_unspaced
 from nmt.data.tokens.tokenizer import BOS
 from nmt.errors import DataError
 from nmt.model.attention import AttentionRecord
@@ -79,13 +80,16 @@ class AttentionMap:
 def readable_pieces(pieces: Sequence[str]) -> Pieces:
     """Return legible labels of SentencePiece pieces, and their word indices; ▁ begins a word.
 
+    In scripts without spaces each piece does, unless it begins with a sign of the last cluster.
+
     Labels are without ▁; a piece of ▁ alone becomes ␣. The label of a piece that continues a word
     gets `CONTINUATION` before a letter or digit, unless all pieces are single characters.
     """
-    labels, word_indices, word_index = [], [], -1
+    labels, word_indices, word_index, previous = [], [], -1, ""  # the first piece begins a word
     single_characters = all(len(piece.strip("▁")) <= 1 for piece in pieces)
     for piece in pieces:
-        begins_word = piece.startswith("▁") or word_index < 0  # the first piece always does
+        begins_word = piece.startswith("▁") or word_index < 0 or _begins_unspaced(previous, piece)
+        previous = piece
         if begins_word:
             word_index += 1
         label = piece.replace("▁", " ").strip() or "␣"
@@ -93,6 +97,13 @@ def readable_pieces(pieces: Sequence[str]) -> Pieces:
         labels.append(CONTINUATION + label if is_marked else label)
         word_indices.append(word_index)
     return Pieces(labels, word_indices)
+
+
+def _begins_unspaced(previous: str, piece: str) -> bool:
+    """Return whether a piece begins a word after the previous piece without a space."""
+    if not previous.strip("▁") or continues_cluster(piece):
+        return False
+    return is_unspaced(piece) or (is_unspaced(previous[-1]) and continues_word(piece))
 
 
 def join_words(pieces: Pieces) -> Pieces:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Template
 
+from nmt.data.text.words import fold_case, spaced_word_spans
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.report.attention_maps import KINDS, Kind, SentenceAttention, attention_map
 from nmt.report.curves import (
@@ -117,18 +118,24 @@ def translation_versions(
 def mark_shared_words(text: str, other: str) -> Iterator[tuple[str, bool]]:
     """Yield each word of `text`, and whether it is also in `other` (ignoring case, punctuation).
 
-    If `other` has a word n times, only its first n places in `text` are yielded with True.
+    If `other` has a word n times, only its first n places in `text` are yielded with True. The
+    spaces between words are yielded as well, with False.
     """
-    unmatched = Counter(map(_bare, other.split()))  # places in `other` of each word
-    for word in text.split():
-        bare = _bare(word)
+    other_words = (other[start:end] for start, end in spaced_word_spans(other))
+    unmatched = Counter(map(_bare, other_words))  # places in `other` of each word
+    last_end = 0
+    for start, end in spaced_word_spans(text):
+        if 0 < last_end < start:
+            yield " ", False
+        last_end = end
+        bare = _bare(text[start:end])
         unmatched[bare] -= 1  # below 0: `other` has no more of it
-        yield word, unmatched[bare] >= 0
+        yield text[start:end], unmatched[bare] >= 0
 
 
 def _bare(word: str) -> str:
     """Remove case and outer punctuation; a word of punctuation alone is returned unchanged."""
-    return word.casefold().strip(".,;:!?\"'()[]«»„“”‘’…") or word
+    return fold_case(word).strip(".,;:!?\"'()[]«»„“”‘’…") or word
 
 
 def attention_data(sentence: SentenceAttention) -> dict[str, Any]:

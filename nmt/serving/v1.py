@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Literal
 
@@ -12,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from nmt.data.text.protected_text import ProtectedText, usual_text
+from nmt.data.text.words import spaced_word_spans
 from nmt.errors import ConfigError
 from nmt.serving.answers import RequestError
 from nmt.serving.detection import LanguageCode
@@ -20,7 +20,7 @@ from nmt.serving.segments import SegmentedText, TranslatedText
 from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked
 from nmt.translation.line import Terminology, Translation
-from nmt.translation.spans import Span, linked_words
+from nmt.translation.spans import linked_words
 
 MAX_TERMS = 1000
 MAX_PATTERNS = 20
@@ -231,17 +231,12 @@ def _as_record(source: str, text: TranslatedText, body: TranslationBody) -> dict
     if body.alignments:
         record |= {
             "alignment": linked_words(text.links, source, text.text),
-            "source_words": _words(source),
-            "target_words": _words(text.text),
+            "source_words": spaced_word_spans(source),
+            "target_words": spaced_word_spans(text.text),
         }
     if text.detected:
         record["source"] = text.detected["language"]
     return record
-
-
-def _words(text: str) -> list[Span]:
-    """Return the characters of each word, which white space divides from the others."""
-    return [found.span() for found in re.finditer(r"\S+", text)]
 
 
 async def _stream(

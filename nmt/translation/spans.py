@@ -1,9 +1,10 @@
 """Spans of characters: edits of a text, and links between two texts that move with the edits."""
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from nmt.data.text.words import spaced_word_spans
 
 Span = tuple[int, int]
 """characters of a text, from the first index to before the second"""
@@ -68,7 +69,7 @@ def links_after(links: Sequence[Link], length: int) -> tuple[Link, ...]:
 def linked_words(links: Sequence[Link], source: str, target: str) -> tuple[tuple[int, int], ...]:
     """Return sorted pairs (index of a source word, index of a target word) that have a link.
 
-    Words are separated by white space, and counted from 0.
+    Words are those of `spaced_word_spans`, counted from 0.
     """
     source_words, target_words = _Words(source), _Words(target)
     pairs = {
@@ -82,7 +83,7 @@ def linked_words(links: Sequence[Link], source: str, target: str) -> tuple[tuple
 
 class _Words:
     def __init__(self, text: str) -> None:
-        self._spans = [word.span() for word in re.finditer(r"\S+", text)]
+        self._spans = spaced_word_spans(text)
         self._starts = [start for start, _ in self._spans]
 
     def inside(self, span: Span) -> range:

@@ -105,9 +105,14 @@ def test_attention_to_a_word_is_a_sum_and_from_a_word_a_mean() -> None:
         ("▁New▁York $", "New_York $", [0, 0], "New_York$"),
         ("▁ a ▁ c a", "␣ a ␣ c a", [0, 0, 1, 1, 1], "a ca"),
         ("▁ ▁x", "␣ x", [0, 1], "␣ x"),
+        ("▁小狗 跑 OK er 。", "小狗 跑 OK ·er 。", [0, 1, 2, 2, 2], "小狗 跑 OKer。"),
+        ("▁ကျောင ်း သာ", "ကျောင ်း သာ", [0, 0, 1], "ကျောင်း သာ"),
         ("ing er ▁a", "ing ·er a", [0, 0, 1], "inger a"),
     ],
-    ids=["a dot", "a space within", "letters need no dots", "no word", "the first begins a word"],
+    ids=[
+        *("a dot", "a space within", "letters need no dots", "no word", "no spaces", "a sign"),
+        "the first begins a word",
+    ],
 )
 def test_labels_of_pieces(pieces: str, labels: str, words: list[int], joined: str) -> None:
     found = readable_pieces(pieces.split())

@@ -129,7 +129,8 @@ def test_large_numbers_have_units(number: float, text: str) -> None:
 def test_times_and_shared_words() -> None:
     assert minute("2026-11-21T21:08:18+00:00") == "2026-11-21 21:08 UTC"
     assert minute("yesterday") == "yesterday"
-    assert [*mark_shared_words(". !", ".")] == [(".", True), ("!", False)]
+    assert [*mark_shared_words(". !", ".")] == [(".", True), (" ", False), ("!", False)]
+    assert [*mark_shared_words("小狗 跑", "狗")] == [*zip("小狗 跑", [0, 1, 0, 0], strict=True)]
 
 
 def test_the_compared_weights_are_listed() -> None:

@@ -32,6 +32,7 @@ _BEFORE = rf"(?<!{_WORD})(?<!{_WORD}{_HYPHEN})"
 _AFTER = rf"(?!{_WORD}|{_HYPHEN}{_WORD})"
 _CLUSTER_MAY_BEGIN, _CLUSTER_MAY_END = rf"(?<!{_BINDING})", rf"(?!{_SIGN})"
 _WORDS = regex.compile(rf"{_WORD}+(?:{_HYPHEN}{_WORD}+)*|{_CLUSTER}", regex.V1)
+_NO_SPACE = regex.compile(r"\S+")
 _SIGN_FIRST = regex.compile(_SIGN, regex.V1)
 _FIRST_UNSPACED = regex.compile(rf"[{_UNSPACED}]", regex.V1)
 # opening brackets and quotation marks
@@ -68,6 +69,22 @@ def words(text: str) -> list[str]:
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Return the characters [start, end) of each of a text's `words`."""
     return [match.span() for match in _WORDS.finditer(text)]
+
+
+def spaced_word_spans(text: str) -> list[tuple[int, int]]:
+    """Return the characters [start, end) of each word between white space.
+
+    Where a script is written without spaces, the `words` take their place. Words are counted so in
+    alignments.
+    """
+    spans = []
+    for found in _NO_SPACE.finditer(text):
+        start, end = found.span()
+        if _FIRST_UNSPACED.search(text, start, end):
+            spans += [match.span() for match in _WORDS.finditer(text, start, end)]
+        else:
+            spans.append((start, end))
+    return spans
 
 
 def has_capital(term: str) -> bool:

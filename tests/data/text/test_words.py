@@ -9,6 +9,7 @@ from nmt.data.text.words import (
     has_any,
     has_capital,
     normalise,
+    spaced_word_spans,
     word_spans,
     words,
 )
@@ -124,6 +125,20 @@ def test_one_folding_of_case_holds_everywhere(letters: str) -> None:
             is_found = not has_capital(one) or normalise(one) == normalise(other)
             assert has_any((one,), other) is is_found
             assert bool(Glossary({one: "t"}).occurrences(other)) is is_found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a dog's  tail.", ["a", "dog's", "tail."]),
+        ("小狗。 it's iPhone手机!", ["小", "狗", "。", "it's", "iPhone", "手", "机", "!"]),
+        ("เกมดี คน", ["เก", "ม", "ดี", "ค", "น"]),
+        ("हिन्दी है। عربي", ["हिन्दी", "है।", "عربي"]),
+        (" ", []),
+    ],
+)
+def test_white_space_separates_words_where_there_is_any(text: str, found: list[str]) -> None:
+    assert [text[start:end] for start, end in spaced_word_spans(text)] == found
 
 
 def test_a_word_with_several_letters_for_one_is_found_in_any_casing() -> None:
