@@ -10,11 +10,12 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nmt.errors import DataError, NmtError
+from nmt.errors import ConfigError, DataError, NmtError
 
 FORMAT_KEY = "format"
 # .NAME.tmp or .NAME.old, with the number of a process before the suffix or without it
@@ -93,6 +94,22 @@ def create_folder_atomically(path: Path) -> Iterator[Path]:
         _flush(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def make_temporary_folder(prefix: str, remedy: str) -> Path:
+    """Make a folder that only this user may read, whose name begins with `prefix`.
+
+    Raises:
+        ConfigError: no folder for temporary files can be written to, as where the file system is
+            read-only; `remedy` ends the message.
+    """
+    try:
+        return Path(tempfile.mkdtemp(prefix=prefix))
+    except OSError as error:
+        raise ConfigError(
+            "no folder for temporary files can be written to (TMPDIR, /tmp, /var/tmp); "
+            f"mount one there, for instance as a tmpfs, or {remedy}"
+        ) from error
 
 
 def _write_to_disk(path: Path, data: bytes | memoryview) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import re
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,7 +19,9 @@ from starlette.responses import Response
 
 from nmt.data.languages import look_up_language
 from nmt.data.text.protected_text import usual_text
-from nmt.serving.answers import RequestError
+from nmt.errors import ConfigError
+from nmt.files import make_temporary_folder
+from nmt.serving.answers import RequestError, busy
 from nmt.serving.detection import AUTO, LanguageCode
 from nmt.serving.libretranslate import ERRORS, ErrorBody
 from nmt.serving.proxies import address_in_answer
@@ -90,7 +91,7 @@ def files_router(server: Server) -> APIRouter:
         asked = Asked(source, target, protected=protected)
         translated, used = await _translate_file(server, name, text, asked, client)
         server.name_models(request, used)
-        stored = store.write(name, target, encode(translated))
+        stored = _keep(server, store, name, target, encode(translated))
         path = f"download_file/{quote(stored)}"
         return {"translatedFileUrl": address_in_answer(request, path, server.settings.hosts)}
 
@@ -111,6 +112,19 @@ def files_router(server: Server) -> APIRouter:
         return Response(content, headers=headers)
 
     return router
+
+
+def _keep(server: Server, store: "FileStore", name: str, target: str, content: bytes) -> str:
+    """Store a translated file, and return its name there.
+
+    Raises:
+        RequestError: there is no place for it; the log says why.
+    """
+    try:
+        return store.write(name, target, content)
+    except (ConfigError, OSError) as error:
+        server.operations.log("a translated file cannot be kept", {"error": str(error)})
+        raise busy("this server cannot keep translated files now; tell its operator") from error
 
 
 def _is_html(name: str) -> bool:
@@ -154,9 +168,14 @@ class FileStore:
         """Store `content`, the translation of the file `name` into the language `target`.
 
         Return the name of the stored file, which nobody can guess.
+
+        Raises:
+            ConfigError: there is no folder that can be written to.
+            OSError: the file cannot be written.
         """
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="nmt-files-"))  # until the server ends
+            remedy = "name a folder in the setting files"
+            self._folder = make_temporary_folder("nmt-files-", remedy)  # until the server ends
             atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._delete_old(self._folder)
         # both come from the client: only letters, digits, "_" and "-" stay

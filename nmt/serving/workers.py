@@ -7,12 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 from nmt.errors import ConfigError, NmtError
+from nmt.files import make_temporary_folder
 from nmt.processor import is_cpu
 from nmt.serving import frames
 from nmt.serving.answers import busy
@@ -110,7 +110,7 @@ class ProcessCompute:
             NmtError: it does not start.
             OSError: the socket cannot be opened.
         """
-        self._folder = Path(tempfile.mkdtemp(prefix="nmt-serve-"))  # only this user may read it
+        self._folder = make_temporary_folder("nmt-serve-", "leave out workers")
         self._path = str(self._folder / "socket")
         self._sockets = await asyncio.start_unix_server(self._connected, self._path)
         self._host: asyncio.Future[_Process] = asyncio.get_running_loop().create_future()

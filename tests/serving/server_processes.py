@@ -39,6 +39,22 @@ def ask(
         return answer.status, json.loads(text) if is_json else text
 
 
+def upload(
+    url: str, name: str, content: bytes, tls: ssl.SSLContext | None = None, **form: str
+) -> str:
+    """Have a server translate a file from English to German, and return its address."""
+    rows = [b"--x"]
+    for key, value in {"source": "en", "target": "de", **form}.items():
+        rows += [f'Content-Disposition: form-data; name="{key}"'.encode(), b"", value.encode()]
+        rows += [b"--x"]
+    rows += [f'Content-Disposition: form-data; name="file"; filename="{name}"'.encode(), b""]
+    rows += [content, b"--x--", b""]
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    request = urllib.request.Request(f"{url}/translate_file", b"\r\n".join(rows), headers)
+    with urllib.request.urlopen(request, timeout=60, context=tls) as answer:
+        return str(json.load(answer)["translatedFileUrl"])
+
+
 @dataclass
 class ServerProcess:
     """A process of `nmt serve` and its port; `log` has the lines that it has written."""

@@ -2,8 +2,10 @@
 
 import codecs
 import html
+import logging
 import os
 import re
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -232,3 +234,26 @@ def test_old_files_are_deleted_and_other_names_lead_nowhere(serve: Client, tmp_p
         response = client.get(path)
         assert response.status_code == 404
         assert list(response.json()) == ["error"]
+
+
+def test_without_a_folder_for_files_the_log_says_what_to_do(
+    serve: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on a file system that is read-only and has no /tmp."""
+    caplog.set_level(logging.INFO, "nmt.serving")
+    client = serve()
+
+    def fail(**_: object) -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", fail)
+    answer = upload(client, "a.txt", "a dog")
+    assert (answer.status_code, answer.json()) == (
+        503,
+        {"error": "this server cannot keep translated files now; tell its operator"},
+    )
+    [line] = [r for r in caplog.records if r.message == "a translated file cannot be kept"]
+    error = line.values["error"]  # type: ignore[attr-defined]
+    assert error.startswith("no folder for temporary files can be written to (TMPDIR, /tmp, ")
+    assert error.endswith("or name a folder in the setting files")
+    assert client.post("/translate", json={"q": "a dog", **PAIR}).status_code == 200

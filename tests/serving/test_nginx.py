@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.server_processes import PROJECT, ServerProcess, ask, started
+from tests.serving.server_processes import PROJECT, ServerProcess, ask, started, upload
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
 pytestmark = [
@@ -28,9 +28,17 @@ pytestmark = [
 def servers(
     en_de: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[ServerProcess, ServerProcess]]:
+    readme = (PROJECT / "nmt/serving/README.md").read_text("utf-8")
+    section = readme.partition("### nginx")[2]
+    [settings] = re.findall(r"```yml\n(.*?)```", section.partition("###")[0], re.DOTALL)
+    files = tmp_path_factory.mktemp("files")
+    path = files / "serve.yaml"
+    path.write_text(settings.replace("/var/lib/nmt", str(files)))
     with contextlib.ExitStack() as stack:
         one, other = (
-            stack.enter_context(started(en_de, tmp_path_factory.mktemp(name)))
+            stack.enter_context(
+                started(en_de, tmp_path_factory.mktemp(name), "--config", str(path))
+            )
             for name in ("one", "other")
         )
         yield one, other
@@ -102,6 +110,15 @@ def test_translations_are_those_of_each_server(
     assert found == [found[0]] * 4
     status, _ = ask(f"{address}/metrics", tls=ssl._create_unverified_context())
     assert status == 403
+
+
+def test_a_file_is_fetched_from_either_server(address: str) -> None:
+    tls = ssl._create_unverified_context()
+    for _ in range(4):
+        url = upload(address, "a.txt", b"a dog", tls)
+        assert url.startswith(f"{address}/download_file/")  # with the port of nginx
+        for _ in range(3):
+            assert ask(url, tls=tls)[0] == 200
 
 
 def test_a_stream_passes(address: str) -> None:
