@@ -95,7 +95,7 @@ class TextTranslator:
 
         A list returns a list in the same order; a stream returns a generator, which reads up to
         `window_lines` texts ahead. The translation of a blank text is empty; a text without any
-        letter or digit is copied. The line end of a text is dropped, so an open file can be given
+        letter is copied. The line end of a text is dropped, so an open file can be given
         as a stream. With `document` a text may have several sentences, which are translated one by
         one and joined again.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import regex
 
-from nmt.data.text.words import is_unspaced, word_spans
+from nmt.data.text.words import is_opening, is_unspaced, word_spans
 from nmt.data.tokens.tokenizer import UNK, SubwordModel
 
 _CLUSTERS = regex.compile(r"\X")
@@ -71,7 +71,8 @@ def unknown_parts(model: SubwordModel, text: str) -> list[UnknownPart]:
         else:
             part = _symbol(text, (start, end))
         _append(parts, part, text)
-    left_out = iter(spans_to_leave_out(text, [span for span, written in parts if written == ""]))
+    symbols = [_with_brackets(text, *span) for span, written in parts if written == ""]
+    left_out = iter(spans_to_leave_out(text, symbols))
     return [UnknownPart(*next(left_out)) if part.stand_in == "" else part for part in parts]
 
 
@@ -116,6 +117,13 @@ def _append(parts: list[UnknownPart], part: UnknownPart, text: str) -> None:
     parts.append(UnknownPart((start, end), stand_in))
 
 
+def _with_brackets(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return a span with the brackets around it, which would be empty without it."""
+    if start and text[start - 1 : start] + text[end : end + 1] in ("()", "[]", "{}", "（）"):
+        return start - 1, end + 1
+    return start, end
+
+
 def spans_to_leave_out(
     text: str, spans: Sequence[tuple[int, int]]
 ) -> list[tuple[tuple[int, int], str]]:
@@ -148,7 +156,7 @@ def _with_spaces(text: str, start: int, end: int, begin: int) -> tuple[tuple[int
     while last < len(text) and text[last].isspace():
         last += 1
     touches_word = text[end : end + 1].isalnum()
-    if first <= begin:
+    if first <= begin or (first == start and is_opening(text[start - 1]) and last > end):
         return (start, last), ""
     if first < start and not touches_word:
         return (first, end), ""
