@@ -4,6 +4,7 @@ matplotlib is optional (`nmt[plot]`) and slow to import, so it is imported when 
 `pyplot` and its global state are not used.
 """
 
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,6 +78,15 @@ def save_figure(figure: "Figure", output: Path, dots_per_inch: int = 300) -> lis
     return paths
 
 
+def font_for(character: str) -> str:
+    """Return the name of a free font for the script of a character."""
+    script = unicodedata.name(character, "CJK").split()[0].title()
+    if unicodedata.category(character) == "So":
+        return "Noto Emoji"
+    east_asian = ("Cjk", "Hiragana", "Katakana", "Hangul", "Fullwidth", "Halfwidth", "Ideographic")
+    return f"Noto Sans {'CJK' if script in east_asian else script}"
+
+
 def font_families(text: str) -> list[str]:
     """Return names of fonts for `text`: the default font, and those for characters that it lacks.
 
@@ -107,7 +117,8 @@ def font_families(text: str) -> list[str]:
     more = " …" if len(in_order) > MAX_NAMED else ""
     print_warning(
         f"no installed font has {' '.join(named)}{more}, "
-        "so boxes are drawn instead; install a font that does, such as Noto Sans CJK, and delete "
+        f"so boxes are drawn instead; install a font that does, such as {font_for(in_order[0])}, "
+        "and delete "
         f"{Path(get_cachedir(), 'fontlist-*.json')}, where matplotlib keeps the fonts it knows"
     )
     return families + box_fonts[:1]

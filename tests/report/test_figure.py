@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import MissingExtraError, NmtError
-from nmt.report.figure import font_families, new_figure, save_figure
+from nmt.report.figure import font_families, font_for, new_figure, save_figure
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -69,6 +69,21 @@ def cat_font(tmp_path: Path) -> Iterator[str]:
     fontManager.addfont(path)
     yield name
     fontManager.ttflist[:] = before
+
+
+@pytest.mark.parametrize(
+    ("character", "font"),
+    [
+        ("猫", "Sans CJK"),
+        ("ね", "Sans CJK"),
+        ("한", "Sans CJK"),
+        ("ก", "Sans Thai"),
+        ("👍", "Emoji"),
+    ]
+    + [("ह", "Sans Devanagari"), ("س", "Sans Arabic"), ("ש", "Sans Hebrew"), ("က", "Sans Myanmar")],
+)
+def test_a_font_of_the_script_is_named(character: str, font: str) -> None:
+    assert font_for(character) == f"Noto {font}"
 
 
 def test_a_font_with_the_character_is_used_and_missing_characters_are_boxes_and_named(
