@@ -86,6 +86,15 @@ def test_a_language_may_have_any_of_its_codes(client: TestClient) -> None:
         )
 
 
+@pytest.mark.parametrize("code", ["en", "EN", " en ", "eng", "en-US", "en_GB", "eng_Latn", "Auto"])
+def test_a_language_has_many_codes(client: TestClient, code: str) -> None:
+    plain = translate(client, q="This is a dog.", source="en", target="de")["translatedText"]
+    body = {"q": "This is a dog.", "source": code, "target": "deu"}
+    for answer in (client.post("/translate", json=body), client.post("/translate", data=body)):
+        assert answer.json()["translatedText"] == plain
+        assert ("detectedLanguage" in answer.json()) == (code == "Auto")
+
+
 def test_the_language_is_detected_on_request(client: TestClient) -> None:
     english, german = "This is a sentence about dogs.", "Das ist ein deutscher Satz über Hunde."
     found = translate(client, q=[english, german], source="auto")
