@@ -123,6 +123,15 @@ class Access:
             self._count(name, requests, daily, characters)
         return name
 
+    def check_key(self, key: str | None) -> None:
+        """Check a key, if keys are needed.
+
+        Raises:
+            RequestError: it is missing or unknown.
+        """
+        if self.needs_key:
+            self._find(key)
+
     def _find(self, key: str | None) -> ApiKey:
         if not key:
             raise RequestError(403, "this server needs an API key: ask its operator for one")
@@ -170,6 +179,12 @@ class Access:
             )
         use.requests += 1
         use.characters += characters
+
+
+def bearer_of(headers: Mapping[str, str]) -> str | None:
+    """Return the key in the header `Authorization: Bearer KEY`; None: there is no such header."""
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    return bearer.strip() if scheme.lower() == "bearer" else None
 
 
 def client_network(address: str) -> str:

@@ -59,7 +59,9 @@ def build_application(server: Server) -> ASGIApp:
 
     for kind in (NmtError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, answer_error)
-    guarded = Proxies(Guard(app, server.settings, server.operations), server.settings)
+    guarded = Proxies(
+        Guard(app, server.settings, server.operations, server.access), server.settings
+    )
     origins = server.settings.cors_origins
     if not origins:
         return guarded
@@ -102,8 +104,9 @@ def _operations_router(server: Server) -> APIRouter:
         return JSONResponse({"status": "ready"})
 
     @router.get("/metrics", response_class=PlainTextResponse)
-    async def metrics() -> Response:
+    async def metrics(request: Request) -> Response:
         """Return the metrics in the text format of Prometheus."""
+        server.check_operator(request)
         return Response(server.operations.metrics(), media_type=METRICS_TYPE)
 
     return router

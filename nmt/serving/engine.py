@@ -65,6 +65,8 @@ class SearchKind:
     alignments: bool = False
     constrained: bool = False
     """whether its segments have terms, forbidden words or a beginning, which take longer"""
+    no_repeat_ngram: int | None = None
+    """no sequence of so many tokens may come twice; None: as the run is configured"""
 
 
 class Engine:
@@ -133,6 +135,9 @@ class Engine:
         if pipeline is None:
             self.load(version)
             request = TranslationRequest(n_best=kind.n_best, alignments=kind.alignments)
-            pipeline = self._translators[version.digest].pipeline(request)
+            translator = self._translators[version.digest]
+            if kind.no_repeat_ngram is not None:
+                translator = translator.with_settings(no_repeat_ngram=kind.no_repeat_ngram)
+            pipeline = translator.pipeline(request)
             self._pipelines[key] = pipeline
         return pipeline

@@ -21,9 +21,11 @@ from nmt.data.languages import look_up_language
 from nmt.data.text.protected_text import usual_text
 from nmt.errors import ConfigError
 from nmt.files import make_temporary_folder
+from nmt.serving.access import bearer_of
 from nmt.serving.answers import RequestError, busy
 from nmt.serving.detection import AUTO, LanguageCode
 from nmt.serving.libretranslate import ERRORS, ErrorBody
+from nmt.serving.parsing import check_given_once
 from nmt.serving.proxies import address_in_answer
 from nmt.serving.segments import TranslatedText
 from nmt.serving.server import Server, check_characters
@@ -69,7 +71,7 @@ _NAME = re.compile(r"[0-9a-f]{32}\.[\w-]{1,80}\.(txt|srt|html?)")
 def files_router(server: Server) -> APIRouter:
     """Return the routes for files."""
     router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
-    store = FileStore(server.settings.files)
+    store = FileStore(server.settings.files, server.settings.files_bytes)
 
     @router.post("/translate_file")
     async def translate_file(
@@ -80,6 +82,11 @@ def files_router(server: Server) -> APIRouter:
         api_key: Annotated[str | None, Form()] = None,
     ) -> dict[str, str]:
         """Translate a file, and say where its translation can be fetched."""
+        form = await request.form()
+        for key in form:
+            check_given_once(key, form.getlist(key))
+        server.access.check_key(api_key or bearer_of(request.headers))  # before the file is read
+        store.check_room(file.size or 0)
         name = file.filename
         if not name:
             raise RequestError(400, "Invalid request: missing file parameter")
@@ -160,9 +167,31 @@ class FileStore:
     Older ones are deleted when another one is stored.
     """
 
-    def __init__(self, folder: str | None) -> None:
+    def __init__(self, folder: str | None, most_bytes: int) -> None:
         """Use a folder that several servers may share; None: one of this server alone."""
         self._folder = Path(folder) if folder else None
+        self._most_bytes = most_bytes
+
+    def check_room(self, size: int) -> None:
+        """Check that a file of about this size can be stored.
+
+        Raises:
+            RequestError: the translated files have too many bytes together.
+        """
+        if self._folder is None:
+            return
+        self._delete_old(self._folder)
+        sizes = []
+        for path in self._folder.glob("*"):
+            with contextlib.suppress(FileNotFoundError):  # another server may have deleted it
+                sizes.append(path.stat().st_size)
+        if sum(sizes) + size > self._most_bytes:
+            raise RequestError(
+                503,
+                "the translated files of the last hour fill the room that they have; try again "
+                "when some are old",
+                {"Retry-After": "600"},
+            )
 
     def write(self, name: str, target: str, content: bytes) -> str:
         """Store `content`, the translation of the file `name` into the language `target`.
@@ -177,7 +206,7 @@ class FileStore:
             remedy = "name a folder in the setting files"
             self._folder = make_temporary_folder("nmt-files-", remedy)  # until the server ends
             atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
-        self._delete_old(self._folder)
+        self.check_room(len(content))
         # both come from the client: only letters, digits, "_" and "-" stay
         stem = re.sub(r"[^\w-]+", "_", Path(name).stem)[:60] or "file"
         stem = stem.encode()[:MAX_BYTES].decode(errors="ignore")  # may cut a character

@@ -1,16 +1,21 @@
 """What every request passes: limits of size and time, security headers, metrics, the log.
 
-The body is read here, within its limits, before a route sees the request. If the client leaves
-while its request is answered, the work on it ends.
+The body is read here, within its limits, before a route sees the request; a large one waits on
+disk, and that of a request with a wrong key is not kept. If the client leaves while its request is
+answered, the work on it ends.
 """
 
 import asyncio
 import re
 import secrets
+from collections.abc import Iterator
+from tempfile import SpooledTemporaryFile
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from nmt.memory import return_freed_memory
+from nmt.serving.access import Access, bearer_of
 from nmt.serving.answers import RequestError, busy, error_answer
 from nmt.serving.operations import REQUEST, Operations
 from nmt.serving.settings import ServerSettings
@@ -33,6 +38,10 @@ FILE_PATH = "/translate_file"
 """the path of the requests whose body may be as large as a file"""
 MAX_DISCARDED_BYTES = 32_000_000
 """bytes of a body beyond its limit that are read, so that the client gets to see the refusal"""
+SPOOLED_BYTES = 1 << 18
+"""bytes of a body that are kept in memory; a larger one waits on disk"""
+PART_BYTES = 1 << 16
+"""bytes of a body that a route gets at once"""
 CLIENT_LEFT = 499
 """the status that nginx writes into its log for a client that did not wait for its answer"""
 
@@ -40,8 +49,12 @@ CLIENT_LEFT = 499
 class Guard:
     """The outermost layer of the application."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, operations: Operations) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: ServerSettings, operations: Operations, access: Access
+    ) -> None:
         self._app, self._settings, self._operations = app, settings, operations
+        self._access = access
+        self._bytes = 0  # of the bodies of all requests that are being answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -59,8 +72,9 @@ class Guard:
         scope = {**scope, "method": method, "state": state}
         answer = _Answer(send, self._settings.body_seconds, values)
         REQUEST.set(values)
+        body = _Body()
         try:
-            body = await self._read(scope, receive)
+            await self._read(scope, receive, body)
             await self._answer(scope, receive, body, answer)
         except asyncio.CancelledError:  # so says Ray Serve that the client has left
             answer.status = CLIENT_LEFT
@@ -70,6 +84,10 @@ class Guard:
             if not answer.is_begun:
                 await error_answer(refusal)(scope, receive, answer.send)
         finally:
+            body.close()
+            self._bytes -= body.size
+            if body.size > SPOOLED_BYTES:
+                loop.run_in_executor(None, return_freed_memory)  # nobody waits for it
             seconds = loop.time() - started
             # of the route, such as /download_file/{name}; a path without a route is "other"
             path = getattr(scope.get("route"), "path", "other")
@@ -77,16 +95,27 @@ class Guard:
             values |= {"path": path, "status": answer.status}
             self._operations.log("request", {**values, "seconds": round(seconds, 4)})
 
-    async def _read(self, scope: Scope, receive: Receive) -> bytes:
-        """Return the body of a request.
+    def _wrong_key(self, scope: Scope, path: str) -> RequestError | None:
+        """Return the refusal of a wrong key in the header; it may be missing if the body has it."""
+        key = bearer_of(Headers(scope=scope))
+        if scope["method"] == "POST" and (key is not None or path == "/v1/translate"):
+            try:
+                self._access.check_key(key)
+            except RequestError as error:
+                return error
+        return None
+
+    async def _read(self, scope: Scope, receive: Receive, body: "_Body") -> None:
+        """Read the body of a request; that of one that is refused is not kept.
 
         Raises:
-            RequestError: it is too large or too slow, or the client leaves before its end.
+            RequestError: its key is wrong, or it is too large or too slow, or the bodies of all
+                requests together are too large, or the client leaves before its end.
         """
         settings = self._settings
-        is_file = scope["path"].removeprefix(scope.get("root_path", "")) == FILE_PATH
-        limit = settings.file_bytes if is_file else settings.body_bytes
-        chunks: list[bytes] = []
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        limit = settings.file_bytes if path == FILE_PATH else settings.body_bytes
+        refusal = self._wrong_key(scope, path)
         size = 0
         try:
             async with asyncio.timeout(settings.body_seconds):
@@ -96,34 +125,44 @@ class Guard:
                         raise RequestError(CLIENT_LEFT, "the client has left")
                     chunk = message.get("body", b"")
                     size += len(chunk)
-                    if size <= limit:
-                        chunks.append(chunk)
+                    if size > limit:
+                        refusal = refusal or RequestError(
+                            413,
+                            f"the request is larger than {limit} bytes; send it in parts",
+                            CLOSE,
+                        )
+                    elif self._bytes + len(chunk) > settings.bodies_bytes:
+                        refusal = refusal or busy()
+                    if refusal:
+                        self._bytes -= body.drop()
+                    else:
+                        self._bytes += len(chunk)
+                        body.write(chunk)
                     if not message.get("more_body"):
                         break
         except TimeoutError as error:
             raise RequestError(
                 408, f"the request was not complete after {settings.body_seconds:g} s", CLOSE
             ) from error
-        if size > limit:
-            raise RequestError(
-                413, f"the request is larger than {limit} bytes; send it in parts", CLOSE
-            )
-        return b"".join(chunks)
+        if refusal:
+            raise refusal
 
-    async def _answer(self, scope: Scope, receive: Receive, body: bytes, answer: "_Answer") -> None:
+    async def _answer(
+        self, scope: Scope, receive: Receive, body: "_Body", answer: "_Answer"
+    ) -> None:
         """Let the application answer, as long as the client is there.
 
         Raises:
             RequestError: it takes too long.
         """
-        messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+        messages = body.messages()
         has_left = asyncio.Event()
 
         async def receive_body() -> Message:
-            if not messages:
-                await has_left.wait()
-                return {"type": "http.disconnect"}
-            return messages.pop()
+            if message := next(messages, None):
+                return message
+            await has_left.wait()
+            return {"type": "http.disconnect"}
 
         async def watch(work: "asyncio.Task[None]") -> None:
             while (await receive())["type"] != "http.disconnect":
@@ -158,6 +197,41 @@ def _request_id(scope: Scope) -> str:
 
 CLOSE = {"Connection": "close"}
 """header of an answer to a request that was not read to its end"""
+
+
+class _Body:
+    """The body of a request; a large one is a file on disk."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(SPOOLED_BYTES)  # noqa: SIM115 - `close` closes it
+        self.size = 0
+
+    def write(self, part: bytes) -> None:
+        """Add a part."""
+        self._file.write(part)
+        self.size += len(part)
+
+    def messages(self) -> Iterator[Message]:
+        """Yield the body in the messages of ASGI."""
+        self._file.seek(0)
+        left = self.size
+        while True:
+            part = self._file.read(PART_BYTES)
+            left -= len(part)
+            yield {"type": "http.request", "body": part, "more_body": left > 0}
+            if left <= 0:
+                return
+
+    def drop(self) -> int:
+        """Delete what was written, and return how many bytes it was."""
+        size, self.size = self.size, 0
+        self._file.seek(0)
+        self._file.truncate()
+        return size
+
+    def close(self) -> None:
+        """Delete it."""
+        self._file.close()
 
 
 class _Answer:

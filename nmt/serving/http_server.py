@@ -23,6 +23,8 @@ BACKLOG = 2048
 """connections that the kernel keeps until they are accepted"""
 MAX_ACCEPT_SECONDS = 5.0
 """seconds for which a server that ends accepts the connections that the kernel keeps"""
+LAST_SECONDS = 15
+"""seconds that a server which ends has for all but the requests that are being answered"""
 READ_ROUNDS = 10
 """rounds of the event loop that read what has arrived on connections: more than are needed"""
 
@@ -116,9 +118,15 @@ class _HttpServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept the connections that the kernel keeps, and read what has arrived, and then end.
 
+        Requests may be answered for `drain_seconds`. The kernel ends a process that is still there
+        `LAST_SECONDS` after that, whatever its threads do.
+
         Closing the sockets would reset them. A busy event loop leaves many of them, because it
         accepts only one in each round.
         """
+        drain = self.config.timeout_graceful_shutdown or 0
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(drain + LAST_SECONDS)
         waiting = select.poll()
         for opened in sockets or []:
             waiting.register(opened, select.POLLIN)

@@ -16,6 +16,7 @@ from nmt.serving.server import Server
 from nmt.serving.translate_request import Asked
 
 MAX_ALTERNATIVES = 20
+MAX_NGRAM = 20
 PAUSE = 200
 """milliseconds without a keystroke after which a page asks for a translation"""
 Texts = str | list[str]
@@ -36,6 +37,8 @@ class TranslateBody(BaseModel):
     protect: bool | None = None
     """whether addresses and placeholders stay as they are; by default as the server's settings say.
     This is no option of LibreTranslate"""
+    no_repeat_ngram: Annotated[int, Field(ge=0, le=MAX_NGRAM)] | None = None
+    """no sequence of so many tokens may come twice in a sentence; 0 allows all"""
     api_key: str | None = None
 
 
@@ -137,8 +140,14 @@ async def _translate(server: Server, request: Request, body: TranslateBody) -> d
     server.check_texts(texts, "q")
     client = server.admit(request, body.api_key, texts)
     protected = usual_text(server.settings.protect if body.protect is None else body.protect)
-    is_html = body.format == "html"
-    asked = Asked(body.source, body.target, is_html, 1 + body.alternatives, protected=protected)
+    asked = Asked(
+        body.source,
+        body.target,
+        body.format == "html",
+        1 + body.alternatives,
+        protected=protected,
+        no_repeat_ngram=body.no_repeat_ngram,
+    )
     found = await server.service.translate(texts, asked, client)
     server.name_models(request, found)
     answer: dict[str, list[Any]] = {"translatedText": [text.text for text in found]}

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -13,6 +14,10 @@ from nmt.serving.answers import RequestError
 
 URL_ENCODED = "application/x-www-form-urlencoded"
 FORMS = (URL_ENCODED, "multipart/form-data")
+LISTS = ("q",)
+"""keys of forms that may be given several times, once for each text"""
+MAX_FIELDS = 2000
+"""fields of a form or a query; a request may have 1000 texts by default"""
 NO_JSON = "Invalid request: the body is no JSON in UTF-8"
 _TYPE = re.compile(r"str|bool|list\[.*\]")
 """how pydantic names the types of a key that may have several, after the key"""
@@ -28,15 +33,17 @@ async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
     Raises:
         RequestError: it is neither, or a key is missing or has another type.
     """
-    values: dict[str, Any] = _parse_pairs(request.scope["query_string"])
+    pairs = _parse_pairs(request.scope["query_string"])
+    values: dict[str, Any] = {}
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type == URL_ENCODED:
-        values |= _parse_pairs(await request.body())
+        pairs += _parse_pairs(await request.body())
     elif content_type in FORMS:
         async with request.form() as form:
-            values |= {key: value for key, value in form.items() if isinstance(value, str)}
+            pairs += [(key, text) for key, text in form.multi_items() if isinstance(text, str)]
     elif body := await request.body():
-        values |= _parse_json(body)
+        values = _parse_json(body)
+    values = _join_repeated(pairs) | values
     try:
         given = {key: value for key, value in values.items() if value not in (None, "", [])}
         return kind.model_validate(given)
@@ -44,13 +51,58 @@ async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
         raise RequestError(400, explain(error.errors())) from error
 
 
-def _parse_pairs(pairs: bytes) -> dict[str, str]:
+def _parse_pairs(pairs: bytes) -> list[tuple[str, str]]:
     """Return the keys and values of a query or a URL-encoded form, in UTF-8.
 
     `curl -d` sends the bytes of a character as they are, browsers send `%C3%BC`. Starlette would
     read the former as Latin-1.
+
+    Raises:
+        RequestError: they are too many.
     """
-    return dict(parse_qsl(pairs.decode("utf-8", "replace"), keep_blank_values=True))
+    if pairs.count(b"&") >= MAX_FIELDS:  # to read a million of them takes seconds
+        raise RequestError(400, f"Invalid request: over {MAX_FIELDS} fields; send JSON")
+    return parse_qsl(pairs.decode("utf-8", "replace"), keep_blank_values=True)
+
+
+def _join_repeated(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return the values of all keys; the texts of a key that is given several times are a list.
+
+    Raises:
+        RequestError: another key is given with different values.
+    """
+    values: dict[str, list[str]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    for key, given in values.items():
+        if key not in LISTS:
+            check_given_once(key, set(filter(None, given)))
+            given.sort(key=bool, reverse=True)  # an empty value counts as missing
+    return {
+        key: given[0] if len(given) == 1 or key not in LISTS else given
+        for key, given in values.items()
+    }
+
+
+def check_given_once(key: str, values: Collection[object]) -> None:
+    """Check that a key of a form has one value.
+
+    Raises:
+        RequestError: it has several.
+    """
+    if len(values) > 1:
+        raise RequestError(
+            400, f"Invalid request: {key[:80]} is given {len(values)} times; give it once"
+        )
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON whose keys all differ."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        [(key, count)] = Counter(key for key, _ in pairs).most_common(1)
+        check_given_once(key, range(count))
+    return found
 
 
 def _parse_json(body: bytes) -> dict[str, Any]:
@@ -60,7 +112,7 @@ def _parse_json(body: bytes) -> dict[str, Any]:
         RequestError: it is no JSON, or no object.
     """
     try:
-        value = json.loads(body)
+        value = json.loads(body, object_pairs_hook=_unique_keys)
     except (ValueError, RecursionError) as error:
         raise RequestError(400, NO_JSON) from error
     if not isinstance(value, dict):

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from nmt.data.text.language_identification import check_is_installed, known_languages
 from nmt.errors import ConfigError
-from nmt.serving.access import Access
+from nmt.serving.access import Access, bearer_of
 from nmt.serving.answers import RequestError
 from nmt.serving.batcher import Batcher
 from nmt.serving.compute import Compute, ThreadCompute
@@ -110,9 +110,7 @@ class Server:
         Raises:
             RequestError: the key is missing or unknown, or a limit is reached.
         """
-        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        if not key and scheme.lower() == "bearer":
-            key = bearer.strip()
+        key = key or bearer_of(request.headers)
         address = request.client.host if request.client else "unknown"
         client = self.access.admit(address, key, sum(map(len, texts)))
         request.state.log.update(client=client, characters=sum(map(len, texts)))
@@ -125,6 +123,15 @@ class Server:
         used = dict.fromkeys(model for text in found for model in text.models)
         if used:
             request.state.log["model"] = ", ".join(f"{quote(name)}@{w}" for name, w in used)
+
+    def check_operator(self, request: Request) -> None:
+        """Check that the sender of a request may see what the server does and has.
+
+        Raises:
+            RequestError: its key is missing or unknown.
+        """
+        if not self.settings.public_metrics:
+            self.access.check_key(bearer_of(request.headers))
 
     def check_texts(self, texts: Sequence[str], name: str) -> None:
         """Check the texts of a request; `name` is what the request calls them.

@@ -62,6 +62,8 @@ class ServerSettings(Section):
     """largest body of a request, files excepted"""
     file_bytes: int = Field(10_000_000, ge=1000)
     """largest body of a request that uploads a file"""
+    bodies_bytes: int = Field(256_000_000, ge=1000)
+    """bodies of all requests together, most of which wait on disk; others are refused with 503"""
     text_characters: int = Field(50_000, ge=1)
     """most characters of all texts of a request, files excepted"""
     texts: int = Field(1000, ge=1)
@@ -83,6 +85,10 @@ class ServerSettings(Section):
     """limit of each client without a key of its own limit; null: none"""
     files: FilePath | None = None
     """the folder of translated files; several servers may share one; null: one of its own"""
+    files_bytes: int = Field(1_000_000_000, ge=1000)
+    """translated files of all clients together; others are refused with 503 until some are old"""
+    public_metrics: bool = False
+    """whether /metrics and /v1/models are answered without a key, if there are keys"""
     cors_origins: list[str] = []
     """web sites whose pages may call this server, as https://example.org; "*" is every site"""
     proxies: str = "127.0.0.1"

@@ -36,6 +36,8 @@ class Asked:
     alignments: bool = False
     terminology: Terminology | None = None
     protected: ProtectedText = field(default_factory=ProtectedText)
+    no_repeat_ngram: int | None = None
+    """no sequence of so many tokens may come twice in a sentence; None: as the run is configured"""
 
 
 Finished = Callable[[int, SegmentedText, int, Sequence[Translation]], Awaitable[None]]
@@ -141,7 +143,8 @@ class TranslationService:
             )
         before: list[tuple[tuple[str, str], ...]] = [()] * len(texts)  # models before the last one
         for direction in pivots:
-            plain = Asked("", "", asked.is_html, protected=asked.protected)
+            ngram = asked.no_repeat_ngram
+            plain = Asked("", "", asked.is_html, protected=asked.protected, no_repeat_ngram=ngram)
             found = await self._through(direction, texts, plain, client, None)
             texts, before = [each.text for each in found], [each.models for each in found]
         found = await self._through(last, texts, asked, client, finished)
@@ -214,7 +217,9 @@ class TranslationService:
         async with self.models.use(model) as loaded:
             n_best = min(asked.n_best, loaded.beam_size)
             texts = await split_texts(lines, loaded, direction.tag, asked.protected)
-            kind = SearchKind(n_best, asked.alignments, bool(asked.terminology))
+            kind = SearchKind(
+                n_best, asked.alignments, bool(asked.terminology), asked.no_repeat_ngram
+            )
             pending = _PendingTexts(Lane(model.name, loaded.version, kind), texts, client, finished)
             cached = await self._translate_segments(pending)
         seconds = loop.time() - started

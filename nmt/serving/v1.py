@@ -15,7 +15,7 @@ from nmt.data.text.words import spaced_word_spans
 from nmt.errors import ConfigError
 from nmt.serving.answers import RequestError
 from nmt.serving.detection import LanguageCode
-from nmt.serving.libretranslate import ERRORS
+from nmt.serving.libretranslate import ERRORS, MAX_NGRAM
 from nmt.serving.segments import SegmentedText, TranslatedText
 from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked
@@ -65,6 +65,8 @@ class TranslationBody(BaseModel):
     protect: bool | Annotated[list[Pattern], Field(max_length=MAX_PATTERNS)] | None = None
     """whether addresses and placeholders stay as they are; or what has one of these regular
     expressions; by default as the server's settings say"""
+    no_repeat_ngram: int | None = Field(None, ge=0, le=MAX_NGRAM)
+    """no sequence of so many tokens may come twice in a sentence; 0 allows all"""
     stream: bool = False
     """whether each sentence is sent as soon as it is translated, as server-sent events"""
 
@@ -99,6 +101,7 @@ class TranslationBody(BaseModel):
             self.alignments,
             terminology or None,
             protected,
+            self.no_repeat_ngram,
         )
 
     def _glossary(self) -> dict[str, str]:
@@ -182,7 +185,8 @@ def v1_router(server: Server) -> APIRouter:
     @router.post("/translate", response_model=AnswerBody, responses=STREAM)
     async def translate(request: Request, body: TranslationBody) -> Response:
         """Translate a text or a list of texts, in all ways that `nmt translate` knows."""
-        server.check_texts(body.texts, "text")
+        # each translation begins with the prefix, which takes as long as a text
+        server.check_texts([*body.texts, body.prefix * len(body.texts)], "text")
         client = server.admit(request, None, body.texts)
         asked = body.asked(server.settings.protect)
         if body.stream:
@@ -192,8 +196,9 @@ def v1_router(server: Server) -> APIRouter:
         return JSONResponse(_answer(server, body, found))
 
     @router.get("/models")
-    async def models() -> list[ModelBody]:
+    async def models(request: Request) -> list[ModelBody]:
         """List the models."""
+        server.check_operator(request)
         return [
             ModelBody(
                 name=d.model.name,

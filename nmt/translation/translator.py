@@ -1,5 +1,6 @@
 """A model that is ready to translate, and the pipelines around it."""
 
+import copy
 import platform
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -81,6 +82,14 @@ class Translator:
         """Pickle what the translator was made of, not what it has prepared."""
         parts = (self.loaded, self.settings, self.precision, self.searcher.sampling, self.shortlist)
         return Translator, parts
+
+    def with_settings(self, **changes: object) -> "Translator":
+        """Return a translator of the same weights that replaces these settings of the search."""
+        other = copy.copy(self)
+        other.settings = self.settings.model_copy(update=changes)
+        other.searcher = copy.copy(self.searcher)  # with what it has prepared
+        other.searcher.settings = other.settings
+        return other
 
     def pipeline(
         self,

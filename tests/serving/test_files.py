@@ -257,3 +257,28 @@ def test_without_a_folder_for_files_the_log_says_what_to_do(
     assert error.startswith("no folder for temporary files can be written to (TMPDIR, /tmp, ")
     assert error.endswith("or name a folder in the setting files")
     assert client.post("/translate", json={"q": "a dog", **PAIR}).status_code == 200
+
+
+def test_translated_files_have_room_together(serve: Client, tmp_path: Path) -> None:
+    client = serve(files=str(tmp_path), files_bytes=1000)
+
+    def upload(name: str, **more: str) -> Any:
+        data = {"source": "en", "target": "de", **more}
+        return client.post("/translate_file", files={"file": (name, b"a dog")}, data=data)
+
+    assert upload("a.txt").status_code == 200
+    (tmp_path / "other").write_bytes(b"x" * 1000)
+    refused = upload("b.txt")
+    assert refused.status_code == 503
+    assert "fill the room that they have" in refused.json()["error"]
+    assert refused.headers["Retry-After"] == "600"
+    (tmp_path / "other").unlink()
+    assert upload("c.txt").status_code == 200
+
+
+def test_a_file_that_comes_with_another_one_is_a_mistake(client: TestClient) -> None:
+    files = [("file", ("a.txt", b"a dog")), ("file", ("b.txt", b"two dogs"))]
+    data = {"source": "en", "target": "de"}
+    answer = client.post("/translate_file", files=files, data=data)
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "Invalid request: file is given 2 times; give it once"

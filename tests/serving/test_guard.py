@@ -3,12 +3,14 @@
 import asyncio
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
+from nmt.serving.access import Access, add_key
 from nmt.serving.guard import Guard
 from nmt.serving.operations import Operations
 from nmt.serving.settings import ServerSettings
@@ -86,7 +88,8 @@ def ask(guard: Guard, *messages: Message, wait: float = 0.0) -> list[Message]:
 
 
 def guarded(app: Any, **settings: Any) -> Guard:
-    return Guard(app, ServerSettings(models=["run"], **settings), Operations())
+    known = ServerSettings(models=["run"], **settings)
+    return Guard(app, known, Operations(), Access(known))
 
 
 def test_the_work_for_a_client_who_leaves_ends() -> None:
@@ -181,3 +184,73 @@ def test_an_unexpected_error_is_logged_and_its_answer_tells_nothing(
     assert start["status"] == 500
     assert json.loads(body["body"]) == {"error": "the server made a mistake; its log says which"}
     assert "secret/path" in caplog.text
+
+
+def test_the_bodies_of_all_requests_have_a_budget() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(0.1)
+        size, more = 0, True
+        while more:
+            message = await receive()
+            size, more = size + len(message["body"]), message["more_body"]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"%d" % size})
+
+    guard = guarded(app, bodies_bytes=1_000_000)
+
+    async def post(size: int) -> tuple[int, bytes]:
+        left, sent = size, list[Message]()
+
+        async def receive() -> Message:
+            nonlocal left
+            if left <= 0:
+                await asyncio.sleep(3600)
+            part = min(left, 60_000)
+            left -= part
+            await asyncio.sleep(0)
+            return {"type": "http.request", "body": b"x" * part, "more_body": left > 0}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": "/translate", "headers": []}
+        await guard(scope, receive, send)
+        return sent[0]["status"], sent[1]["body"]
+
+    async def all_at_once() -> list[tuple[int, bytes]]:
+        return await asyncio.gather(*(post(600_000) for _ in range(2)))
+
+    statuses = [status for status, _ in asyncio.run(all_at_once())]
+    assert sorted(statuses) == [200, 503]
+    for size in (1, 262_144, 262_145, 999_999):  # what was taken is given back
+        assert asyncio.run(post(size)) == (200, b"%d" % size)
+
+
+def test_a_wrong_key_is_refused_before_the_body_is_read(serve: Client, tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys.yaml", "anna")
+    client = serve(keys=str(tmp_path / "keys.yaml"))
+    unparsable = b"{" * 1_000_000
+    wrong = {"Authorization": "Bearer wrong"}
+    for path in ("/translate", "/v1/translate", "/translate_file", "/detect"):
+        assert client.post(path, content=unparsable, headers=wrong).status_code == 403
+    assert client.post("/v1/translate", content=unparsable).status_code == 403
+    right = {"Authorization": f"Bearer {key}"}
+    assert client.post("/v1/translate", content=unparsable, headers=right).status_code == 400
+    upload = {"files": {"file": ("a.txt", b"a dog")}, "data": {"source": "en", "target": "de"}}
+    assert client.post("/translate_file", **upload).status_code == 403
+    assert client.post("/translate_file", headers=right, **upload).status_code == 200
+
+
+def test_what_operators_see_needs_a_key_unless_the_settings_say_otherwise(
+    serve: Client, tmp_path: Path
+) -> None:
+    key = add_key(tmp_path / "keys.yaml", "anna")
+    right = {"Authorization": f"Bearer {key}"}
+    client = serve(keys=str(tmp_path / "keys.yaml"))
+    public = serve(keys=str(tmp_path / "keys.yaml"), public_metrics=True)
+    for path in ("/metrics", "/v1/models"):
+        assert client.get(path).status_code == 403
+        assert client.get(path, headers=right).status_code == 200
+        assert public.get(path).status_code == 200
+    for path in ("/healthz", "/readyz", "/languages"):
+        assert client.get(path).status_code == 200

@@ -257,3 +257,72 @@ def test_serve_yaml_says_whether_placeholders_arrive_as_they_were(serve: Client)
     data = {"source": "en", "target": "de"}
     address = client.post("/translate_file", files=file, data=data).json()["translatedFileUrl"]
     assert client.get(address).text == found
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("q=a&q=b&source=en&target=de", 2),
+        ("q=a&q=a&source=en&target=de", 2),
+        ("q=a&q=&source=en&target=de", 2),
+        ("q=a&source=en&source=en&target=de&format=", None),
+        ("q=a&source=&source=en&target=de", None),
+        ("q=a&source=en&target=de&target=fr", "target is given 2 times; give it once"),
+        ("q=a&source=en&target=de&api_key=1&api_key=2", "api_key is given 2 times"),
+        ("x=1&" * 2002 + "q=a", "over 2000 fields; send JSON"),
+    ],
+)
+@pytest.mark.parametrize("place", ["form", "query", "both", "multipart"])
+def test_a_repeated_value_is_a_list_or_a_mistake(
+    client: TestClient, form: str, expected: int | str | None, place: str
+) -> None:
+    content_type = {"Content-Type": "application/x-www-form-urlencoded"}
+    if place == "form":
+        answer = client.post("/translate", content=form, headers=content_type)
+    elif place == "query":
+        answer = client.post(f"/translate?{form}")
+    elif place == "both":
+        query, _, rest = form.partition("&")
+        answer = client.post(f"/translate?{query}", content=rest, headers=content_type)
+    else:
+        parts = [pair.partition("=")[::2] for pair in form.split("&")]
+        if len(parts) > 1000:
+            return  # Starlette has a limit of its own
+        body = "".join(
+            f'--x\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'
+            for key, value in parts
+        )
+        multipart = {"Content-Type": "multipart/form-data; boundary=x"}
+        answer = client.post("/translate", content=f"{body}--x--\r\n", headers=multipart)
+    if isinstance(expected, str):
+        assert answer.status_code == 400
+        assert expected in answer.json()["error"]
+        return
+    assert answer.status_code == 200, answer.text
+    translated = answer.json()["translatedText"]
+    assert isinstance(translated, str) if expected is None else len(translated) == expected
+
+
+def test_a_key_of_json_that_is_given_twice_is_a_mistake(client: TestClient) -> None:
+    body = '{"q": "a", "q": "b", "source": "en", "target": "de"}'
+    answer = client.post("/translate", content=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "Invalid request: q is given 2 times; give it once"
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v1/translate"])
+def test_repetitions_can_be_forbidden(client: TestClient, path: str) -> None:
+    def tokens(**more: int) -> str:
+        body = {"q": "a dog " * 9, "text": "a dog " * 9, "source": "en", "target": "de", **more}
+        body.pop("q" if path.startswith("/v1") else "text")
+        answer = client.post(path, json=body).json()
+        return str(answer.get("translatedText") or answer["translations"][0]["text"])
+
+    assert tokens(no_repeat_ngram=0) == tokens()
+    without = tokens(no_repeat_ngram=1)  # the tokens of this run are characters and bytes
+    letters = [character for character in without if character.isascii()]
+    assert len(set(letters)) == len(letters)
+    answer = client.post(
+        "/translate", json={"q": "a", "source": "en", "target": "de", "no_repeat_ngram": 99}
+    )
+    assert answer.status_code == 400
