@@ -236,7 +236,10 @@ def test_a_wrong_key_is_refused_before_the_body_is_read(serve: Client, tmp_path:
     assert client.post("/v1/translate", content=unparsable).status_code == 403
     right = {"Authorization": f"Bearer {key}"}
     assert client.post("/v1/translate", content=unparsable, headers=right).status_code == 400
-    upload = {"files": {"file": ("a.txt", b"a dog")}, "data": {"source": "en", "target": "de"}}
+    upload: dict[str, Any] = {
+        "files": {"file": ("a.txt", b"a dog")},
+        "data": {"source": "en", "target": "de"},
+    }
     assert client.post("/translate_file", **upload).status_code == 403
     assert client.post("/translate_file", headers=right, **upload).status_code == 200
 
