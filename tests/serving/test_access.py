@@ -3,6 +3,7 @@
 import logging
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,14 @@ def test_keys_that_cannot_be_read_are_stale(serve: Client, keys: Path) -> None:
     assert client.get("/readyz").status_code == 200
     assert "nmt_keys_stale_seconds 0.0" in client.get("/metrics").text
     text = keys.read_text()
-    for damage in (lambda: keys.write_text("keys: ["), keys.unlink):
+
+    def write(text: str) -> None:  # at once, or the server may read an empty file
+        new = keys.with_suffix(".new")
+        new.write_text(text)
+        new.replace(keys)
+
+    damages: list[Callable[[], None]] = [lambda: write("keys: ["), keys.unlink]
+    for damage in damages:
         damage()
         _wait_for_readiness(client, 503)
         answer = client.get("/readyz").json()
@@ -117,7 +125,7 @@ def test_keys_that_cannot_be_read_are_stale(serve: Client, keys: Path) -> None:
         assert str(keys) not in answer["error"]
         metrics = client.get("/metrics").text
         assert "nmt_keys_stale_seconds" in metrics and "nmt_keys_stale_seconds 0.0\n" not in metrics
-        keys.write_text(text)
+        write(text)
         _wait_for_readiness(client, 200)
 
 
