@@ -72,7 +72,7 @@ class Server:
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not in main
                 loop.add_signal_handler(signal.SIGHUP, reload.set)
             watcher = asyncio.create_task(self._watch(reload))
-            loop.run_in_executor(None, known_languages)  # loads the model, which nobody waits for
+            loop.run_in_executor(None, self._load_detection)  # nobody waits for it
             self.is_ready = True
             self.operations.log("ready", {"models": [model.name for model in self.models.models]})
             yield
@@ -83,6 +83,13 @@ class Server:
             await self.batcher.close()
             await self.compute.close()
             self.operations.log("stopped")
+
+    def _load_detection(self) -> None:
+        """Load the model that detects languages, before a request needs it."""
+        try:
+            known_languages()
+        except ConfigError as error:
+            self.operations.log("languages are not detected", {"error": str(error)})
 
     async def _watch(self, reload: asyncio.Event) -> None:
         mistake = ""  # in the file of keys, so that it is logged once

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
-from nmt.errors import MissingExtraError
+from nmt.errors import ConfigError, MissingExtraError
 
 
 def check_is_installed(feature: str, extra: str) -> None:
@@ -63,7 +63,13 @@ def _identifier(among: frozenset[str] | None = None) -> Any:
     from py3langid import langid
 
     if among is None:
-        return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+        try:
+            return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+        except FileNotFoundError as error:  # it unpacks its model there
+            raise ConfigError(
+                "py3langid tells languages apart only where it can write a temporary file; "
+                "mount a folder at /tmp, or name one in TMPDIR"
+            ) from error
     identifier = copy.copy(_identifier())
     identifier.set_languages(among)
     return identifier
