@@ -6,6 +6,7 @@ has version 1.
 
 import contextlib
 import errno
+import glob
 import json
 import os
 import re
@@ -42,6 +43,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     try:
         _write_to_disk(temporary, content.encode("utf-8") if isinstance(content, str) else content)
         temporary.replace(path)
+        _flush_entries(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -66,8 +68,8 @@ def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryvie
             shutil.rmtree(old, ignore_errors=True)
             path.rename(old)
         temporary.rename(path)
+        _flush_entries(path.parent)  # before the old one is gone
         shutil.rmtree(old, ignore_errors=True)
-        _flush(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -76,7 +78,8 @@ def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryvie
 def create_folder_atomically(path: Path) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; after the block it is flushed to disk and renamed.
 
-    After an error in the block, a stop signal included, neither of them exists.
+    After an error in the block, a stop signal included, neither of them exists. What a killed
+    process has left of the same folder is removed first.
 
     Raises:
         FileExistsError: `path` exists already; it is unchanged, and the block does not run.
@@ -85,13 +88,14 @@ def create_folder_atomically(path: Path) -> Iterator[Path]:
     if path.exists() or path.is_symlink():
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    _remove_leftovers(path)
     try:
         temporary.mkdir(parents=True)
         yield temporary
         for inside in (*temporary.rglob("*"), temporary):
             _flush(inside)
         temporary.rename(path)
-        _flush(path.parent)
+        _flush_entries(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -112,6 +116,15 @@ def make_temporary_folder(prefix: str, remedy: str) -> Path:
         ) from error
 
 
+def _remove_leftovers(path: Path) -> None:
+    """Remove temporary folders for `path` whose processes do not run any more."""
+    for temporary in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        number = temporary.name.split(".")[-2]
+        is_running = number.isdecimal() and Path(f"/proc/{number}").exists()
+        if final_name(temporary) == path.name and not is_running:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
 def _write_to_disk(path: Path, data: bytes | memoryview) -> None:
     """Write a file and flush it to disk."""
     with path.open("wb") as file:
@@ -127,6 +140,15 @@ def _flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _flush_entries(folder: Path) -> None:
+    """Flush the entries of a folder to disk, so that a rename in it survives a power failure.
+
+    Some file systems cannot, and some folders may not be read; the files are written anyway.
+    """
+    with contextlib.suppress(OSError):
+        _flush(folder)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

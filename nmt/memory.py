@@ -4,7 +4,10 @@ import contextlib
 import ctypes
 import os
 import platform
+import re
+import resource
 from collections.abc import Iterator
+from pathlib import Path
 
 from nmt.errors import NmtError
 from nmt.processor import available_cores, installed_memory
@@ -56,6 +59,32 @@ def return_freed_memory() -> None:
     """Give the kernel what was freed and glibc has kept, such as the memory of a dropped model."""
     if platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Return whether an error, or one that it arose from, means a lack of memory or of threads.
+
+    Where memory runs out while a library is loaded, the error may be of any kind: then it counts if
+    the process has used most of the address space that it may use (`ulimit -v`).
+    """
+    chain: BaseException | None = error
+    while chain is not None:
+        texts = ("failed to map segment", "annot allocate memory", "can't start new thread")
+        if is_out_of_memory(chain) or any(text in str(chain) for text in texts):
+            return True
+        chain = chain.__cause__ or chain.__context__
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return limit != resource.RLIM_INFINITY and _address_space() > 0.6 * limit
+
+
+def _address_space() -> int:
+    """Return the bytes of address space that this process has had at most; 0 if unknown."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmPeak:\s+(\d+)", status)
+    return 1024 * int(found[1]) if found else 0
 
 
 def is_out_of_memory(error: BaseException) -> bool:

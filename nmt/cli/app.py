@@ -37,7 +37,7 @@ from nmt.cli import (
 )
 from nmt.cli.options.groups import CommandWithGroups
 from nmt.errors import NmtError, StoppedBySignal
-from nmt.memory import limit_kernel_caches
+from nmt.memory import is_shortage, limit_kernel_caches
 
 app = typer.Typer(
     name="nmt", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -147,6 +147,14 @@ def main() -> None:
         file = f"{error.filename}: " if error.filename else ""
         reason = error.strerror or error  # not every OSError has a message of the system
         _exit(f"{file}{reason}", NmtError.exit_code)
+    except (MemoryError, RuntimeError, ImportError, SystemError) as error:
+        if not is_shortage(error):
+            raise
+        _exit(
+            "the memory or the number of threads that this process may use does not suffice for "
+            "the command; close other programs, or raise the limit (ulimit -v, ulimit -u)",
+            NmtError.exit_code,
+        )
     finally:  # while Python ends, nothing would catch the exception of `_raise_stopped`
         for stop_signal in (signal.SIGINT, signal.SIGTERM):
             signal.signal(stop_signal, signal.SIG_DFL)

@@ -152,8 +152,8 @@ class Searcher:
             return []
         settings = self.settings
         with memory_explained(
-            f"for {len(batch.ids)} lines at once; give a lower --batch-tokens than "
-            f"{settings.batch_tokens}, or let fewer processes share the machine"
+            f"for {len(batch.ids)} lines at once; lower --batch-tokens or decoding.batch_tokens, "
+            f"now {settings.batch_tokens}, or let fewer processes share the machine"
         ):
             if self.sampling:
                 return self.torch.draw(batch.ids, self.sampling, batch.numbers, batch.n_best)

@@ -139,7 +139,11 @@ def exhaust(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     ("fail", "kind", "message"),
     [
         (damage, CheckpointError, "not numbers"),
-        (exhaust, NmtError, "a lower --batch-tokens than 128, or let fewer processes"),
+        (
+            exhaust,
+            NmtError,
+            "lower --batch-tokens or decoding.batch_tokens, now 128, or let fewer processes",
+        ),
     ],
 )
 def test_a_failure_is_one_sentence(
