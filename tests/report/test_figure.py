@@ -50,7 +50,7 @@ def test_a_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def cat_font(tmp_path: Path) -> Iterator[str]:
-    """The name of an installed font with a single character, 猫."""
+    """The name of the only font beside those of matplotlib: it has a single character, 猫."""
     from fontTools.fontBuilder import FontBuilder  # type: ignore[import-untyped]
     from fontTools.ttLib.tables._g_l_y_f import Glyph  # type: ignore[import-untyped]
     from matplotlib.font_manager import fontManager
@@ -66,6 +66,8 @@ def cat_font(tmp_path: Path) -> Iterator[str]:
     font.setupOS2(sTypoAscender=800)
     font.setupPost()
     font.save(path)
+    # matplotlib's own fonts, whatever else this machine has
+    fontManager.ttflist[:] = [each for each in before if "mpl-data" in each.fname]
     fontManager.addfont(path)
     yield name
     fontManager.ttflist[:] = before
