@@ -192,13 +192,7 @@ class Batcher:
             lane, queue = self._queues.popitem(last=False)
             batches = self._draw(lane, queue)
             for segments in batches:
-                batch = _Batch(segments)
-                self._free -= 1
-                self._running += len(segments)
-                self._batches_of.update(batch.clients)
-                batch.task = asyncio.create_task(self._run(lane, batch))
-                self._tasks.add(batch.task)
-                batch.task.add_done_callback(self._tasks.discard)
+                self._start(lane, _Batch(segments))
             if queue.clients:
                 self._queues[lane] = queue
                 passed = 0 if batches else passed + 1
@@ -225,31 +219,39 @@ class Batcher:
         drawn.sort(key=lambda segment: segment.tokens)
         return _cut(drawn, slots, tokens)
 
-    async def _run(self, lane: Lane, batch: _Batch) -> None:
+    def _start(self, lane: Lane, batch: _Batch) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        segments = batch.segments
         timer = loop.call_later(self._settings.batch_seconds, self._give_slot, batch)
-        try:
-            await self._translate(lane, segments)
-        finally:
+        self._free -= 1
+        self._running += len(batch.segments)
+        self._batches_of.update(batch.clients)
+        batch.task = task = asyncio.create_task(self._translate(lane, batch.segments))
+        self._tasks.add(task)
+
+        def end(_: object) -> None:  # also of a task that was cancelled before it began
             timer.cancel()
-            seconds = loop.time() - started
-            tokens, time = self._rates.get(lane.rate_key, (0.0, 0.0))
-            total = sum(segment.tokens for segment in segments)
-            self._rates[lane.rate_key] = (tokens * DECAY + total, time * DECAY + seconds)
-            self._operations.count_batch(lane.model, len(segments), seconds)
-            if batch.gave_slot:
-                self._slow -= 1
-            else:
-                self._free += 1
-            self._running -= len(segments)
-            self._batches_of -= Counter(batch.clients)  # drops those that have none
-            self._gathering_since = loop.time()
-            if self._timer and not self._running:  # what waits has nothing to wait for any more
-                self._timer.cancel()
-                self._timer = None
-            self._schedule()
+            self._tasks.discard(task)
+            self._end(lane, batch, loop.time() - started)
+
+        task.add_done_callback(end)
+
+    def _end(self, lane: Lane, batch: _Batch, seconds: float) -> None:
+        tokens, time = self._rates.get(lane.rate_key, (0.0, 0.0))
+        total = sum(segment.tokens for segment in batch.segments)
+        self._rates[lane.rate_key] = (tokens * DECAY + total, time * DECAY + seconds)
+        self._operations.count_batch(lane.model, len(batch.segments), seconds)
+        if batch.gave_slot:
+            self._slow -= 1
+        else:
+            self._free += 1
+        self._running -= len(batch.segments)
+        self._batches_of -= Counter(batch.clients)  # drops those that have none
+        self._gathering_since = asyncio.get_running_loop().time()
+        if self._timer and not self._running:  # what waits has nothing to wait for any more
+            self._timer.cancel()
+            self._timer = None
+        self._schedule()
 
     def _give_slot(self, batch: _Batch) -> None:
         """Give the slot of a batch that takes long to others, if not too many have done so."""

@@ -186,7 +186,7 @@ def v1_router(server: Server) -> APIRouter:
     async def translate(request: Request, body: TranslationBody) -> Response:
         """Translate a text or a list of texts, in all ways that `nmt translate` knows."""
         # each translation begins with the prefix, which takes as long as a text
-        server.check_texts([*body.texts, body.prefix * len(body.texts)], "text")
+        server.check_texts([text + body.prefix for text in body.texts], "text")
         client = server.admit(request, None, body.texts)
         asked = body.asked(server.settings.protect)
         if body.stream:

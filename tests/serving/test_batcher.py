@@ -224,6 +224,22 @@ def test_a_batch_that_nobody_waits_for_ends() -> None:
     run(test)
 
 
+def test_a_batch_that_is_cancelled_before_it_begins_gives_its_slot_back() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        loop = asyncio.get_running_loop()
+        gone = batcher.submit(LANE, "a", lines("gone"))
+        # after the timer has made the batch, and before its task begins
+        loop.call_at(loop.time(), batcher.cancel, gone)
+        await asyncio.sleep(0.02)
+        later = batcher.submit(LANE, "b", lines("later"))
+        await asyncio.sleep(0.02)
+        assert compute.batches[-1:] == [["later"]]
+        await compute.end_all()
+        assert await results(later) == ["LATER"]
+
+    run(test)
+
+
 def test_a_slow_batch_keeps_no_other_client_out() -> None:
     async def test(batcher: Batcher, compute: ComputeByHand) -> None:
         slow = [batcher.submit(LANE, "slow", lines(f"slow {i}")) for i in range(3)]

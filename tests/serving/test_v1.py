@@ -227,3 +227,10 @@ def test_a_finished_segment_is_not_translated_again(serve: Client) -> None:
     metrics = client.get("/metrics").text
     assert 'nmt_segments_total{cached="no",model="en-de"} 2.0' in metrics
     assert 'nmt_segments_total{cached="yes",model="en-de"} 5.0' in metrics
+
+
+def test_the_prefix_counts_as_a_part_of_each_text(serve: Client) -> None:
+    client = serve(texts=10, text_characters=100)
+    body = {"text": ["a dog"] * 10, "source": "en", "target": "de"}
+    assert client.post("/v1/translate", json=body).status_code == 200
+    assert client.post("/v1/translate", json={**body, "prefix": "So ein"}).status_code == 400
