@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import CheckpointError
-from nmt.files import check_format, read_json, write_atomically, write_json
+from nmt.files import (
+    check_format,
+    create_folder_atomically,
+    read_json,
+    write_atomically,
+    write_json,
+)
 
 
 @pytest.mark.parametrize("content", ["größer\n", b"\x00\xff"])
@@ -48,3 +54,12 @@ def test_a_newer_format_is_refused_and_an_absent_number_means_the_first() -> Non
     message = r"a was written by a newer nmt \(format 3; this one knows up to 2\): update nmt or x"
     with pytest.raises(CheckpointError, match=message):
         check_format({"format": 3}, 2, Path("a"), "x", CheckpointError)
+
+
+def test_the_next_folder_removes_what_a_killed_process_has_left(tmp_path: Path) -> None:
+    living, other = f".new.{os.getppid()}.tmp", ".newer.99999999.tmp"
+    for name in (living, other, ".new.99999999.tmp", ".new.tmp.tmp"):
+        (tmp_path / name / "inside").mkdir(parents=True)
+    with create_folder_atomically(tmp_path / "new"):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {living, other, "new", ".new.tmp.tmp"}

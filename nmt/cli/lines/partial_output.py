@@ -27,7 +27,7 @@ from nmt.cli.lines.streams import (
     open_output,
 )
 from nmt.data.text.remote_files import RemotePath, before_upload, check_service, is_file, upload
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, StoppedBySignal
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 
 FORMAT = 1
@@ -166,7 +166,8 @@ class PartialOutput:
         """Cut `OUT.part` to its complete windows; say on stderr how many input lines these are.
 
         With `can_resume` (the input can be read again) the message has the command that continues.
-        A new `OUT.part` without any complete window is deleted, unless an older output exists.
+        A new `OUT.part` without any complete window is deleted, unless an older output exists;
+        after a stop signal, a message says that nothing is kept.
         """
         # A signal may have come right after the state of a window was written.
         state = self._read_state() if self._state and self.part.exists() else None
@@ -177,6 +178,12 @@ class PartialOutput:
                 is_useless = os.fstat(self.file.fileno()).st_size == 0
             if is_useless:
                 self.part.unlink(missing_ok=True)
+            if self._state and isinstance(sys.exception(), StoppedBySignal):
+                print(
+                    f"nmt: {self.path}: stopped before the first lines were complete, so that "
+                    "nothing is kept; the same command begins again",
+                    file=sys.stderr,
+                )
             return
         self.file.truncate(state["bytes"])
         resume_option = [] if "--resume" in sys.argv else ["--resume"]

@@ -291,6 +291,18 @@ def test_of_stdin_the_message_promises_nothing(command: Command) -> None:
     assert command.part.read_bytes().count(b"\n") == 3
 
 
+def test_a_signal_before_the_first_window_says_that_nothing_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, output = write_lines(tmp_path / "in", ["a"]), tmp_path / "out"
+    with pytest.raises(StoppedBySignal), open_window_output(source, output, resume=False) as sink:
+        sink.begin(iter(["a"]), dict)
+        raise StoppedBySignal("stopped by SIGTERM")
+    expected = f"nmt: {output}: stopped before the first lines were complete, so that nothing is "
+    assert capsys.readouterr().err.startswith(expected)
+    assert [*tmp_path.iterdir()] == [source]
+
+
 def test_a_signal_after_the_note_of_a_window_loses_nothing(tmp_path: Path) -> None:
     source, output = tmp_path / "in", tmp_path / "out"
     replace = Path.replace
