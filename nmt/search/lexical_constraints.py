@@ -30,6 +30,8 @@ _RARE_SIGN = "\N{COMBINING GRAPHEME JOINER}"
 """a sign that is in no forbidden word, and that lengthens any word or cluster"""
 _MARKS = ('"', "(", "。")
 """some punctuation marks that come right before a word, without a space"""
+MAX_TERM_TOKENS = 1024
+"""tokens that the terms of a sentence may have together; the time of a search grows with them"""
 
 
 class Spelling:
@@ -256,9 +258,14 @@ class SpelledConstraints:
         """Turn the constraints into ids; `source`: the pieces of the source, empty if unknown.
 
         Raises:
-            DataError: constraints that contradict each other or cannot be spelled.
+            DataError: constraints that contradict each other, cannot be spelled or are too long.
         """
         terms = tuple(spelling.ids(term) for term in text.terms)
+        if (length := sum(map(len, terms))) > MAX_TERM_TOKENS:
+            raise DataError(
+                f"its {len(terms)} terms have {length} tokens, and {MAX_TERM_TOKENS} are allowed; "
+                "ask for fewer or shorter terms, or divide the sentence"
+            )
         tokenizations = []
         for i, ids in enumerate(terms):
             tokenizations.append(TermTokenization(i, ids, spaced=True))

@@ -42,7 +42,7 @@ async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
         async with request.form() as form:
             pairs += [(key, text) for key, text in form.multi_items() if isinstance(text, str)]
     elif body := await request.body():
-        values = _parse_json(body)
+        values = parse_json(body)
     values = _join_repeated(pairs) | values
     try:
         given = {key: value for key, value in values.items() if value not in (None, "", [])}
@@ -105,11 +105,11 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _parse_json(body: bytes) -> dict[str, Any]:
+def parse_json(body: bytes) -> dict[str, Any]:
     """Return a JSON object.
 
     Raises:
-        RequestError: it is no JSON, or no object.
+        RequestError: it is no JSON, or no object, or a key is given twice.
     """
     try:
         value = json.loads(body, object_pairs_hook=_unique_keys)

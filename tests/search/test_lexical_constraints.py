@@ -235,6 +235,7 @@ def test_white_space_in_a_term_is_restored(spelling: Spelling) -> None:
         (LexicalConstraints(("Der Hund",), ("hund",)), "'Der Hund' is asked for, and 'hund' is"),
         (LexicalConstraints((), ("hund",), "Der Hund "), "is forbidden; leave out one of them"),
         (LexicalConstraints(("\u200b",)), "leaves nothing behind"),
+        (LexicalConstraints(("Hund",) * 1025), "its 1025 terms have .* tokens, and 1024 are"),
     ],
 )
 def test_what_cannot_be_met_is_refused(

@@ -81,6 +81,13 @@ def test_contradictory_constraints_are_a_mistake_of_that_client_alone(client: Te
     assert "Hund" in response.json()["error"]
 
 
+def test_more_terms_than_a_sentence_may_have_are_refused(client: TestClient) -> None:
+    body = {"terms": [{"source": "a", "target": "Wort " * 39}]}
+    response = client.post("/v1/translate", json={"text": "a " * 300, **PAIR, **body})
+    assert response.status_code == 400
+    assert "tokens, and 1024 are allowed; ask for fewer" in response.json()["error"]
+
+
 def test_sentences_are_sent_as_they_are_finished_and_then_the_whole(client: TestClient) -> None:
     texts = ["One dog. Two dogs.", "Three."]
     *parts, (last, whole) = events(client, text=texts, scores=True)
@@ -199,6 +206,12 @@ def test_a_mistake_is_answered_with_a_sentence(
         (b"[" * 100_000, "error parsing the body"),
         (b"", "Invalid request"),
         (b"[1]", "expected a JSON object"),
+        (b'{"text": "a", "text": "b", "source": "en", "target": "de"}', "text is given 2 times"),
+        (
+            b'{"text": "a", "source": "en", "target": "de", "terms": '
+            b'[{"source": "a", "source": "b", "target": "c"}]}',
+            "source is given 2 times; give it once",
+        ),
     ],
 )
 def test_a_body_that_is_no_json_is_answered_with_a_sentence(
