@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import nmt
 from nmt.errors import DivergedError
 from nmt.model.layout import PADDED
 from nmt.training import loss as loss_module
@@ -197,7 +198,8 @@ class ValueReads(TorchDispatchMode):
     def note(self) -> None:
         """Note the line of the toolkit that asks, or of PyTorch if there is none."""
         frames = traceback.extract_stack()[:-2]
-        own = [frame for frame in frames if "/nmt/" in frame.filename]
+        package = str(Path(nmt.__file__).parent)  # the project's folder may have the same name
+        own = [frame for frame in frames if frame.filename.startswith(f"{package}/")]
         self.asked.add((own or frames)[-1].line or "")
 
 
