@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from nmt.data.text.protected_text import ProtectedText
@@ -18,6 +19,7 @@ from nmt.serving.segments import SegmentedText, TranslatedText, split_texts
 from nmt.translation.html.languages import PageLanguages
 from nmt.translation.line import Alignment, Line, Terminology, Translation
 from nmt.translation.markup import page_text, translate_html
+from nmt.translation.message_texts import MessageTexts
 
 PAGES_AT_ONCE = 8
 """pages of HTML that are translated at once; others wait"""
@@ -216,17 +218,18 @@ class TranslationService:
         model = direction.model
         async with self.models.use(model) as loaded:
             n_best = min(asked.n_best, loaded.beam_size)
-            texts = await split_texts(lines, loaded, direction.tag, asked.protected)
+            messages = MessageTexts(lines, asked.protected)
+            texts = await split_texts(messages.lines, loaded, direction.tag, asked.protected)
             kind = SearchKind(
                 n_best, asked.alignments, bool(asked.terminology), asked.no_repeat_ngram
             )
-            pending = _PendingTexts(Lane(model.name, loaded.version, kind), texts, client, finished)
+            lane = Lane(model.name, loaded.version, kind)
+            pending = _PendingTexts(lane, texts, client, finished, messages)
             cached = await self._translate_segments(pending)
         seconds = loop.time() - started
         self._operations.count_translation(model.name, len(pending.places), cached, seconds)
         models = ((model.name, loaded.version.weights),)
-        found = (text.translated(pending.of_text(i)) for i, text in enumerate(texts))
-        return [replace(text, models=models) for text in found]
+        return [replace(text, models=models) for text in await pending.translated()]
 
     async def _translate_segments(self, pending: "_PendingTexts") -> int:
         """Find the translations of all segments, and return how many were in the cache."""
@@ -266,10 +269,17 @@ class _PendingTexts:
     """Texts that are being translated: their segments, and the translations found so far."""
 
     def __init__(
-        self, lane: Lane, texts: Sequence[SegmentedText], client: str, finished: Finished | None
+        self,
+        lane: Lane,
+        texts: Sequence[SegmentedText],
+        client: str,
+        finished: Finished | None,
+        messages: MessageTexts,
     ) -> None:
         self.lane, self.client = lane, client
         self._texts, self.finished = texts, finished
+        self._messages = messages
+        """which of the texts are those in ICU messages; they are the last ones"""
         self.places = [(i, j) for i, text in enumerate(texts) for j in range(len(text.segments))]
         self.found: dict[Place, list[Translation]] = {}
 
@@ -281,9 +291,33 @@ class _PendingTexts:
 
     async def finish(self, place: Place, translations: list[Translation]) -> None:
         self.found[place] = translations
-        if self.finished:
-            i, j = place
+        i, j = place
+        if self.finished and i < self._messages.count and not self._messages.has_any(i):
             await self.finished(i, self._texts[i], j, translations)
+
+    async def translated(self) -> list[TranslatedText]:
+        """Return the texts with translated ICU messages, once all segments are found.
+
+        Segments of texts with such messages are finished only here.
+        """
+        found = [text.translated(self.of_text(i)) for i, text in enumerate(self._texts)]
+        if not any(map(self._messages.has_any, range(self._messages.count))):
+            return found
+        rows: list[list[Translation]] = []  # of each text, and then those of its segments
+        for i, text in enumerate(found):
+            whole = [_as_translation(text, n) for n in range(1 + len(text.alternatives))]
+            rows.append([*whole, *(each for row in self.of_text(i) for each in row)])
+        for i, row in enumerate(self._messages.put_back(rows)):
+            filled = iter(row)
+            best, *others = [
+                replace(text, text=new.text, links=new.alignment.links if new.alignment else ())
+                for text, new in zip([found[i], *found[i].alternatives], filled, strict=False)
+            ]
+            found[i] = replace(best, alternatives=others)
+            if self.finished and self._messages.has_any(i):
+                for j, segment in enumerate(self.of_text(i)):
+                    await self.finished(i, self._texts[i], j, list(islice(filled, len(segment))))
+        return found[: self._messages.count]
 
 
 def _as_translation(text: TranslatedText, n: int) -> Translation:

@@ -107,8 +107,9 @@ class Line:
     """A text to translate, and the constraints on its translation."""
 
     number: int
-    """all numbers differ: lines count from 1, and sentences of a line have larger numbers. Warnings
-    name it, and it seeds the random generator of samples"""
+    """all numbers differ: lines count from 1, and sentences of a line have larger numbers; only the
+    texts of a line's ICU messages have its own. Warnings name it, and it seeds the random generator
+    of samples"""
     text: str
     terminology: Terminology | None = None
     """constraints on this line's translation, in addition to those on all lines"""

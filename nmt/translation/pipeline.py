@@ -4,6 +4,7 @@
                                                                                         |
     list of Translations <- ends <- join <- finishing stages <- decode <- Hypothesis
 
+Before all that, the texts in ICU messages become lines, too (message_texts.py). They return last.
 `constrain` also decides which lines are copied: they go to the finishing stages without a search.
 Lines are read in windows, and searched in batches of similar length. A task is one batch, from the
 search to the last finishing stage. This process computes it, or one of several others, here or on
@@ -32,6 +33,7 @@ from nmt.translation.line import (
     one_line,
 )
 from nmt.translation.line_ends import LineEnds, cut_ends
+from nmt.translation.message_texts import MessageTexts
 from nmt.translation.process_pool import Pool, ProcessPool
 from nmt.translation.protected import ProtectionStage
 from nmt.translation.terminology import TerminologyStage
@@ -56,12 +58,14 @@ class _Window:
     """the translations of each encoded line; empty until its batch is searched"""
     batches: list[list[int]]
     """the encoded lines that are searched together, as indices"""
+    messages: MessageTexts
+    """which of the lines are texts of ICU messages in others; they are the last ones"""
 
-    def with_ends(self, translations: NBestLists) -> NBestLists:
-        """Return the translations of the lines after their ends are added."""
+    def finished(self, translations: NBestLists) -> NBestLists:
+        """Return the translations of the lines after their ends and their texts are added."""
         for i, ends in self.ends.items():
             translations[i] = [ends.add_to(translation) for translation in translations[i]]
-        return translations
+        return self.messages.put_back(translations)
 
     def joined(self) -> NBestLists:
         """Return one translation of each line: those of its sentences, joined."""
@@ -150,16 +154,17 @@ class Pipeline:
             for i, translations in zip(batch, rows, strict=True):
                 window.translations[i] = translations
             if not self.document:  # with `document` a line is done when all its sentences are
-                progress(len(batch))
+                progress(sum(i < window.messages.count for i in batch))
             is_complete = batch is window.batches[-1]  # every window has a batch, if an empty one
             if not is_complete:
                 continue
             if self.document:
-                progress(len(window.lines))
-                yield window.with_ends(window.joined())
+                progress(window.messages.count)
+                yield window.finished(window.joined())
             else:
-                progress(sum(not line.ids for line in window.encoded))  # copied, so in no batch
-                yield window.with_ends(window.translations)
+                read = window.encoded[: window.messages.count]
+                progress(sum(not line.ids for line in read))  # copied, so in no batch
+                yield window.finished(window.translations)
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> NBestLists:
         """Return the translations of each line: search all in one batch, then apply the stages."""
@@ -191,7 +196,8 @@ class Pipeline:
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Encode the lines, finish those that are copied, and cut the others into batches."""
         loaded = self.searcher.loaded
-        lines, ends = self._cut_ends(lines)
+        messages = MessageTexts(lines, self.protection.patterns, self._tag_length)
+        lines, ends = self._cut_ends(messages.lines)
         hidden = self.capitals.mark(self.protection.hide(lines))
         groups = split_lines(loaded, hidden, warn) if self.document else [[line] for line in hidden]
         sentences = self.capitals.lower([line for group in groups for line in group])
@@ -211,7 +217,12 @@ class Pipeline:
         if not batches:  # all lines are copied: without a batch the window would never be yielded
             batches = [[]]
         counts = [len(group) for group in groups]
-        return _Window(lines, ends, counts, encoded, translations, batches)
+        return _Window(lines, ends, counts, encoded, translations, batches, messages)
+
+    def _tag_length(self, text: str) -> int:
+        """Return the characters of the tags, such as `>>fr<<`, before a text."""
+        _, untagged = self.searcher.loaded.tokenizer.source.divide_tags(text)
+        return len(text) - len(untagged)
 
     def _cut_ends(self, lines: Sequence[Line]) -> tuple[list[Line], dict[int, LineEnds]]:
         """Return the lines without their ends, and the ends of each line that has some."""

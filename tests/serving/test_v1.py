@@ -147,6 +147,33 @@ def test_many_pages_at_once_do_not_wait_for_each_other(client: TestClient) -> No
     assert all(page.count("{name}") == 1 for page in pages)
 
 
+def test_messages_keep_their_syntax_and_get_other_texts(client: TestClient) -> None:
+    text = (
+        "Two dogs. You see {n, plural, one {# dog} other {{n} dogs}} here.\n{g, select, other {A}}"
+    )
+    syntax = re.compile(
+        r"(?s)(.*\{n, plural, one \{.*#.*\} other \{.*\{n\}.*\}\}.*)\n\{g, select, other \{(.*)\}\}"
+    )
+    [plain] = translate(client, "A")
+    for asked in ({}, {"alignments": True}, {"n_best": 2}):
+        [found] = translate(client, text, protect=True, **asked)
+        match = syntax.fullmatch(found["text"])
+        assert match
+        assert match[2] == plain["text"]
+        assert "{# dog}" not in found["text"]
+        for other in found.get("alternatives", []):
+            assert syntax.fullmatch(other["text"])
+    (*sentences, (_, answer)) = events(client, text=[text, "A"], protect=True)
+    assert answer["translations"][0]["text"] == translate(client, text, protect=True)[0]["text"]
+    assert {each["index"] for _, each in sentences} == {0, 1}
+    written = [each["text"] for _, each in sentences if "plural" in each["text"]]
+    assert written
+    assert all(each in answer["translations"][0]["text"] for each in written)
+    [page] = translate(client, f"<p>{text}</p>", format="html", protect=True)
+    assert "{n, plural, one {" in page["text"]
+    assert "{# dog}" not in page["text"]
+
+
 def test_protected_text_arrives_as_it_was(client: TestClient) -> None:
     text = "See https://a.org/x?y=1 and {name}. Call ID-7 again, ID-8."
     [found] = translate(client, text, protect=True, alignments=True)

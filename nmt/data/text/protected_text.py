@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import regex
 
+from nmt.data.text.icu_messages import Message, find_messages
 from nmt.errors import ConfigError, DataError
 
 
@@ -22,6 +23,8 @@ def _matched_braces(depth: int) -> str:
     return pattern
 
 
+# {name}, {{x}}, {{{x}}}, {user name}, {0:.2f}, {% if %}, ${v}, %{count}, #{count}, and ICU
+_BRACES = rf"[$%#@]?!?{_matched_braces(4)}"
 USUAL_PATTERNS = (
     # addresses of pages, files and machines, without the punctuation that ends the sentence
     r"(?:(?<!\w)[A-Za-z][A-Za-z0-9+.-]{1,15}://|www\.|mailto:)"
@@ -29,8 +32,7 @@ USUAL_PATTERNS = (
     r"(?:\([^\s()<>]*\)|[^\s()<>\"“”„«»'’.,;:!?…\]}])",
     # addresses of mail
     r"[\w.+%-]{0,63}\w@\w[\w-]*(?:\.\w[\w-]*)+",
-    # {name}, {{x}}, {{{x}}}, {user name}, {0:.2f}, {% if %}, ${v}, %{count}, #{count}, and ICU
-    rf"[$%#@]?!?{_matched_braces(4)}",
+    _BRACES,
     # %s, %5.2f, %1$s, %(name)s, %<name>s, %hhd, %@; a space would make "% d" of "100 % durch"
     r"%(?:\(\w+\)|<\w+>|\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?"
     r"(?:hh|h|ll|l|L|q|j|z|t)?[sdifuoxXeEgGcrpn@](?!\w)|%%",
@@ -106,6 +108,8 @@ class ProtectedText:
                     f"the protected pattern {pattern.pattern!r} takes over {SECONDS_PER_TEXT:g} "
                     f"seconds for {text[:60]!r}; write it without repetitions inside repetitions"
                 ) from error
+        # one may be longer than what the pattern of braces matches
+        matches += [message.span for message in self.find_messages(text)]
         parts: list[tuple[int, int]] = []
         # at equal starts, the longest match first
         for start, end in sorted(matches, key=lambda span: (span[0], -span[1])):
@@ -116,6 +120,13 @@ class ProtectedText:
                 parts.append((start, end))
             # else the match overlaps the last part, which begins first
         return parts
+
+    def find_messages(self, text: str) -> list[Message]:
+        """Return the ICU messages of a text, whose texts are translated; none without braces.
+
+        Own patterns alone leave all that they match as it is.
+        """
+        return find_messages(text) if _BRACES in self.patterns else []
 
 
 def usual_text(is_protected: bool) -> ProtectedText:
