@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from nmt.data.tokens.stages import Stage, StagedPlan
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import DivergedError, StoppedBySignal
+from nmt.memory import return_freed_memory
 from nmt.run_directory import LoadedModel, RunDirectory
 from nmt.training.checkpointing import Checkpointer
 from nmt.training.distributed import ProcessGroup
@@ -126,6 +127,7 @@ class Trainer:
         self.checkpointer.wait()  # only a saved step can be among the best
         with self.monitor.paused():
             result = self.group.broadcast_from_main(self._measure)
+            return_freed_memory()  # else each validation would leave gaps between what is kept
         if result is None:
             raise Interrupted
         score, figures = result
