@@ -132,13 +132,7 @@ class Batcher:
         Raises:
             RequestError: they are too many, or too many others wait.
         """
-        most = self._settings.queue_segments
-        if len(lines) > most:
-            raise RequestError(
-                413, f"the request has {len(lines)} sentences, and {most} are allowed; divide it"
-            )
-        if self._waiting + len(lines) > most:
-            raise busy()
+        self.check_room(len(lines))
         loop = asyncio.get_running_loop()
         segments = []
         for line in lines:
@@ -156,6 +150,20 @@ class Batcher:
         self._waiting += len(segments)
         self._schedule()
         return segments
+
+    def check_room(self, count: int) -> None:
+        """Check that `count` more segments of a request may wait.
+
+        Raises:
+            RequestError: they are too many, or too many others wait.
+        """
+        most = self._settings.queue_segments
+        if count > most:
+            raise RequestError(
+                413, f"the request has {count} sentences, and {most} are allowed; divide it"
+            )
+        if self._waiting + count > most:
+            raise busy()
 
     def cancel(self, segments: Sequence[QueuedSegment]) -> None:
         """Take segments out of the queue, and end the batches that nobody waits for any more."""

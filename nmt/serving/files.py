@@ -1,5 +1,6 @@
 """Translates files of text, subtitles and HTML, and keeps the results until they are fetched."""
 
+import asyncio
 import atexit
 import codecs
 import contextlib
@@ -28,7 +29,7 @@ from nmt.serving.libretranslate import ERRORS, ErrorBody
 from nmt.serving.parsing import check_given_once
 from nmt.serving.proxies import address_in_answer
 from nmt.serving.segments import TranslatedText
-from nmt.serving.server import Server, check_characters
+from nmt.serving.server import Server
 from nmt.serving.subtitles import subtitle_text, translate_subtitles
 from nmt.serving.translate_request import Asked
 from nmt.translation.html.page import HtmlPage, encoding_of_page
@@ -92,10 +93,9 @@ def files_router(server: Server) -> APIRouter:
             raise RequestError(400, "Invalid request: missing file parameter")
         sources = server.models.sources if source == "auto" else [source]
         text, encode = decode_file(name, await file.read(), sources)
-        check_characters(text, "the file")
+        server.check_file(text)
         client = server.admit(request, api_key, [text])
-        protected = usual_text(server.settings.protect)
-        asked = Asked(source, target, protected=protected)
+        asked = Asked(source, target, protected=usual_text(server.settings.protect))
         translated, used = await _translate_file(server, name, text, asked, client)
         server.name_models(request, used)
         stored = _keep(server, store, name, target, encode(translated))
@@ -146,7 +146,7 @@ async def _translate_file(
     is_srt = Path(name).suffix.lower() == ".srt"
     asked = replace(asked, is_html=_is_html(name))
     if asked.source == AUTO:  # a cue of subtitles is too short to tell its language
-        shown = subtitle_text(text) if is_srt else text
+        shown = await asyncio.to_thread(subtitle_text, text) if is_srt else text
         [guess] = await server.service.detect([shown], asked)
         asked = replace(asked, source=str(guess["language"]))
 

@@ -17,7 +17,7 @@ from nmt.translation.line_ends import cut_ends
 from nmt.translation.protected import hide_protected
 from nmt.translation.spans import Link, Span, links_after, shift_span
 
-QUICK_CHARACTERS = 20_000
+QUICK_CHARACTERS = 2000
 """texts of so many characters are cut into segments at once; longer ones in a thread"""
 MAX_CUT_SECONDS = 5.0
 """seconds that own patterns of protected text may take for all texts of a request"""

@@ -160,6 +160,19 @@ class Server:
         for text in texts:
             check_characters(text, name)
 
+    def check_file(self, text: str) -> None:
+        """Check the text of a file.
+
+        Raises:
+            RequestError: it is too long, or holds characters that no text has.
+        """
+        most = self.settings.file_characters
+        if len(text) > most:
+            raise RequestError(
+                413, f"the file has {len(text)} characters, and {most} are allowed; divide it"
+            )
+        check_characters(text, "the file")
+
 
 def check_characters(text: str, name: str) -> None:
     """Check that a text holds no NUL and no half of a surrogate pair.

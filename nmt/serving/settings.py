@@ -66,6 +66,8 @@ class ServerSettings(Section):
     """bodies of all requests together, most of which wait on disk; others are refused with 503"""
     text_characters: int = Field(50_000, ge=1)
     """most characters of all texts of a request, files excepted"""
+    file_characters: int = Field(1_000_000, ge=1)
+    """most characters of a file"""
     texts: int = Field(1000, ge=1)
     """most texts of a request"""
     body_seconds: Seconds = 30.0

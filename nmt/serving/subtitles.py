@@ -1,10 +1,12 @@
 """Translates SRT files: their times and formatting stay, and each text is translated as a whole."""
 
+import asyncio
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
+from itertools import islice
 
 from nmt.serving.answers import RequestError
 
@@ -31,9 +33,10 @@ _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,31});|\\h", re
 _DIRECTION_MARKS = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _NAMED_TAG = re.compile(r"(</?)([a-z]\w*)[^<>]*(?<!/)>", re.IGNORECASE)
 """a start tag or an end tag, but not <br/>, which is both"""
-_DASH = re.compile(rf"((?:{_MARK}|{_TAG}|\s)*)([-–—]+)", re.IGNORECASE)
-"""at the start of a line: another person speaks"""
-_WORD = re.compile(rf"(?:{_MARK}|{_TAG}|\S)+", re.IGNORECASE)
+_DASH = re.compile(rf"((?:{_MARK}|{_TAG}|\s)*+)([-–—]+)", re.IGNORECASE)
+"""at the start of a line: another person speaks; `*+` remembers no place to come back to, of which
+a million take hundreds of megabytes"""
+_WORD = re.compile(rf"(?:{_MARK}|{_TAG}|\S)++", re.IGNORECASE)
 _START, _END = "<p>", "</p>"
 """tags around each text of a page of HTML: other tags that do not end in a text end there"""
 _KEPT = re.compile(r"<(?:!--|/?t-\w+ n=)(\d+)(?:--)?>")
@@ -107,19 +110,34 @@ async def translate_subtitles(text: str, translate: Translate) -> str:
     The lines of a cue are one text, because a sentence does not end where a line does; but a line
     that begins with a dash begins another one. A text has at most as many lines as before. All
     rows end as the first one does. A file that begins with WEBVTT is one of WebVTT, where a blank
-    row ends each text: notes, styles and names of cues stay.
+    row ends each text: notes, styles and names of cues stay. Threads read and write the file, so
+    that other requests go on.
 
     Raises:
         RequestError: there is no cue.
     """
-    first_end = _LINE_END.search(text)
-    end = first_end[0] if first_end else "\n"
-    cues = _cues(_LINE_END.split(text))
-    texts = [each for cue in cues for each in cue.texts]
-    plain = [each.source for each in texts if not each.is_formatted]
-    formatted = [each.source for each in texts if each.is_formatted]
+    cues = await asyncio.to_thread(_read_cues, text)
+    plain, formatted = await asyncio.to_thread(_sources, cues)
     found_plain = deque(await translate(plain, False) if plain else [])
     found_formatted = deque(await _translate_formatted(formatted, translate) if formatted else [])
+    first_end = _LINE_END.search(text)
+    end = first_end[0] if first_end else "\n"
+    return await asyncio.to_thread(_write_cues, cues, found_plain, found_formatted, end)
+
+
+def _sources(cues: Sequence[_Cue]) -> tuple[list[str], list[str]]:
+    """Return the texts without formatting, and those with it."""
+    sources: tuple[list[str], list[str]] = [], []
+    for cue in cues:
+        for each in cue.texts:
+            sources[each.is_formatted].append(each.source)
+    return sources
+
+
+def _write_cues(
+    cues: Sequence[_Cue], found_plain: deque[str], found_formatted: deque[str], end: str
+) -> str:
+    """Return the file with the translations of its texts without formatting, and with it."""
     rows: list[str] = []
     for cue in cues:
         rows += cue.head
@@ -138,16 +156,34 @@ def subtitle_text(text: str) -> str:
     Raises:
         RequestError: there is no cue.
     """
-    texts = [each.source for cue in _cues(_LINE_END.split(text)) for each in cue.texts]
-    return _FORMATTING.sub("", "\n".join(texts))
+    texts = [each.source for cue in _read_cues(text) for each in cue.texts]
+    return _without_formatting("\n".join(texts))
 
 
-def _cues(rows: Sequence[str]) -> list[_Cue]:
-    """Cut the rows of an SRT file after each text, which a blank row or the next times end.
+def _parts(text: str) -> Iterator[str]:
+    """Yield alternately text and formatting.
+
+    One call of `re` for all parts would hold Python's lock for a second in a large text.
+    """
+    at = 0
+    for found in _FORMATTING.finditer(text):
+        yield text[at : found.start()]
+        yield found[0]
+        at = found.end()
+    yield text[at:]
+
+
+def _without_formatting(text: str) -> str:
+    return "".join(islice(_parts(text), 0, None, 2))
+
+
+def _read_cues(text: str) -> list[_Cue]:
+    """Cut an SRT file after each text, which a blank row or the next times end.
 
     Raises:
         RequestError: no row has times.
     """
+    rows = _LINE_END.split(text)
     cues: list[_Cue] = []
     head: list[str] = []
     lines: list[str] = []
@@ -185,8 +221,8 @@ async def _translate_formatted(texts: Sequence[str], translate: Translate) -> li
         return f"{tag[1]}t-{tag[2]} n={len(kept) - 1}>" if tag else f"<!--{len(kept) - 1}-->"
 
     def mark_up(text: str) -> str:
-        parts = _FORMATTING.split(text)  # alternately text and formatting
-        return "".join(keep(p) if i % 2 else _html_of_text(p, keep) for i, p in enumerate(parts))
+        parts = enumerate(_parts(text))
+        return "".join(keep(p) if i % 2 else _html_of_text(p, keep) for i, p in parts)
 
     def html_of(text: str) -> str:
         dash = _DASH.match(text)
@@ -195,7 +231,7 @@ async def _translate_formatted(texts: Sequence[str], translate: Translate) -> li
         return mark_up(dash[1]) + keep(dash[2]) + mark_up(text[dash.end() :])
 
     def text_of(part: str, source: str) -> str:
-        found = _ENTITY.findall(_FORMATTING.sub("", source))
+        found = _ENTITY.findall(_without_formatting(source))
         entities = {_character(entity): entity for entity in reversed(found)}
         written = {ord(char): entity for char, entity in entities.items() if len(char) == 1}
         parts = _KEPT.split(part)  # alternately text and a number
@@ -203,10 +239,15 @@ async def _translate_formatted(texts: Sequence[str], translate: Translate) -> li
             kept[int(p)] if i % 2 else unescape(p).translate(written) for i, p in enumerate(parts)
         )
 
-    paragraphs = [_START + html_of(text) + _END for text in texts]
-    [page] = await translate(["".join(paragraphs)], True)
-    parts = page.removeprefix(_START).removesuffix(_END).split(_END + _START)
-    return [text_of(part, text) for part, text in zip(parts, texts, strict=True)]
+    def page_of_texts() -> str:
+        return "".join(_START + html_of(text) + _END for text in texts)
+
+    def texts_of(page: str) -> list[str]:
+        parts = page.removeprefix(_START).removesuffix(_END).split(_END + _START)
+        return [text_of(part, text) for part, text in zip(parts, texts, strict=True)]
+
+    [page] = await translate([await asyncio.to_thread(page_of_texts)], True)
+    return await asyncio.to_thread(texts_of, page)
 
 
 def _character(entity: str) -> str:
@@ -217,6 +258,8 @@ def _character(entity: str) -> str:
 
 def _html_of_text(text: str, keep: Callable[[str], str]) -> str:
     """Return a text without formatting as HTML; marks of direction are kept."""
+    if not text:
+        return ""
     parts: list[str] = []
     at = 0
     for found in _ENTITY.finditer(text):
@@ -234,7 +277,7 @@ def _wrap(text: str, count: int) -> list[str]:
     """Divide a text into at most `count` lines of about equal length, not counting formatting."""
     lines: list[str] = []
     words = _WORD.findall(text)
-    lengths = [len(_FORMATTING.sub("", word)) + 1 for word in words]
+    lengths = [len(_without_formatting(word)) + 1 for word in words]
     start, left = 0, sum(lengths)  # of the words that are in no line yet
     for rest in range(count, 0, -1):
         room = left / rest

@@ -1,7 +1,7 @@
 """A request on its way to its answer: texts to segments, models one after the other, and back."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -21,6 +21,8 @@ from nmt.translation.line import Alignment, Line, Terminology, Translation
 from nmt.translation.markup import page_text, translate_html
 from nmt.translation.message_texts import MessageTexts
 
+SLICE = 256
+"""segments that are looked up, queued or kept before other requests have a turn"""
 PAGES_AT_ONCE = 8
 """pages of HTML that are translated at once; others wait"""
 
@@ -234,20 +236,25 @@ class TranslationService:
     async def _translate_segments(self, pending: "_PendingTexts") -> int:
         """Find the translations of all segments, and return how many were in the cache."""
         digest, kind = pending.lane.version.digest, pending.lane.kind
-        for place in pending.places:
+        async for place in _in_slices(pending.places):
             known = self._cache.get(digest, kind, pending.line(place))
             if known is not None:
                 await pending.finish(place, known)
         missing = [place for place in pending.places if place not in pending.found]
         if not missing:
             return len(pending.places)
-        lines = [pending.line(place) for place in missing]
-        segments = self._batcher.submit(pending.lane, pending.client, lines)
+        self._batcher.check_room(len(missing))
+        segments: list[QueuedSegment] = []
 
         async def wait_for(place: Place, segment: QueuedSegment) -> None:
             await pending.finish(place, await segment.future)
 
         try:
+            for start in range(0, len(missing), SLICE):
+                lines = [pending.line(place) for place in missing[start : start + SLICE]]
+                segments += self._batcher.submit(pending.lane, pending.client, lines)
+                if len(lines) == SLICE:
+                    await asyncio.sleep(0)
             if pending.finished:
                 waiting = zip(missing, segments, strict=True)
                 await asyncio.gather(*(wait_for(*each) for each in waiting))
@@ -256,13 +263,21 @@ class TranslationService:
                 pending.found.update(zip(missing, rows, strict=True))
         finally:  # a client that left, or a segment that failed: nobody needs the others
             self._batcher.cancel(segments)
-        for place in missing:
+        async for place in _in_slices(missing):
             self._cache.put(digest, kind, pending.line(place), pending.found[place])
         return len(pending.places) - len(missing)
 
 
 Place = tuple[int, int]
 """number of a text, and of a segment in it"""
+
+
+async def _in_slices(places: Sequence[Place]) -> AsyncIterator[Place]:
+    """Yield places, and let other requests have a turn after each `SLICE` of them."""
+    for i, place in enumerate(places, start=1):
+        yield place
+        if i % SLICE == 0:
+            await asyncio.sleep(0)
 
 
 class _PendingTexts:
@@ -300,7 +315,11 @@ class _PendingTexts:
 
         Segments of texts with such messages are finished only here.
         """
-        found = [text.translated(self.of_text(i)) for i, text in enumerate(self._texts)]
+
+        def joined() -> list[TranslatedText]:
+            return [text.translated(self.of_text(i)) for i, text in enumerate(self._texts)]
+
+        found = joined() if len(self.places) <= SLICE else await asyncio.to_thread(joined)
         if not any(map(self._messages.has_any, range(self._messages.count))):
             return found
         rows: list[list[Translation]] = []  # of each text, and then those of its segments

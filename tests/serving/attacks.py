@@ -19,7 +19,7 @@ GERMAN = (
 )
 CHARACTERS = 48_000
 """of the texts of a request: somewhat less than the limit of the default settings"""
-FILE_BYTES = 9_500_000
+FILE_BYTES = 950_000
 TERMS = 1000
 
 
@@ -174,6 +174,7 @@ def _patterns() -> Iterator[tuple[str, list[str]]]:
 
 def _files(size: int) -> Iterator[tuple[str, str, str]]:
     cue = "{i}\n00:00:01,000 --> 00:00:02,000\n{text}\n\n"
+    yield "too many characters", ".txt", "a" * (10 * size)
     yield "prose", ".txt", (_prose(200) + "\n") * (size // 201)
     yield "one word", ".txt", "a" * size
     yield "blank lines", ".txt", "\n" * size

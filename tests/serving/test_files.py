@@ -206,6 +206,15 @@ def test_a_file_may_be_larger_than_a_body(serve: Client) -> None:
     assert upload(client, "a.txt", "dog. " * 1000).status_code == 413
 
 
+def test_a_file_of_too_many_characters_is_refused(serve: Client) -> None:
+    client = serve(file_characters=10)
+    assert upload(client, "a.txt", "ein Hündin").status_code == 200  # 10 characters, 11 bytes
+    answer = upload(client, "a.txt", "eine Hündin")
+    assert answer.status_code == 413
+    expected = "the file has 11 characters, and 10 are allowed; divide it"
+    assert answer.json()["error"] == expected
+
+
 @pytest.mark.parametrize("stem", ["日本語", "żółw", "𝒜" * 60, "x" * 200])
 def test_a_name_may_have_any_letters_and_any_length(client: TestClient, stem: str) -> None:
     url = upload(client, f"{stem}.txt", "dog.").json()["translatedFileUrl"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -172,3 +173,13 @@ def test_formatting_that_does_not_end_takes_no_time() -> None:
         text = f"{TIME.format(1)}\n{line}"
         found = asyncio.run(translate_subtitles(text, copy))
         assert found.split() == text.split()
+
+
+def test_a_cue_of_a_million_characters_of_tags_is_read_in_a_moment() -> None:
+    async def copy(texts: Sequence[str], is_html: bool) -> list[str]:
+        return list(texts)
+
+    text = f"{TIME.format(1)}\n{'<i>' * 333_333}"
+    start = time.process_time()
+    assert asyncio.run(translate_subtitles(text, copy)) == text
+    assert time.process_time() - start < 4  # about 1 s; other programs may use the same core
