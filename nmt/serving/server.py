@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -22,6 +23,9 @@ from nmt.serving.segments import TranslatedText
 from nmt.serving.settings import ServerSettings
 from nmt.serving.translate_request import TranslationService
 from nmt.serving.workers import ProcessCompute
+
+SWITCH_SECONDS = 0.0005
+"""how long a thread that reads a large file may keep Python's lock from one that answers others"""
 
 
 @dataclass(eq=False)
@@ -66,6 +70,8 @@ class Server:
         loop = asyncio.get_running_loop()
         reload = asyncio.Event()
         watcher = None
+        switch_seconds = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
         try:
             await self.compute.start()
             await self.models.load_first()
@@ -82,6 +88,7 @@ class Server:
                 watcher.cancel()
             await self.batcher.close()
             await self.compute.close()
+            sys.setswitchinterval(switch_seconds)
             self.operations.log("stopped")
 
     def _load_detection(self) -> None:
