@@ -10,7 +10,6 @@ from itertools import count
 from typing import Protocol
 
 from nmt.config import Config
-from nmt.data.text.sentences import space_between, split_sentences
 from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
 from nmt.translation.hidden_parts import sentence_of
 from nmt.translation.line import (
@@ -59,6 +58,8 @@ def split_lines(loaded: TextSettings, lines: Sequence[Line], warn: Warn) -> list
 
 def _sentences(loaded: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
     """Yield the sentences of a line, and parts of those that are too long for the model."""
+    from nmt.data.text.sentences import split_sentences  # only documents need it; it takes time
+
     source = loaded.tokenizer.source
     tags, sentences = "", [line.text]
     if has_words(line.text):  # a line without words is copied with its spaces
@@ -134,6 +135,8 @@ def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translatio
     `text` is the line that was split into the sentences. The score is the sum of their scores. If
     all have alignments, the line gets their links; other fields have their default values.
     """
+    from nmt.data.text.sentences import space_between
+
     joined = ""
     links: list[Link] = []
     for line, sentence in sentences:

@@ -10,22 +10,24 @@ from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.lines import open_bytes
 from nmt.data.text.remote_files import open_file
 from nmt.errors import ConfigError, DataError, print_warning
-from nmt.translation.html.page import HtmlPage
 
 if TYPE_CHECKING:
     from nmt.cli.lines.line_translation import OutputOptions
+    from nmt.translation.html.page import HtmlPage
     from nmt.translation.translator import TranslationRequest, Translator
 
 _TAG = re.compile("<[a-zA-Z/!]")  # the start of one, or of a comment
 
 
-def read_page(path: Path | None) -> HtmlPage:
+def read_page(path: Path | None) -> "HtmlPage":
     """Read a page from a file, or from stdin for None and "-".
 
     Raises:
         ConfigError: stdin is closed.
         DataError: The file cannot be read, or is no text of its encoding.
     """
+    from nmt.translation.html.page import HtmlPage  # few commands need it, and it takes time
+
     return HtmlPage.decode(input_name(path), _read_bytes(path))
 
 
@@ -61,7 +63,7 @@ def check_options(options: "OutputOptions", is_long: bool) -> None:
 
 
 def translate_page(
-    page: HtmlPage,
+    page: "HtmlPage",
     translator: "Translator",
     request: "TranslationRequest",
     processes: int,
