@@ -74,7 +74,7 @@ class CapitalsStage:
         language = self.loaded.config.data.source_language
         _, text = self.loaded.tokenizer.source.divide_tags(line.text)
         tags = line.text[: len(line.text) - len(text)]
-        lower = tags + self._known(_sentence_case(text, language), text.lower())
+        lower = tags + self._known(_sentence_case(text, language), _small_letters(text, language))
         kept = [span for span, _ in line.hidden]
         for terminology in (self.terminology, line.terminology):
             if terminology:
@@ -114,13 +114,17 @@ def upper(text: str, language: str) -> str:
     return (text.translate(_TURKIC_UPPER) if language[:2] in _TURKIC else text).upper()
 
 
+def _small_letters(text: str, language: str) -> str:
+    """Return a text in small letters of the same length."""
+    turkic = text.translate(_TURKIC_LOWER) if language[:2] in _TURKIC else text
+    lower = turkic.lower()  # with the final sigma of Greek
+    same_length = len(lower) == len(text)
+    return lower if same_length else "".join(letter.lower()[:1] for letter in turkic)
+
+
 def _sentence_case(text: str, language: str) -> str:
     """Return a text in small letters of the same length, with a capital at its beginning."""
-    lower = text.translate(_TURKIC_LOWER) if language[:2] in _TURKIC else text
-    if len(lower.lower()) == len(text):
-        lower = lower.lower()  # with the final sigma of Greek
-    else:
-        lower = "".join(letter.lower()[:1] for letter in lower)
+    lower = _small_letters(text, language)
     if language[:2] == "en":
         lower = _ENGLISH_I.sub("I", lower)
     first = next((i for i, letter in enumerate(lower) if letter.isalpha()), None)

@@ -1,6 +1,7 @@
 """Where the hidden parts of a line belong in its translation (see hidden_parts.py)."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from nmt.data.text.words import is_opening
@@ -218,12 +219,12 @@ class PartPlaces:
         return any(overlap(span, taken) for taken in self._taken)
 
     def _word_start(self, at: int) -> int:
-        while self._text[max(at - 1, 0) : at].isalnum() and not self._is_taken((at - 1, at)):
+        while _is_of_word(self._text[max(at - 1, 0) : at]) and not self._is_taken((at - 1, at)):
             at -= 1
         return at
 
     def _word_end(self, at: int) -> int:
-        while self._text[at : at + 1].isalnum() and not self._is_taken((at, at + 1)):
+        while _is_of_word(self._text[at : at + 1]) and not self._is_taken((at, at + 1)):
             at += 1
         return at
 
@@ -234,6 +235,11 @@ def _must_return(written: str) -> bool:
     A name must; a word in small letters, "naive" for "naïve", may have been translated.
     """
     return not written[0].islower()
+
+
+def _is_of_word(character: str) -> bool:
+    """Return whether a character is a letter, a digit, or a sign that is written on a letter."""
+    return character.isalnum() or (character != "" and unicodedata.category(character)[0] == "M")
 
 
 def _has_word(text: str) -> bool:
@@ -249,7 +255,7 @@ def _marks(text: str, most: int) -> int:
     """Return the length of the punctuation that a text begins with, `most` marks of it."""
     end = 0
     for i, character in enumerate(text):
-        if most == 0 or character.isalnum():
+        if most == 0 or _is_of_word(character):
             break
         if not character.isspace():
             most, end = most - 1, i + 1

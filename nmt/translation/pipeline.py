@@ -23,6 +23,7 @@ from nmt.search.searcher import SearchBatch, Searcher
 from nmt.search.windows import WINDOW_LINES, truncate, windows
 from nmt.translation.capitals import CapitalsStage
 from nmt.translation.document import join, split_lines
+from nmt.translation.hidden_parts import without_tags
 from nmt.translation.line import (
     MAX_SOURCE_TOKENS,
     EncodedLine,
@@ -178,10 +179,18 @@ class Pipeline:
             found = self._search(list(searched.values()))
             for (i, line), translations in zip(searched.items(), found, strict=True):
                 lines[i], decoded[i] = line, translations
+        for i, translations in enumerate(decoded):
+            if not translations:  # all were blank
+                source = self.searcher.loaded.tokenizer.source
+                lines[i] = EncodedLine(without_tags(lines[i].line, source), ids=[])
+                decoded[i] = [copy_of(lines[i])]
         return self._finish(lines, decoded)
 
     def _search(self, lines: Sequence[EncodedLine]) -> NBestLists:
-        """Return the translations of each line as the search finds them."""
+        """Return the translations of each line as the search finds them, but no blank ones.
+
+        The search finds no empty translation, but tokens may spell white space, or nothing.
+        """
         batch = SearchBatch(
             ids=[encoded.ids for encoded in lines],
             numbers=[encoded.line.number for encoded in lines],
@@ -189,9 +198,8 @@ class Pipeline:
             n_best=self.n_best,
         )
         results = zip(lines, self.searcher.search(batch), strict=True)
-        return [
-            not_blank(line, decode(self.searcher, line, hypotheses)) for line, hypotheses in results
-        ]
+        rows = (decode(self.searcher, line, hypotheses) for line, hypotheses in results)
+        return [[each for each in row if each.text.strip()] for row in rows]
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Encode the lines, finish those that are copied, and cut the others into batches."""
@@ -304,14 +312,6 @@ def decode(
         Translation(one_line(text), h.score, tokens=h.tokens, is_truncated=len(h.tokens) >= limit)
         for text, h in zip(texts, hypotheses, strict=True)
     ]
-
-
-def not_blank(line: EncodedLine, translations: list[Translation]) -> list[Translation]:
-    """Return the translations of a line that have text; its own text if none has any.
-
-    The search finds no empty translation, but tokens may spell white space, or nothing.
-    """
-    return [each for each in translations if each.text.strip()] or [copy_of(line)]
 
 
 def copy_of(encoded: EncodedLine) -> Translation:

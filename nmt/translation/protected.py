@@ -93,9 +93,9 @@ class ProtectionStage:
         """
         again: dict[int, Line] = {}
         for i, (encoded, row) in enumerate(zip(lines, translations, strict=True)):
-            line = encoded.line
-            if line.hidden and encoded.ids and not self._places(encoded, row[0]).have_numbers:
-                again[i] = without_numbers(line)
+            is_searched = encoded.line.hidden and encoded.ids and row
+            if is_searched and not self._places(encoded, row[0]).have_numbers:
+                again[i] = without_numbers(encoded.line)
         return again
 
     def _places(

@@ -73,9 +73,7 @@ class Translator:
         self.settings = settings or loaded.config.decoding
         self.precision = precision
         self.shortlist = shortlist
-        # A source that is searched is not blank, so no translation of it may be empty.
-        not_empty = {"min_length": max(1, self.settings.min_length)}
-        settings = self.settings.model_copy(update=not_empty)
+        settings = _without_empty(self.settings)
         self.searcher = Searcher(loaded, settings, precision, sampling, shortlist)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -88,7 +86,7 @@ class Translator:
         other = copy.copy(self)
         other.settings = self.settings.model_copy(update=changes)
         other.searcher = copy.copy(self.searcher)  # with what it has prepared
-        other.searcher.settings = other.settings
+        other.searcher.settings = _without_empty(other.settings)
         return other
 
     def pipeline(
@@ -160,6 +158,11 @@ class Translator:
         """
         rows = self.pipeline().translate(numbered_lines(texts), window_lines, warn, progress)
         return (best for best, *_ in rows)
+
+
+def _without_empty(settings: DecodingConfig) -> DecodingConfig:
+    """Return settings with which no translation is empty: what is searched is not blank."""
+    return settings.model_copy(update={"min_length": max(1, settings.min_length)})
 
 
 @dataclass(frozen=True)

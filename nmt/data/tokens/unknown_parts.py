@@ -103,16 +103,22 @@ def _symbol(text: str, span: tuple[int, int]) -> UnknownPart:
 
 
 def _append(parts: list[UnknownPart], part: UnknownPart, text: str) -> None:
-    """Append a part; if it touches the last one, or both are words of a phrase, they become one."""
+    """Append a part. Some become one with the last part: a number or nothing stands for both.
+
+    These are parts that overlap the last one, or touch it, or are words of the same phrase. A word
+    in plain letters only becomes one with a part that it overlaps.
+    """
     (start, end), stand_in = part
-    while parts and not parts[-1].stand_in and not stand_in:
+    while parts:
         last = parts[-1]
         gap = text[last.span[1] : start]
-        is_word = None in (last.stand_in, stand_in)
         is_phrase = last.stand_in is None and stand_in is None and gap.isspace()
-        if gap and not is_phrase and start >= last.span[1]:
+        overlaps = start < last.span[1]
+        joins = (not gap or is_phrase) and not last.stand_in and not stand_in
+        if not overlaps and not joins:
             break
-        start, stand_in = min(start, last.span[0]), None if is_word else ""
+        start, end = min(start, last.span[0]), max(end, last.span[1])
+        stand_in = "" if last.stand_in == stand_in == "" else None
         parts.pop()
     parts.append(UnknownPart((start, end), stand_in))
 

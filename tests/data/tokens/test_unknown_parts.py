@@ -57,6 +57,7 @@ def characters() -> Tokenizer:
         ("北京 dog", [("北京", None)]),
         ("Привет👍 dog", [("Привет👍", None)]),
         ("हिन्दी dog", [("हिन्दी", None)]),
+        ("C 5€/x-Foò dog", [("5€/x-Foò", None)]),
         # the vocabulary has what it becomes in NFKC
         ("fox ™ ① ﬁ ｆｏｘ", []),
         (KNOWN, []),
