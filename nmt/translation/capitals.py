@@ -52,7 +52,7 @@ class CapitalsStage:
         ]
 
     def _has(self, line: Line) -> bool:
-        """Return whether a line is in capitals that the vocabulary does not have as a word."""
+        """Return whether a line is in capitals, and has no more tokens in small letters."""
         text = line.text
         if text.startswith(">>"):
             _, text = self.loaded.tokenizer.source.divide_tags(text)

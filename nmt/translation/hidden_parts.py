@@ -45,7 +45,7 @@ def hide(
     reserved: Set[str] = frozenset(),
     stand_ins: Mapping[Span, str | None] | None = None,
 ) -> Line:
-    """Return the line with a number that it does not contain in place of each span.
+    """Replace each span by its text in `stand_ins`, or else by a number that the line lacks.
 
     `spans` are in order and do not overlap. `reserved` numbers stand for no part. `stand_ins` are
     the texts that stand for spans in place of numbers.

@@ -94,7 +94,7 @@ class Pipeline:
     processes: int
     """1: this process translates; n > 1: n other processes do, each with one thread"""
     pool: Pool[list[EncodedLine], NBestLists] | None = None
-    """what computes `translate_batch` elsewhere; None: these processes"""
+    """what computes `translate_batch` on other machines; None: processes of this one do"""
 
     def __post_init__(self) -> None:
         self._pool = self.pool or ProcessPool(self.translate_batch, self.processes)
@@ -171,7 +171,7 @@ class Pipeline:
         """Return the translations of each line: search all in one batch, then apply the stages."""
         lines = list(lines)
         decoded = self._search(lines)
-        if again := self.protection.leave_out(lines, decoded):
+        if again := self.protection.lines_to_search_again(lines, decoded):
             tokenizer = self.searcher.loaded.tokenizer
             encoded = encode(tokenizer, list(again.values()), warn=lambda _: None)
             changed = zip(again, self.terminology.constrain(encoded), strict=True)

@@ -29,7 +29,10 @@ from nmt.translation.spans import (
 
 @dataclass(frozen=True)
 class ProtectionStage:
-    """Before the search, hides the protected parts of lines; after it, restores them."""
+    """Hides from the model what it must not or cannot translate, and puts it back after the search.
+
+    These are the protected parts of lines, and always what the vocabulary lacks, such as emoji.
+    """
 
     searcher: Searcher
     patterns: ProtectedText
@@ -83,13 +86,13 @@ class ProtectionStage:
     def _combined(self, line: Line) -> Terminology:
         return self.terminology | line.terminology if line.terminology else self.terminology
 
-    def leave_out(
+    def lines_to_search_again(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
     ) -> dict[int, Line]:
         """Return the lines to search again, without numbers in place of parts, by their indices.
 
-        These are the lines whose best translation has not each number exactly once. The model has
-        not learnt to copy numbers, or not here, and they have disturbed the rest.
+        Their best translations do not have each number exactly once: the model has not learnt to
+        copy numbers, or not here, and they have disturbed the rest.
         """
         again: dict[int, Line] = {}
         for i, (encoded, row) in enumerate(zip(lines, translations, strict=True)):
