@@ -1,8 +1,8 @@
 """Lines in, translations out, in order: a pipeline around a search.
 
-    Line -> cut_ends -> hide -> split_lines -> encode -> constrain -> SearchBatch -> search
+    Line -> cut_ends -> hide -> split_lines -> encode -> hide_unknown -> constrain -> search
                                                                                         |
-    list of Translations <- ends <- join <- finishing stages <- decode <- Hypothesis
+    list of Translations <- ends <- join <- finishing stages <- decode <- Hypothesis <- +
 
 Before all that, the texts in ICU messages become lines, too (message_texts.py). They return last.
 `constrain` also decides which lines are copied: they go to the finishing stages without a search.
