@@ -2,11 +2,10 @@
 
 import csv
 import io
-import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from nmt.data.text.columns import read_columns
@@ -79,22 +78,33 @@ def test_quotes_of_a_tsv_are_removed_only_if_they_are_those_of_a_spreadsheet(
     assert capsys.readouterr().err == ""  # it is said once
 
 
+def has_cells_of_several_lines(text: str) -> bool:
+    """Whether a text is CSV with a quoted cell that goes on in the next line, by chance."""
+    try:
+        rows = list(csv.reader(io.StringIO(text.replace("\r", " ")), delimiter="\t", strict=True))
+    except csv.Error:
+        return False
+    return len(rows) != text.count("\n")
+
+
 cells = st.text(st.sampled_from('ab" ,\r')).filter(lambda cell: not cell.endswith("\r"))
 
 
 @settings(max_examples=300, deadline=None)
+@example(rows=[('""', '\r"')])
 @given(st.lists(st.tuples(cells, cells), min_size=1, max_size=6))
 def test_no_line_is_lost_or_joined_with_another(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
 ) -> None:
-    path = tmp_path_factory.getbasetemp() / "property.tsv"
-    found = read(path, "".join(f"{source}\t{target}\n" for source, target in rows))
+    text = "".join(f"{source}\t{target}\n" for source, target in rows)
+    assume(not has_cells_of_several_lines(text))
+    found = read(tmp_path_factory.getbasetemp() / "property.tsv", text)
     assert len(found) == len(rows)
     for given_row, found_row in zip(rows, found, strict=True):
         for text, read_text in zip(given_row, found_row, strict=True):
-            assert read_text == text or read_text == re.sub(
-                "\r+", lambda r: " " * len(r[0]), text.removeprefix('"').removesuffix('"')
-            ).replace('""', '"')
+            is_quoted = len(text) > 1 and text[0] == text[-1] == '"'
+            written = text[1:-1].replace('""', '"') if is_quoted else text
+            assert read_text in (text, written.replace("\r", " "))
 
 
 @pytest.mark.parametrize(
