@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.processor import processor_features
+from nmt.machine.processor import processor_features
 from nmt.search import native_search
 
 pytest_plugins = [

@@ -14,9 +14,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import Activation, ModelConfig
 from nmt.model.attention import MultiHeadAttention
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import Activation, ModelConfig
 
 AsMarian = Callable[..., nn.Module]
 PROJECT = Path(__file__).resolve().parent.parent

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
-from nmt.load_run import build_model
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import build_model
 
 STATES = 9973
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from nmt.cuda_recorder import Program
+from nmt.machine.cuda_recorder import Program
 
 
 class _Noting(TorchDispatchMode):

@@ -1,9 +1,7 @@
 """The plan of the house, read from the source: who may import whom, and what no file may hold.
 
 cli -> serving, report, planning -> training -> evaluation -> translation -> search, exchange
-    -> inference -> stored_model -> load_run -> checkpoint, run_directory -> data, model
-    -> config, config_file, config_mistakes, cuda_recorder, device, kernels
-    -> strict_yaml, buckets, memory, processor, files -> errors
+    -> inference -> run -> data, model -> recipe, kernels -> machine -> files -> errors
 """
 
 import ast
@@ -24,12 +22,11 @@ LAYERS = [
     {"translation"},
     {"search", "exchange"},
     {"inference"},
-    {"stored_model"},
-    {"load_run"},
-    {"checkpoint", "checkpoint_files", "adapter", "run_directory"},
+    {"run"},
     {"data", "model"},
-    {"config", "config_file", "config_mistakes", "cuda_recorder", "device", "kernels"},
-    {"strict_yaml", "buckets", "memory", "processor", "files"},
+    {"recipe", "kernels"},
+    {"machine"},
+    {"files"},
     {"errors"},
 ]
 STRANGERS = {"data", "model", "serving", "report", "planning", "search", "exchange"}
@@ -45,8 +42,8 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "datasets": "data/corpora/hub.py",
     "typer": "cli/",
     "click": "cli/",
-    "yaml": "strict_yaml.py",
-    "pydantic": ("config", "serving/"),
+    "yaml": "recipe/strict_yaml.py",
+    "pydantic": ("recipe/", "serving/"),
     "pyarrow": "data/text/",
     "fsspec": "data/text/remote_files.py",
     "ray": ("translation/ray_pool.py", "serving/ray_app.py"),
@@ -61,7 +58,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "prometheus_client": "serving/operations.py",
     "matplotlib": "report/",
     "jinja2": ("report/page.py", "report/tables.py", "planning/plan.py"),
-    "safetensors": ("checkpoint.py", "checkpoint_files.py", "adapter.py", "exchange/"),
+    "safetensors": ("run/", "exchange/"),
     "transformers": "exchange/",
     "ctranslate2": "exchange/",
     "onnx": "exchange/",

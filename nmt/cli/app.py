@@ -37,7 +37,7 @@ from nmt.cli import (
 )
 from nmt.cli.options.groups import CommandWithGroups
 from nmt.errors import NmtError, StoppedBySignal
-from nmt.memory import is_shortage, limit_kernel_caches
+from nmt.machine.memory import is_shortage, limit_kernel_caches
 
 app = typer.Typer(
     name="nmt", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None

@@ -20,9 +20,9 @@ def average(
     ] = None,
 ) -> None:
     """Average the last checkpoints of a run. Prints the folder, which --model then takes."""
-    from nmt.checkpoint import average_weights, load_with_metadata, save_checkpoint
-    from nmt.checkpoint_files import MANIFEST, STATE
-    from nmt.run_directory import find_run
+    from nmt.run.checkpoint import average_weights, load_with_metadata, save_checkpoint
+    from nmt.run.checkpoint_files import MANIFEST, STATE
+    from nmt.run.directory import find_run
 
     directory = find_run(model)
     with directory.lock():

@@ -19,8 +19,8 @@ from nmt.cli.synthesize import dual_scores
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.config import Config
     from nmt.data.tokens.tokenizer import Tokenizer
+    from nmt.recipe.config import Config
     from nmt.translation.translator import Translator
 
 

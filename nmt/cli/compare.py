@@ -26,8 +26,8 @@ from nmt.cli.options.test_set import (
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from nmt.config import DataConfig
     from nmt.evaluation.test_sets import EvaluationSet
+    from nmt.recipe.config import DataConfig
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _into_language(test_set: "EvaluationSet", language: str, runs: list[Path]) -
         ConfigError: A run has no tag of this language.
     """
     from nmt.data.tokens.tokenizer import Tokenizer
-    from nmt.run_directory import find_run
+    from nmt.run.directory import find_run
 
     tokenizers = [Tokenizer.load(find_run(path).tokenizer) for path in runs]
     for tokenizer in tokenizers:
@@ -118,7 +118,7 @@ def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":
         CheckpointError: A run does not have the checkpoint.
         ConfigError: The runs have different languages, or only one has tokenised text.
     """
-    from nmt.run_directory import find_run, weights_folder
+    from nmt.run.directory import find_run, weights_folder
 
     first = find_run(runs[0]).config_with_texts().data
     for path in runs:

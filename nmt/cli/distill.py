@@ -21,7 +21,7 @@ from nmt.cli.options.workers import WorkerOptions
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.config import Config, DataConfig
+    from nmt.recipe.config import Config, DataConfig
     from nmt.translation.synthesis import Choose
     from nmt.translation.translator import Translator
 
@@ -59,9 +59,9 @@ def distill(
     data.synthetic are learnt as they are. The same command again goes on where it stopped. It ends
     with a table of size, BLEU and speed.
     """
-    from nmt.config_file import replace_settings
     from nmt.data.text.finished_pairs import folder_text
     from nmt.planning.time_limit import fit_into_minutes
+    from nmt.recipe.config_file import replace_settings
     from nmt.training.train import train
 
     run_dir = options.run_dir or Path("runs") / recipe.name
@@ -86,7 +86,7 @@ def _with_text_of(teacher: "Translator", student: "Config") -> "Config":
         ConfigError: The teacher translates between other languages than the student, or the text
             has tags, weights or steps, which the student's text would not have.
     """
-    from nmt.config_file import replace_settings
+    from nmt.recipe.config_file import replace_settings
 
     teacher_data, data = teacher.loaded.config.data, student.data
     if not (data.train or data.corpus):
@@ -181,8 +181,8 @@ def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions
     """
     from nmt.evaluation.metrics import bleu
     from nmt.evaluation.test_sets import find_split, translate_test_set
-    from nmt.run_directory import find_run
-    from nmt.stored_model import arrays_of_run
+    from nmt.run.directory import find_run
+    from nmt.run.stored_model import arrays_of_run
 
     data = find_run(student).config_with_texts().data
     name = "test" if data.test or data.corpus else "validation"

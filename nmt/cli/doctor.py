@@ -45,8 +45,8 @@ def doctor(
 
 def _checks(config: str | None, settings: list[str]) -> "Iterator[Check]":
     """Check the machine, then the recipe if PyTorch and the other libraries can be imported."""
-    from nmt.config_file import load_config
     from nmt.planning.machine_checks import Check, check_machine
+    from nmt.recipe.config_file import load_config
 
     recipe = None
     if config is not None:

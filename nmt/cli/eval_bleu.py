@@ -135,7 +135,7 @@ def _translate(
     search: SearchOptions,
 ) -> _Translated:
     """Load models and translate the test set; write the translations to `output` if given."""
-    from nmt.run_directory import find_run
+    from nmt.run.directory import find_run
 
     # opened first, so that a file that cannot be written is an error before the translation
     with open_output(output) if output else nullcontext() as sink:
@@ -176,9 +176,9 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
     Raises:
         NmtError: comet-score failed; the other scores are printed before the error is raised.
     """
-    from nmt.device import pick_device
     from nmt.evaluation.comet import comet
     from nmt.evaluation.score_sheet import ScoreSheet, per_sentence_scores, score_sheet
+    from nmt.machine.device import pick_device
 
     test_set, translations = translated.test_set, translated.translations
     sheet = score_sheet(translations, test_set, scoring.ter, scoring.confidence)

@@ -14,7 +14,7 @@ from nmt.errors import ConfigError, ExchangeError
 from nmt.exchange.engine import EngineTranslation, Quantization
 
 if TYPE_CHECKING:
-    from nmt.run_directory import LoadedModel
+    from nmt.run.directory import LoadedModel
 
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run directory, checkpoint or exported folder.")
@@ -76,7 +76,7 @@ class VerificationOptions:
         from nmt.data.corpora.registry import find_splits
         from nmt.data.text.lines import read_lines
         from nmt.data.text.parallel_text import ParallelText
-        from nmt.run_directory import find_run
+        from nmt.run.directory import find_run
 
         if self.verify:
             return read_lines(self.verify)
@@ -118,7 +118,7 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
     from nmt.data.text.lines import check_name
     from nmt.exchange.model_card import model_card
     from nmt.files import create_folder_atomically
-    from nmt.load_run import load_run
+    from nmt.run.load_run import load_run
 
     if options.to != "safetensors":  # the libraries of the others take names of files as UTF-8
         check_name(options.output)

@@ -13,8 +13,8 @@ from nmt.cli.options.test_set import parse_languages
 from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
-    from nmt.config import DataConfig, TextPair
     from nmt.planning.text_profile import TextProfile
+    from nmt.recipe.config import DataConfig, TextPair
 
 TwoFiles = tuple[Path, Path]
 
@@ -65,7 +65,7 @@ class InitOptions:
             )
         if addresses:
             return addresses[0]
-        from nmt.config import TextPair
+        from nmt.recipe.config import TextPair
 
         if len(texts) == 2:
             return TextPair(source=texts[0], target=texts[1])
@@ -79,8 +79,8 @@ class InitOptions:
         Raises:
             DataError: a file is missing or cannot be used as text.
         """
-        from nmt.config import TextPair
         from nmt.data.text.parallel_text import ParallelText
+        from nmt.recipe.config import TextPair
 
         texts = {}
         for name, files in (("validation", self.validation), ("test", self.test)):
@@ -185,9 +185,9 @@ def _profile_corpus(
     Returns the profile, and a data section of the corpus with `held_out`, {split: texts}.
     `languages` are those of --languages.
     """
-    from nmt.config import DataConfig
     from nmt.data.corpora.registry import find_corpus, obtain_splits
     from nmt.planning.text_profile import profile_text
+    from nmt.recipe.config import DataConfig
 
     # None: the corpus's first pair of languages
     source, target = find_corpus(name).pair_of(*(languages or (None, None)))
@@ -209,9 +209,9 @@ def _profile_files(
     are `missing`, the training text and these sets are files in `folder`, which are written later.
     `given_languages` are those of --languages.
     """
-    from nmt.config import CleaningConfig, DataConfig
     from nmt.data.corpora.splits import split_files
     from nmt.planning.text_profile import choose_languages, languages_from_file_names, profile_text
+    from nmt.recipe.config import CleaningConfig, DataConfig
 
     profile = profile_text(text, given_languages or ("source", "target"))
     languages = choose_languages(given_languages, languages_from_file_names(text), profile)

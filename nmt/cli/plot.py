@@ -35,7 +35,7 @@ def loss(model: OneModelOption, output: OutputOption = None) -> None:
     The default of --output is plots/loss in the run.
     """
     from nmt.report.plots import plot_loss
-    from nmt.run_directory import find_run
+    from nmt.run.directory import find_run
 
     directory = find_run(Path(model))
     stem = output or directory.plots / "loss"
@@ -83,10 +83,10 @@ def attention(options: AttentionOptions) -> None:
     """
     import torch
 
-    from nmt.load_run import load_run
     from nmt.report.attention_maps import attention_map, merge_words, record_attention
     from nmt.report.plots import draw_attention
-    from nmt.run_directory import find_run
+    from nmt.run.directory import find_run
+    from nmt.run.load_run import load_run
 
     loaded = load_run(options.model, torch.device("cpu"))
     record = record_attention(loaded, options.sentence)

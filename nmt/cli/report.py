@@ -40,9 +40,9 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
     """
     from tqdm import tqdm
 
-    from nmt.device import pick_device
+    from nmt.machine.device import pick_device
     from nmt.report.run_report import ReportOptions, build_report
-    from nmt.run_directory import find_run
+    from nmt.run.directory import find_run
 
     directory = find_run(Path(model))
     path = page.output or directory.path / "report.html"

@@ -31,9 +31,9 @@ from nmt.cli.options.workers import RayOptions
 from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
-    from nmt.config import DecodingConfig
     from nmt.data.tokens.batch import Batch
     from nmt.data.tokens.tokenizer import Tokenizer
+    from nmt.recipe.config import DecodingConfig
     from nmt.translation.line import Progress
     from nmt.translation.ray_pool import RayPool
     from nmt.translation.scoring import Scorer, TargetScore
@@ -129,7 +129,7 @@ def score(
 
 def _make_scorer(models: list[str], options: PairOptions, compute: ComputeOptions) -> "Scorer":
     """Load the models; raise a ConfigError if they are to compute in int8."""
-    from nmt.device import pick_device, pick_precision
+    from nmt.machine.device import pick_device, pick_precision
     from nmt.translation.scoring import Scorer
 
     if compute.precision == "int8":
@@ -155,7 +155,7 @@ def _score_rest(
 
     A pair that somebody types is scored before the next one is read.
     """
-    from nmt.config import DecodingConfig
+    from nmt.recipe.config import DecodingConfig
     from nmt.search.windows import WINDOW_LINES, windows
 
     size = 1 if is_typed(options.source or options.file) else WINDOW_LINES
@@ -190,8 +190,8 @@ def _add(totals: dict[str, float], scored: "TargetScore") -> None:
 
 def _settings(scorer: "Scorer", options: PairOptions) -> dict[str, object]:
     """Return all that the score of a pair depends on, so that --resume can compare it."""
-    from nmt.checkpoint_files import arrays_digest
-    from nmt.stored_model import arrays_of_run
+    from nmt.run.checkpoint_files import arrays_digest
+    from nmt.run.stored_model import arrays_of_run
 
     return {
         "weights": arrays_digest(arrays_of_run(scorer.loaded))[:16],

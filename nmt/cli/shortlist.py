@@ -23,7 +23,7 @@ def shortlist(
     from nmt.data.tokens.lexicon import ITERATIONS, Lexicon
     from nmt.data.tokens.tokenizer import Tokenizer
     from nmt.errors import DataError
-    from nmt.run_directory import find_run
+    from nmt.run.directory import find_run
     from nmt.search.shortlist import Shortlist
 
     directory = find_run(model)

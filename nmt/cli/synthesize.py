@@ -156,8 +156,8 @@ def _upload(folder: "PairFolder", output: Path) -> None:
 
 def translator_facts(translator: "Translator", sampling: SamplingOptions) -> dict[str, Any]:
     """Return what translations depend on; an interrupted folder is continued with the same."""
-    from nmt.checkpoint_files import arrays_digest
-    from nmt.stored_model import arrays_of_run
+    from nmt.run.checkpoint_files import arrays_digest
+    from nmt.run.stored_model import arrays_of_run
 
     return {
         "model": str(translator.loaded.path),
@@ -174,7 +174,7 @@ def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator
     from nmt.data.corpora.registry import find_splits
     from nmt.data.text.lines import read_lines
     from nmt.data.text.parallel_text import ParallelText
-    from nmt.run_directory import find_run
+    from nmt.run.directory import find_run
 
     for path in files:
         yield from read_lines(path)

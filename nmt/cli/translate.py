@@ -173,8 +173,8 @@ def _settings(
     translator: "Translator", terminology: "Terminology", options: Mapping[str, object]
 ) -> dict[str, object]:
     """Return all that the translation of a line depends on, so that --resume can compare it."""
-    from nmt.checkpoint_files import arrays_digest
-    from nmt.stored_model import arrays_of_run
+    from nmt.run.checkpoint_files import arrays_digest
+    from nmt.run.stored_model import arrays_of_run
 
     precision = translator.precision  # not "auto", which differs from machine to machine
     search = translator.settings.model_dump()

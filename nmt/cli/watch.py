@@ -22,7 +22,7 @@ def watch(
     Without a terminal the progress is shown once.
     """
     from nmt.report.watch import read_progress, render_progress
-    from nmt.run_directory import find_run
+    from nmt.run.directory import find_run
 
     directory = find_run(run)
     is_live = sys.stdout.isatty() and not once

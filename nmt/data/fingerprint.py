@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config import CleaningConfig, Config, TextPair
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.lines import read_errors
 from nmt.files import read_json_or_empty, write_json
+from nmt.recipe.config import CleaningConfig, Config, TextPair
 
 CONTENT_VERSION = 2
 """Increase this when a change of the code gives other ids for the same inputs and settings."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from nmt.config import Config, DataConfig, TextPair
 from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.stages import Stage
 from nmt.errors import DataError
+from nmt.recipe.config import Config, DataConfig, TextPair
 
 
 def stages_of(

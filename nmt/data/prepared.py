@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config import Config, TextPair, spell_tag
 from nmt.data.corpora.folders import Log, locked, replace_folder_atomically
 from nmt.data.corpora.missing_files import check_files
 from nmt.data.corpora.registry import Splits, find_splits, obtain_splits
@@ -32,6 +31,7 @@ from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocab
 from nmt.data.vocabulary_sample import VocabularySample, file_names_of, no_pair_left_error
 from nmt.errors import DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
+from nmt.recipe.config import Config, TextPair, spell_tag
 
 FORMAT = 1
 """The version of the folder's format: its files and the keys of its manifest."""

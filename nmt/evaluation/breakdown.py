@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 
-from nmt.config import DataConfig
 from nmt.data.corpora.registry import find_splits, obtain_splits
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import PLAIN, bleu, words_of
 from nmt.evaluation.test_sets import EvaluationSet
+from nmt.recipe.config import DataConfig
 
 MAX_LENGTH_GROUPS = 6
 LOWEST_FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000, 10_000)

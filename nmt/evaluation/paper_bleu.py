@@ -19,9 +19,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from nmt.config import SEVERAL_LANGUAGES
 from nmt.data.languages import look_up_language
 from nmt.evaluation.metrics import Score, multi_bleu_metric
+from nmt.recipe.config import SEVERAL_LANGUAGES
 
 PUBLISHED = {
     ("wmt14/full", "en", "de"): "27.3 (base) and 28.4 (big)",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.config import DataConfig
 from nmt.data.corpora.listing import Listing
 from nmt.data.corpora.registry import obtain_splits
 from nmt.data.text.lines import read_lines
@@ -17,6 +16,7 @@ from nmt.data.text.remote_files import is_file, with_urls
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation.metrics import bleu_tokenizer
 from nmt.evaluation.paper_bleu import language_codes
+from nmt.recipe.config import DataConfig
 
 if TYPE_CHECKING:
     from nmt.translation.translator import Translator

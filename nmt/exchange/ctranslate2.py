@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from nmt.config import ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel
 from nmt.exchange.engine import (
     EXCLUDED_BIAS,
@@ -29,7 +28,8 @@ from nmt.model.decoder import Decoder, DecoderLayer
 from nmt.model.encoder import Encoder, EncoderLayer
 from nmt.model.positional_encoding import sinusoids
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import ModelConfig
+from nmt.run.directory import LoadedModel
 
 POSITIONS = 2 * MAX_SOURCE
 """rows of the exported table of positions, which the engine cannot exceed: it cuts a source at

@@ -11,8 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig, ModelConfig, Positions
-from nmt.config_file import replace_settings
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import ExchangeError, print_warning
@@ -34,6 +32,8 @@ from nmt.exchange.imported import (
     weight_shape,
 )
 from nmt.model.positional_encoding import sinusoids
+from nmt.recipe.config import DecodingConfig, ModelConfig, Positions
+from nmt.recipe.config_file import replace_settings
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"

@@ -15,7 +15,6 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import ExchangeError
 from nmt.exchange.engine import (
@@ -56,7 +55,8 @@ from nmt.exchange.imported import (
 )
 from nmt.exchange.verify import excluded_ids
 from nmt.model.positional_encoding import sinusoids
-from nmt.run_directory import LoadedModel, find_run
+from nmt.recipe.config import DecodingConfig, ModelConfig
+from nmt.run.directory import LoadedModel, find_run
 
 USAGE = """\
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer

@@ -12,9 +12,9 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from nmt.checkpoint_files import check_header
 from nmt.errors import ExchangeError
 from nmt.exchange.marian_files import MAX_EXPANSION, MIB, open_zip
+from nmt.run.checkpoint_files import check_header
 
 
 def parse_json(content: bytes, path: Path) -> dict[str, Any]:

@@ -6,10 +6,10 @@ The tables serve both directions. Pegasus, which is Marian with pre-norm, has th
 from collections.abc import Mapping
 from typing import Any
 
-from nmt.config import ModelConfig
-from nmt.config_file import replace_settings
 from nmt.errors import ExchangeError
 from nmt.exchange.huggingface_files import abbreviate
+from nmt.recipe.config import ModelConfig
+from nmt.recipe.config_file import replace_settings
 
 ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
 """{theirs: ours}"""

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.checkpoint import load_into, save_checkpoint, weights_of
-from nmt.config import Config, DataConfig, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.tokens.foreign_vocabulary import (
     AdoptedVocabulary,
     ForeignVocabulary,
@@ -28,8 +26,10 @@ from nmt.data.tokens.tokenizer import SOURCE, TARGET
 from nmt.errors import ConfigError, DataError, ExchangeError
 from nmt.exchange.engine import EXCLUDED_BIAS
 from nmt.files import create_folder_atomically, read_json, write_json
-from nmt.load_run import build_model
-from nmt.run_directory import LoadedModel, RunDirectory, find_run
+from nmt.recipe.config import Config, DataConfig, DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.run.checkpoint import load_into, save_checkpoint, weights_of
+from nmt.run.directory import LoadedModel, RunDirectory, find_run
+from nmt.run.load_run import build_model
 
 PROVENANCE = "provenance.json"
 ARCHITECTURE = (

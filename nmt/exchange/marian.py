@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt import strict_yaml
-from nmt.config import Config, ModelConfig
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.data.tokens.vocabulary import pieces_of
@@ -40,7 +38,9 @@ from nmt.exchange.marian_package import (
     read_decoding,
     vocabulary_names,
 )
-from nmt.run_directory import LoadedModel, find_run
+from nmt.recipe import strict_yaml
+from nmt.recipe.config import Config, ModelConfig
+from nmt.run.directory import LoadedModel, find_run
 
 MODEL = "model.npz"
 DESCRIPTION = "model.yml"

@@ -22,9 +22,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt import strict_yaml
 from nmt.errors import ConfigError, ExchangeError
 from nmt.exchange.imported import read_small_file
+from nmt.recipe import strict_yaml
 
 OPTIONS = "special:model.yml"
 """the name under which Marian stores its options between the weights"""

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.config import ModelConfig
-from nmt.config_file import replace_settings
 from nmt.errors import ExchangeError
 from nmt.exchange.imported import bias_name, weight_shape
+from nmt.recipe.config import ModelConfig
+from nmt.recipe.config_file import replace_settings
 
 ACTIVATIONS = ("swish", "relu", "gelu")
 """those that Marian and nmt have, by the same names; the first is Marian's default"""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config import DecodingConfig
-from nmt.config_file import replace_settings
 from nmt.errors import ExchangeError, print_warning
 from nmt.exchange.imported import read_small_file
 from nmt.exchange.marian_files import parse_yaml, unpack
+from nmt.recipe.config import DecodingConfig
+from nmt.recipe.config_file import replace_settings
 
 DECODER = "decoder.yml"
 

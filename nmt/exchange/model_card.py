@@ -6,11 +6,11 @@ It says only what the run records. See https://huggingface.co/docs/hub/model-car
 from pathlib import Path
 from typing import Any
 
-from nmt import strict_yaml
-from nmt.config import Config
 from nmt.exchange.imported import origin_of, read_provenance
 from nmt.files import read_json_or_empty
-from nmt.run_directory import LoadedModel, RunDirectory, find_run
+from nmt.recipe import strict_yaml
+from nmt.recipe.config import Config
+from nmt.run.directory import LoadedModel, RunDirectory, find_run
 
 
 def model_card(

@@ -26,7 +26,7 @@ from nmt.exchange.onnx_graphs import ENCODER, MERGED, check_operators, quietly, 
 from nmt.exchange.onnx_page import page
 from nmt.exchange.verify import excluded_ids
 from nmt.files import read_json, write_atomically, write_json
-from nmt.run_directory import LoadedModel
+from nmt.run.directory import LoadedModel
 
 MAX_WEIGHT_BYTES = 2**31 - 2**24
 """bytes of weights that fit into one ONNX file: protobuf allows 2 GiB, 16 MiB are for the rest"""

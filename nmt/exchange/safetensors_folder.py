@@ -8,12 +8,12 @@ from pathlib import Path
 
 import torch
 
-from nmt.checkpoint import save_checkpoint, weights_digest, weights_of
-from nmt.config import Config
 from nmt.data.tokens.tokenizer import SHARED, SOURCE
 from nmt.errors import ExchangeError
-from nmt.load_run import load_run
-from nmt.run_directory import LoadedModel, RunDirectory
+from nmt.recipe.config import Config
+from nmt.run.checkpoint import save_checkpoint, weights_digest, weights_of
+from nmt.run.directory import LoadedModel, RunDirectory
+from nmt.run.load_run import load_run
 
 
 def export_safetensors(loaded: LoadedModel, folder: Path) -> None:

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import DataError, ExchangeError
 from nmt.exchange.engine import MAX_TRANSLATION, EngineTranslation
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig
+from nmt.run.directory import LoadedModel
 
 SENTENCES = 200
 """sentences that are translated to verify an export"""

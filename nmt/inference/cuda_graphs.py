@@ -16,8 +16,8 @@ from weakref import ref
 import torch
 from torch import Tensor, nn
 
-from nmt.buckets import round_up_to_bucket
-from nmt.cuda_recorder import Program, Recorder, warn_without_graphs
+from nmt.machine.buckets import round_up_to_bucket
+from nmt.machine.cuda_recorder import Program, Recorder, warn_without_graphs
 from nmt.model.attention import AttentionContext, AttentionRecord
 from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache
 from nmt.model.decoder import Decoder

@@ -14,6 +14,7 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
+from nmt.machine.processor import processor_features
 from nmt.model.attention import (
     FEW_QUERIES,
     AttentionContext,
@@ -25,7 +26,6 @@ from nmt.model.attention import (
 from nmt.model.cache import CachedKeyValues, DecoderCache
 from nmt.model.decoder import Decoder
 from nmt.model.layout import PADDED, Layout
-from nmt.processor import processor_features
 
 FEW_ROWS = 16
 """rows (hypotheses or source tokens) up to which FBGEMM is faster than oneDNN"""

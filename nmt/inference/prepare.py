@@ -19,11 +19,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.cuda_recorder import CudaRecorder, Recorder
 from nmt.errors import ConfigError, NonFiniteScoresError, UnknownModuleError
 from nmt.inference.cuda_graphs import CudaGraphDecoder
 from nmt.inference.int8 import Int8Attention, Int8Linear, Int8SelfAttention, TracedDecoder
 from nmt.kernels.python_code import is_code_unchanged
+from nmt.machine.cuda_recorder import CudaRecorder, Recorder
 from nmt.model.attention import MultiHeadAttention
 from nmt.model.decoder import Decoder, DecoderLayer
 from nmt.model.dropout import Dropout

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from nmt.kernels.python_code import is_code_unchanged
-from nmt.processor import processor_features
+from nmt.machine.processor import processor_features
 
 VECTORS = Path(__file__).parent / "vectors.h"
 """what all C files include"""

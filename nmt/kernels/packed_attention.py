@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.device import can_compile
 from nmt.kernels.python_code import is_code_unchanged
+from nmt.machine.device import can_compile
 
 LONGEST = 128
 """tokens of a sentence that one program of `sentence_kernels` can hold"""

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt.buckets import round_up_to_bucket
+from nmt.machine.buckets import round_up_to_bucket
 
 # Minimum of steps between two compactions. With more, attention reads more unused positions.
 STEPS_PER_COMPACTION = 4

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from nmt.config import ModelConfig
 from nmt.model.attention import AttentionContext, AttentionRecord, MultiHeadAttention
 from nmt.model.cache import DecoderCache, KeyValueView, LayerCache
 from nmt.model.feed_forward import FeedForward
 from nmt.model.sublayer import Sublayer, final_norm
+from nmt.recipe.config import ModelConfig
 
 
 class DecoderLayer(nn.Module):

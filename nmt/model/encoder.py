@@ -2,10 +2,10 @@
 
 from torch import Tensor, nn
 
-from nmt.config import ModelConfig
 from nmt.model.attention import AttentionContext, MultiHeadAttention
 from nmt.model.feed_forward import FeedForward
 from nmt.model.sublayer import Sublayer, final_norm
+from nmt.recipe.config import ModelConfig
 
 
 class EncoderLayer(nn.Module):

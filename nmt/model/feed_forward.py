@@ -5,10 +5,10 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.config import Activation
 from nmt.kernels.linear import linear
 from nmt.kernels.relu import linear_relu
 from nmt.model.dropout import Dropout
+from nmt.recipe.config import Activation
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,  # max(0, x), the paper

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from nmt.config import Positions
 from nmt.model.layout import PADDED, Layout
+from nmt.recipe.config import Positions
 
 
 def sinusoids(length: int, d_model: int, positions: Positions = "interleaved") -> Tensor:

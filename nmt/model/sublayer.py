@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from nmt.config import ModelConfig
 from nmt.kernels.library import can_use_kernels
 from nmt.kernels.norm import add_and_normalize
 from nmt.model.dropout import Dropout
+from nmt.recipe.config import ModelConfig
 
 
 class LayerNorm(nn.LayerNorm):

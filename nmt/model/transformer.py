@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-from nmt.config import ModelConfig
 from nmt.model.attention import AttentionContext, AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.decoder import Decoder
@@ -13,6 +12,7 @@ from nmt.model.encoder import Encoder
 from nmt.model.layout import PADDED, Layout
 from nmt.model.masks import padding_mask
 from nmt.model.positional_encoding import PositionalEncoding
+from nmt.recipe.config import ModelConfig
 
 
 class Transformer(nn.Module):

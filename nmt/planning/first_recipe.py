@@ -10,21 +10,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nmt import strict_yaml
-from nmt.config import Config, DataConfig
-from nmt.config_file import parse_config
 from nmt.data.text.quality import length_ratios
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
-from nmt.device import pick_device
 from nmt.errors import DataError
+from nmt.machine.device import pick_device
+from nmt.machine.processor import available_cores
 from nmt.planning.plan import RunTime, read_template, run_time
 from nmt.planning.probe import Speed, probe
 from nmt.planning.resources import known_figures
 from nmt.planning.text_profile import TextProfile
 from nmt.planning.workload import Workload
-from nmt.processor import available_cores
+from nmt.recipe import strict_yaml
+from nmt.recipe.config import Config, DataConfig
+from nmt.recipe.config_file import parse_config
 
 SizeName = Literal["tiny", "small", "base", "big"]
 _VOCABULARIES = ((8_000, 2000), (20_000, 4000), (60_000, 6000), (1_000_000, 8000), (5e6, 16_000))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from nmt.inference.native.library import native_library
 from nmt.kernels.compilation import SWITCH, is_turned_off, runs_on_this_processor
 from nmt.kernels.python_code import changed_files
-from nmt.processor import available_cores, control_groups, meminfo, read_number
+from nmt.machine.processor import available_cores, control_groups, meminfo, read_number
 
 if TYPE_CHECKING:
     import torch
@@ -133,7 +133,7 @@ def _check_device() -> Iterator[Check]:
     try:
         import torch
 
-        from nmt.device import device_name, memory_of, pick_device, pick_precision
+        from nmt.machine.device import device_name, memory_of, pick_device, pick_precision
     except (ImportError, OSError):
         return
     device = pick_device("auto")
@@ -226,7 +226,7 @@ def _free_in_group(group: Path) -> int | None:
 
 def free_memory(device: "torch.device") -> int | None:
     """Return the free bytes in the memory of a device, or None if unknown."""
-    from nmt.device import free_memory_of
+    from nmt.machine.device import free_memory_of
 
     own = free_memory_of(device)
     return available_memory() if own is None else own  # a CPU and mps use that of the machine

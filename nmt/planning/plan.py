@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from nmt.config import Config
-from nmt.device import hardware_kind, memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import ConfigError
+from nmt.machine.device import hardware_kind, memory_of, pick_device, pick_precision, use_threads
 from nmt.model.transformer import Transformer
 from nmt.planning import resources
 from nmt.planning.machine_checks import free_memory, gigabytes
 from nmt.planning.probe import Speed, probe
 from nmt.planning.workload import Workload, find_workload, sample_sentences
+from nmt.recipe.config import Config
 from nmt.training.lora import add_adapters
 from nmt.training.step_memory import KEPT_ON_CPU, Hardware, Memory, trained_count, training_memory
 from nmt.training.threads import can_shard, number_of_shards

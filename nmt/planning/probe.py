@@ -12,10 +12,10 @@ from pathlib import Path
 
 import torch
 
-from nmt.config import Config
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, PAD
-from nmt.device import (
+from nmt.inference.prepare import prepare_for_inference
+from nmt.machine.device import (
     device_name,
     peak_memory,
     pick_device,
@@ -24,10 +24,10 @@ from nmt.device import (
     synchronize,
     use_threads,
 )
-from nmt.inference.prepare import prepare_for_inference
-from nmt.memory import tune_memory
+from nmt.machine.memory import tune_memory
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import Config
+from nmt.run.directory import LoadedModel
 from nmt.training.layers import prepare_layers
 from nmt.training.lora import add_adapters, merged
 from nmt.training.trainer import Trainer

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import torch
 
-from nmt.config import Config, TextPair
 from nmt.data.corpora.registry import Splits, find_corpus, find_splits
 from nmt.data.prepared import find_prepared
 from nmt.data.text.parallel_text import ParallelText
 from nmt.data.tokens.vocabulary import adopt_vocabulary
-from nmt.device import pick_device
 from nmt.errors import DataError, NmtError
+from nmt.machine.device import pick_device
 from nmt.planning.machine_checks import Check, free_memory, free_space, gigabytes
 from nmt.planning.plan import Plan, make_plan
+from nmt.recipe.config import Config, TextPair
 from nmt.training.inheritance import inherit
 from nmt.training.monitor import summary_writer
 from nmt.training.schedule import describe_endless_warmup

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from nmt import strict_yaml
-from nmt.config import Config, ModelConfig
 from nmt.model.transformer import Transformer
+from nmt.recipe import strict_yaml
+from nmt.recipe.config import Config, ModelConfig
 from nmt.training.retention import ranking_size
 from nmt.training.step_memory import FP32, optimizer_bytes, parameter_count, trained_count
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.config import TextPair
 from nmt.data.languages import look_up_language
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.text.scripts import unspaced_script
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.text_checks import detect_text_form
 from nmt.planning.resources import known_figures
+from nmt.recipe.config import TextPair
 
 MIN_CORPUS_PAIRS = 1000
 """least number of pairs; a Transformer learns nothing useful from fewer"""

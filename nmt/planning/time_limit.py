@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from nmt.config import Config
-from nmt.config_file import load_config
 from nmt.data.prepared import prepare
 from nmt.errors import ConfigError
 from nmt.planning.first_recipe import MIN_STEPS
 from nmt.planning.plan import make_plan
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config import Config
+from nmt.recipe.config_file import load_config
+from nmt.run.directory import RunDirectory
 from nmt.training.train import Log
 
 IN_PROPORTION = ("warmup_steps", "cooldown_steps", "validate_every", "checkpoint_every")

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config import Config
 from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import Prepared, find_prepared
 from nmt.data.text.lines import raw_lines
@@ -17,6 +16,7 @@ from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import adopt_vocabulary
 from nmt.errors import DataError, NmtError
 from nmt.planning.resources import known_figures
+from nmt.recipe.config import Config
 
 _DEFAULT_LENGTH = 25.0
 """tokens per sentence that are assumed if nothing is known about the text"""

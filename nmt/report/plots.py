@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config import Config
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.metrics import METRIC_NAMES
+from nmt.recipe.config import Config
 from nmt.report.attention_maps import AttentionMap
 from nmt.report.curves import Curve, best_step, curve, read_metrics, running_mean
 from nmt.report.figure import font_families, new_figure, save_figure

@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 import torch
 
 import nmt
-from nmt.config import Config, DataConfig
-from nmt.config_file import load_config
 from nmt.data.corpora.folders import Log
 from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import read_counts
@@ -25,11 +23,13 @@ from nmt.evaluation.score_sheet import score_sheet
 from nmt.evaluation.test_sets import EvaluationSet, find_split, translate_test_set
 from nmt.exchange.imported import origin_of
 from nmt.files import read_json_or_empty
-from nmt.load_run import load_run
+from nmt.recipe.config import Config, DataConfig
+from nmt.recipe.config_file import load_config
 from nmt.report.attention_maps import MAX_PIECES, SentenceAttention, record_attention
 from nmt.report.curves import Record, read_metrics
 from nmt.report.page import render_page
-from nmt.run_directory import LoadedModel, RunDirectory, find_run
+from nmt.run.directory import LoadedModel, RunDirectory, find_run
+from nmt.run.load_run import load_run
 from nmt.training.step_memory import parameter_count
 from nmt.training.validation import ExampleTranslation, read_examples
 from nmt.translation.translator import Translator

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.config import Config
-from nmt.config_file import load_config
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.files import read_json
+from nmt.recipe.config import Config
+from nmt.recipe.config_file import load_config
 from nmt.report.curves import Record, best_step, curve, last_step, read_metrics
-from nmt.run_directory import RunDirectory
+from nmt.run.directory import RunDirectory
 
 BARS = "▁▂▃▄▅▆▇█"
 """the bars of a spark line, from the lowest value to the highest"""

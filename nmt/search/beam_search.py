@@ -14,10 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import DecodingConfig
 from nmt.search.decoding import EncodedSource, IncrementalDecoder
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis, length_penalty
 

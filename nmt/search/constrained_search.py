@@ -20,8 +20,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from nmt.checkpoint_files import Array
 from nmt.errors import DataError
+from nmt.run.checkpoint_files import Array
 from nmt.search.cancellation import check_not_cancelled
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis
 from nmt.search.next_tokens import NextTokens

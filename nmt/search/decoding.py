@@ -10,10 +10,10 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, UNK
 from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import DecodingConfig
 from nmt.search.cancellation import check_not_cancelled
 from nmt.search.hypothesis import IMPOSSIBLE
 

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from nmt.errors import ConfigError
 from nmt.inference.prepare import restrict_vocabulary
-from nmt.load_run import load_run
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import load_run
 
 
 def log_mean_probability(logits: Sequence[Tensor]) -> Tensor:

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from nmt.config import Activation, DecodingConfig, ModelConfig, Positions, Sampling
-from nmt.config_file import replace_settings
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError, DataError
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import Activation, DecodingConfig, ModelConfig, Positions, Sampling
+from nmt.recipe.config_file import replace_settings
 from nmt.search.decoding import EncodedSource
 from nmt.search.sampling import Draws, most_probable, single_hypotheses
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import EOS
+from nmt.recipe.config import DecodingConfig
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,7 +10,6 @@ from itertools import accumulate
 
 import numpy as np
 
-from nmt.checkpoint_files import Array
 from nmt.data.text.words import (
     continues_cluster,
     continues_word,
@@ -21,6 +20,7 @@ from nmt.data.text.words import (
 )
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.errors import DataError
+from nmt.run.checkpoint_files import Array
 from nmt.search.cancellation import check_not_cancelled
 
 _DECODER = codecs.getincrementaldecoder("utf-8")

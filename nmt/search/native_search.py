@@ -10,8 +10,6 @@ from typing import Self
 
 import numpy as np
 
-from nmt.checkpoint_files import Array
-from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.library import native_library
@@ -21,12 +19,14 @@ from nmt.inference.native.weights import (
     NativeWeights,
     UnexpectedWeightsError,
 )
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig, ModelConfig
+from nmt.run.checkpoint_files import Array
+from nmt.run.directory import LoadedModel
+from nmt.run.stored_model import StoredModel, arrays_of_run
 from nmt.search.cancellation import check_not_cancelled, current_cancellation
 from nmt.search.hypothesis import Hypothesis, length_penalty
 from nmt.search.native_sources import NativeSources, pointer_to
 from nmt.search.native_steps import NativeSteps
-from nmt.stored_model import StoredModel, arrays_of_run
 
 PRECISIONS = ("fp32", "int8")
 MAX_EXCLUDED = 4

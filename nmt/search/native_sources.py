@@ -7,8 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from nmt.checkpoint_files import Array
 from nmt.inference.native.weights import NativeWeights
+from nmt.run.checkpoint_files import Array
 
 
 class _Memory:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nmt.checkpoint_files import Array
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.weights import NativeWeights
+from nmt.run.checkpoint_files import Array
 from nmt.search.native_sources import NativeSources, check_ids, pointer_to
 from nmt.search.step_decoder import AskedTokens, NextScores, StepRows
 

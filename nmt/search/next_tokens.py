@@ -8,8 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from nmt.checkpoint_files import Array
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
+from nmt.run.checkpoint_files import Array
 from nmt.search.hypothesis import IMPOSSIBLE
 from nmt.search.sentence_search import LiveHypotheses
 from nmt.search.step_decoder import AskedTokens, NextScores, StepDecoder

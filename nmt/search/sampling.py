@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig, Sampling
-from nmt.device import widest_float
 from nmt.errors import NonFiniteScoresError
+from nmt.machine.device import widest_float
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import DecodingConfig, Sampling
 from nmt.search.decoding import EncodedSource, IncrementalDecoder
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis, length_penalty
 

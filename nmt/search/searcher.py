@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from nmt.config import DecodingConfig, Sampling
 from nmt.errors import ConfigError
-from nmt.memory import memory_explained, process_memory
-from nmt.processor import available_cores
-from nmt.run_directory import LoadedModel
+from nmt.machine.memory import memory_explained, process_memory
+from nmt.machine.processor import available_cores
+from nmt.recipe.config import DecodingConfig, Sampling
+from nmt.run.directory import LoadedModel
+from nmt.run.stored_model import StoredModel
 from nmt.search.constrained_search import constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.hypothesis import Hypothesis
@@ -20,10 +21,9 @@ from nmt.search.native_sources import BatchSources
 from nmt.search.sentence_search import SentenceSearch, beam_width
 from nmt.search.shortlist import Shortlist, in_whole_vocabulary
 from nmt.search.windows import MIN_COUNTED_LENGTH, cut_into_batches
-from nmt.stored_model import StoredModel
 
 if TYPE_CHECKING:
-    from nmt.checkpoint_files import Array
+    from nmt.run.checkpoint_files import Array
     from nmt.search.torch_search import TorchSearch
 
 ROWS_AT_ONCE = 1024
@@ -113,7 +113,7 @@ class Searcher:
         """The bytes of memory of the model's device; None if unknown."""
         if isinstance(self.loaded, StoredModel):
             return process_memory()
-        from nmt.device import memory_of
+        from nmt.machine.device import memory_of
 
         return memory_of(next(self.loaded.model.parameters()).device)
 

@@ -7,9 +7,9 @@ from typing import Self
 
 import numpy as np
 
-from nmt.checkpoint_files import Array
-from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS
+from nmt.recipe.config import DecodingConfig
+from nmt.run.checkpoint_files import Array
 from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis, length_penalty
 from nmt.search.lexical_constraints import SpelledConstraints

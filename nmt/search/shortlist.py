@@ -18,12 +18,12 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from nmt.buckets import round_up_to_bucket
 from nmt.data.tokens.lexicon import Lexicon, Numbers, most_frequent
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.errors import CheckpointError, ConfigError
 from nmt.files import write_atomically
+from nmt.machine.buckets import round_up_to_bucket
 from nmt.search.hypothesis import Hypothesis
 
 MAX_CANDIDATES = 200

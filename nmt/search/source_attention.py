@@ -19,12 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import DecodingConfig
 from nmt.search.ensemble import members
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.windows import cut_into_batches

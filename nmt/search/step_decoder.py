@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from nmt.checkpoint_files import Array
+from nmt.run.checkpoint_files import Array
 
 
 class StepRows(NamedTuple):

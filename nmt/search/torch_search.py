@@ -6,12 +6,12 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from nmt.checkpoint_files import Array
-from nmt.config import DecodingConfig, Sampling
 from nmt.data.tokens.batch import collate_source
 from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig, Sampling
+from nmt.run.checkpoint_files import Array
+from nmt.run.directory import LoadedModel
 from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import restrict_models
 from nmt.search.hypothesis import Hypothesis

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.checkpoint_files import Array
 from nmt.errors import NonFiniteScoresError
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
+from nmt.run.checkpoint_files import Array
 from nmt.search.decoding import log_probabilities
 from nmt.search.source_attention import attention_of_step, most_attended
 from nmt.search.step_decoder import AskedTokens, NextScores, StepRows

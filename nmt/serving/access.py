@@ -18,10 +18,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from nmt import strict_yaml
-from nmt.config import Section
-from nmt.config_file import parse_section, read_yaml_file
 from nmt.errors import ConfigError
+from nmt.recipe import strict_yaml
+from nmt.recipe.config import Section
+from nmt.recipe.config_file import parse_section, read_yaml_file
 from nmt.serving.answers import RequestError
 from nmt.serving.settings import ServerSettings
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from nmt.processor import available_cores, is_cpu, use_one_thread
+from nmt.machine.processor import available_cores, is_cpu, use_one_thread
 from nmt.search.cancellation import Cancellation
 from nmt.serving.engine import Engine, ModelVersion, SearchKind
 from nmt.serving.settings import ServerSettings

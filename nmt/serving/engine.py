@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.checkpoint_files import MANIFEST, WEIGHTS
 from nmt.errors import CheckpointError
 from nmt.files import read_json_or_empty
-from nmt.memory import return_freed_memory
-from nmt.run_directory import find_run, weights_folder
+from nmt.machine.memory import return_freed_memory
+from nmt.run.checkpoint_files import MANIFEST, WEIGHTS
+from nmt.run.directory import find_run, weights_folder
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Line, Translation
 from nmt.translation.pipeline import Pipeline

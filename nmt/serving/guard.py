@@ -14,7 +14,7 @@ from tempfile import SpooledTemporaryFile
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.memory import return_freed_memory
+from nmt.machine.memory import return_freed_memory
 from nmt.serving.access import Access, bearer_of
 from nmt.serving.answers import RequestError, busy, error_answer
 from nmt.serving.operations import REQUEST, Operations

@@ -13,7 +13,7 @@ import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from nmt.errors import ConfigError, StoppedBySignal
-from nmt.memory import tune_memory
+from nmt.machine.memory import tune_memory
 from nmt.serving.application import build_application
 from nmt.serving.operations import log_to_stderr
 from nmt.serving.server import Server

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from nmt.errors import DataError, NmtError
-from nmt.processor import use_one_thread
+from nmt.machine.processor import use_one_thread
 from nmt.serving import frames
 from nmt.serving.engine import Engine, ModelVersion, SearchKind
 from nmt.serving.settings import ServerSettings

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.config import Config
-from nmt.config_file import load_config
 from nmt.data.languages import closest_language, look_up_language
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, NmtError
-from nmt.memory import process_memory
-from nmt.run_directory import find_run
+from nmt.machine.memory import process_memory
+from nmt.recipe.config import Config
+from nmt.recipe.config_file import load_config
+from nmt.run.directory import find_run
 from nmt.serving.answers import RequestError, busy
 from nmt.serving.compute import Compute
 from nmt.serving.engine import ModelVersion

@@ -13,12 +13,12 @@ from typing import Any
 from pydantic import Field
 from ray import serve
 
-from nmt import strict_yaml
-from nmt.config import Section
-from nmt.config_file import parse_section, replace_settings
 from nmt.errors import ConfigError
-from nmt.memory import tune_memory
-from nmt.processor import is_cpu
+from nmt.machine.memory import tune_memory
+from nmt.machine.processor import is_cpu
+from nmt.recipe import strict_yaml
+from nmt.recipe.config import Section
+from nmt.recipe.config_file import parse_section, replace_settings
 from nmt.serving.application import build_application
 from nmt.serving.operations import log_to_stderr
 from nmt.serving.server import Server

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from nmt.config import Section
-from nmt.config_file import parse_section, read_yaml_file
+from nmt.recipe.config import Section
+from nmt.recipe.config_file import parse_section, read_yaml_file
 
 FilePath = Annotated[str, Field(min_length=1)]
 Seconds = Annotated[float, Field(gt=0, le=86400)]

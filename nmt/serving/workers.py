@@ -13,7 +13,7 @@ from typing import Any
 
 from nmt.errors import ConfigError, NmtError
 from nmt.files import make_temporary_folder
-from nmt.processor import is_cpu
+from nmt.machine.processor import is_cpu
 from nmt.serving import frames
 from nmt.serving.answers import busy
 from nmt.serving.engine import ModelVersion, SearchKind

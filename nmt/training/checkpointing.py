@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from nmt.checkpoint import save_checkpoint, weights_of
 from nmt.errors import CheckpointError, DivergedError
-from nmt.memory import is_out_of_memory
-from nmt.run_directory import LoadedModel, RunDirectory
+from nmt.machine.memory import is_out_of_memory
+from nmt.run.checkpoint import save_checkpoint, weights_of
+from nmt.run.directory import LoadedModel, RunDirectory
 from nmt.training.distributed import ProcessGroup
 from nmt.training.monitor import Monitor
 from nmt.training.retention import update_after_checkpoint

@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from nmt.device import widest_float
+from nmt.machine.device import widest_float
 
 _SMOOTHING = 0.02
 """weight of a step in the running mean of the loss"""

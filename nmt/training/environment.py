@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 import nmt
-from nmt.device import device_name
 from nmt.files import read_json_or_empty, write_json
-from nmt.processor import available_cores, processor_entry
-from nmt.run_directory import RunDirectory
+from nmt.machine.device import device_name
+from nmt.machine.processor import available_cores, processor_entry
+from nmt.run.directory import RunDirectory
 
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "numpy", "safetensors")
 

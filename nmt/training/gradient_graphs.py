@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmt.checkpoint import trained_parameters
-from nmt.config import Config
-from nmt.cuda_recorder import CudaRecorder, Program, Recorder, warn_without_graphs
 from nmt.data.tokens.packing import PackedBatch, pack
 from nmt.data.tokens.token_store import Indices, TokenStore
-from nmt.device import release_free_memory
+from nmt.machine.cuda_recorder import CudaRecorder, Program, Recorder, warn_without_graphs
+from nmt.machine.device import release_free_memory
+from nmt.recipe.config import Config
+from nmt.run.checkpoint import trained_parameters
 from nmt.training.loss import Objective
 
 SIZES = 16

@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nmt.checkpoint import trained_parameters
 from nmt.data.tokens.batches import micro_batches
 from nmt.data.tokens.stages import StagedPlan
 from nmt.data.tokens.token_store import Indices, TokenStore
-from nmt.device import release_free_memory, step_seed, widest_float
-from nmt.memory import is_out_of_memory
+from nmt.machine.device import release_free_memory, step_seed, widest_float
+from nmt.machine.memory import is_out_of_memory
 from nmt.model.dropout import masks_from
-from nmt.run_directory import LoadedModel
+from nmt.run.checkpoint import trained_parameters
+from nmt.run.directory import LoadedModel
 from nmt.training.computed_step import ComputedStep, MicroBatch
 from nmt.training.distributed import ProcessGroup, shard
 from nmt.training.gradient_graphs import GradientGraphs

@@ -4,13 +4,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from nmt.config import Config
-from nmt.config_file import load_config, replace_settings
 from nmt.data.tokens.tokenizer import SHARED, SOURCE, TARGET
 from nmt.data.tokens.vocabulary import kind_of
 from nmt.errors import ConfigError
 from nmt.files import create_folder_atomically
-from nmt.run_directory import RunDirectory, find_run, weights_folder
+from nmt.recipe.config import Config
+from nmt.recipe.config_file import load_config, replace_settings
+from nmt.run.directory import RunDirectory, find_run, weights_folder
 
 
 def inherit(config: Config, directory: RunDirectory | None = None) -> Config:

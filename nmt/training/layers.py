@@ -9,9 +9,9 @@ from itertools import chain
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from nmt.config import TrainingConfig
-from nmt.device import can_compile
+from nmt.machine.device import can_compile
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import TrainingConfig
 
 
 def prepare_layers(model: Transformer, training: TrainingConfig) -> None:

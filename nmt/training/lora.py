@@ -15,13 +15,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.adapter import AdapterOrigin, low_rank_update
-from nmt.checkpoint import load_into, weights_digest, weights_of
-from nmt.config import LoraConfig
 from nmt.errors import ConfigError
-from nmt.load_run import load_run
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import LoraConfig
+from nmt.run.adapter import AdapterOrigin, low_rank_update
+from nmt.run.checkpoint import load_into, weights_digest, weights_of
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import load_run
 from nmt.training.step_memory import trained_count
 
 

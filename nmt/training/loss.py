@@ -13,12 +13,12 @@ from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.packing import PackedBatch, pack
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.data.tokens.tokenizer import PAD
-from nmt.device import autocast, hardware_kind
 from nmt.kernels.cross_entropy import replace_logits_by_gradient
 from nmt.kernels.library import can_use_kernels
 from nmt.kernels.linear import weight_gradient
 from nmt.kernels.packed_attention import can_attend_packed
 from nmt.kernels.python_code import is_code_unchanged
+from nmt.machine.device import autocast, hardware_kind
 from nmt.model.layout import PADDED, Layout, PackedLayout, UnpaddedLayout
 from nmt.model.transformer import Transformer
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from nmt.checkpoint import trained_parameters
-from nmt.config import TrainingConfig
+from nmt.recipe.config import TrainingConfig
+from nmt.run.checkpoint import trained_parameters
 
 # a, b and c of x -> a x + b x^3 + c x^5, which moves singular values towards 1
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)

@@ -7,12 +7,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nmt.checkpoint import weights_of
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel, Tokenizer
 from nmt.errors import ConfigError
 from nmt.exchange.engine import EXCLUDED_BIAS
-from nmt.load_run import load_run
 from nmt.model.transformer import Transformer
+from nmt.run.checkpoint import weights_of
+from nmt.run.load_run import load_run
 
 _NAMES_IN_MESSAGE = 8
 _BYTE = re.compile("<0x[0-9A-F]{2}>")

@@ -12,14 +12,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nmt.checkpoint import (
-    average_weights,
-    intact_checkpoints,
-    load_into,
-    load_weights,
-    save_checkpoint,
-)
-from nmt.config import Config, DataConfig, DecodingConfig
 from nmt.data.corpora.registry import obtain_splits
 from nmt.data.text.parallel_text import ParallelText, SentencePair, check_has_text
 from nmt.errors import DataError
@@ -28,8 +20,16 @@ from nmt.evaluation.score_sheet import score_sheet, score_text
 from nmt.evaluation.test_sets import set_of_pairs, translate_test_set
 from nmt.evaluation.text_checks import warning_about_references
 from nmt.files import read_json_or_empty, write_json
-from nmt.load_run import load_run
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config import Config, DataConfig, DecodingConfig
+from nmt.run.checkpoint import (
+    average_weights,
+    intact_checkpoints,
+    load_into,
+    load_weights,
+    save_checkpoint,
+)
+from nmt.run.directory import RunDirectory
+from nmt.run.load_run import load_run
 from nmt.training.environment import describe_software
 from nmt.training.retention import checkpoints_to_average
 from nmt.training.trainer import Trainer

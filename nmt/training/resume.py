@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nmt.adapter import AdapterOrigin
-from nmt.checkpoint import load_into, load_state, load_with_metadata, recover_newest_checkpoint
-from nmt.config import Config
-from nmt.config_file import load_config
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, DataError, DivergedError
 from nmt.files import read_json_or_empty
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config import Config
+from nmt.recipe.config_file import load_config
+from nmt.run.adapter import AdapterOrigin
+from nmt.run.checkpoint import load_into, load_state, load_with_metadata, recover_newest_checkpoint
+from nmt.run.directory import RunDirectory
 from nmt.training.schedule import learning_rate
 from nmt.training.state import check_version
 from nmt.training.trainer import Trainer

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config import TrainingConfig
 from nmt.errors import print_warning
 from nmt.files import write_json
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config import TrainingConfig
+from nmt.run.directory import RunDirectory
 
 
 class Ranking:

@@ -2,7 +2,7 @@
 
 import math
 
-from nmt.config import Config, TrainingConfig
+from nmt.recipe.config import Config, TrainingConfig
 
 ONE_CYCLE_START, ONE_CYCLE_END = 1 / 25, 1e-4 / 25
 """first and last learning rate as fractions of the peak, PyTorch's defaults for this policy"""
@@ -56,7 +56,8 @@ def cooldown(step: int, cooldown_steps: int, max_steps: int) -> float:
 def learning_rate(step: int, config: Config) -> float:
     """Return the learning rate of a step (from 1) for the schedule in the recipe.
 
-    A new schedule needs a function above, a case here and its name in `nmt.config.TrainingConfig`.
+    A new schedule needs a function above, a case here and its name in the configuration
+    (`TrainingConfig.schedule`).
     """
     training = config.training
     warmup, max_steps = training.warmup_steps, training.max_steps

@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from nmt.config import Config
 from nmt.errors import DivergedError
+from nmt.recipe.config import Config
 from nmt.training.computed_step import ComputedStep
 from nmt.training.divergence import PendingCheck, is_synchronous
 from nmt.training.gradients import GradientComputer

@@ -7,12 +7,12 @@ from typing import Any
 
 from torch import nn
 
-from nmt.checkpoint import trained_parameters
-from nmt.config import Config, ModelConfig
 from nmt.data.tokens.token_store import TokenStore
-from nmt.device import hardware_kind, memory_of
+from nmt.machine.device import hardware_kind, memory_of
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import Config, ModelConfig
+from nmt.run.checkpoint import trained_parameters
+from nmt.run.directory import LoadedModel
 from nmt.training.loss import PROJECTION_ROWS, SOFTMAX_ROWS
 
 FP32, BF16 = 4, 2

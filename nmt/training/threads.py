@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import torch
 
-from nmt.config import TrainingConfig
+from nmt.recipe.config import TrainingConfig
 
 _T = TypeVar("_T")
 

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import torch
 
-from nmt.config import Config, TrainingConfig
-from nmt.config_file import load_config
 from nmt.data.corpora.registry import obtain_splits
 from nmt.data.prepared import prepare
 from nmt.data.text.cleaning import describe_dropped
 from nmt.data.text.parallel_text import ParallelText, check_has_text
-from nmt.device import memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import DivergedError
 from nmt.files import read_json_or_empty
-from nmt.load_run import build_model
-from nmt.memory import memory_explained, tune_memory
-from nmt.run_directory import LoadedModel, RunDirectory, weights_folder
+from nmt.machine.device import memory_of, pick_device, pick_precision, use_threads
+from nmt.machine.memory import memory_explained, tune_memory
+from nmt.recipe.config import Config, TrainingConfig
+from nmt.recipe.config_file import load_config
+from nmt.run.directory import LoadedModel, RunDirectory, weights_folder
+from nmt.run.load_run import build_model
 from nmt.search.searcher import check_beam_size
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.divergence import describe_useless_model

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from nmt.data.tokens.stages import Stage, StagedPlan
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import DivergedError, StoppedBySignal
-from nmt.memory import return_freed_memory
-from nmt.run_directory import LoadedModel, RunDirectory
+from nmt.machine.memory import return_freed_memory
+from nmt.run.directory import LoadedModel, RunDirectory
 from nmt.training.checkpointing import Checkpointer
 from nmt.training.distributed import ProcessGroup
 from nmt.training.divergence import describe_useless_model

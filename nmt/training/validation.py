@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nmt.config import SEVERAL_LANGUAGES
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import micro_batches
 from nmt.data.tokens.token_store import TokenStore
 from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf_metric
 from nmt.files import write_atomically
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import SEVERAL_LANGUAGES
+from nmt.run.directory import LoadedModel
 from nmt.training.lora import merged
 from nmt.training.loss import Objective
 from nmt.translation.translator import Translator

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmt.data.tokens.batch import Batch
 from nmt.data.tokens.tokenizer import EOS, UNK, SubwordModel, Tokenizer
-from nmt.device import autocast
+from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
 from nmt.search.ensemble import log_mean_probability
 from nmt.search.searcher import Searcher

@@ -9,8 +9,8 @@ from dataclasses import replace
 from itertools import count
 from typing import Protocol
 
-from nmt.config import Config
 from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
+from nmt.recipe.config import Config
 from nmt.translation.hidden_parts import sentence_of
 from nmt.translation.line import (
     MAX_SOURCE_TOKENS,

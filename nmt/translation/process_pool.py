@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Generic, Protocol, TypeVar
 
 from nmt.errors import NmtError, StoppedBySignal
-from nmt.processor import use_one_thread
+from nmt.machine.processor import use_one_thread
 
 # how many tasks per process may be submitted before their results are yielded
 TASKS_AHEAD = 4

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.token_store import TokenStore
-from nmt.device import autocast
 from nmt.errors import NonFiniteScoresError, print_warning
+from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig
+from nmt.run.directory import LoadedModel
 from nmt.search.hypothesis import length_penalty
 from nmt.search.windows import WINDOW_LINES, cut_into_batches, truncate, windows
 from nmt.translation.line import MAX_SOURCE_TOKENS, Progress, Warn

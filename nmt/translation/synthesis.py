@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import islice, tee
 from typing import TYPE_CHECKING
 
-from nmt.checkpoint_files import arrays_digest
 from nmt.data.text.monolingual import MonolingualLine
 from nmt.data.text.pair_folder import MadePair, PairFolder
+from nmt.run.checkpoint_files import arrays_digest
+from nmt.run.stored_model import arrays_of_run
 from nmt.search.windows import WINDOW_LINES, windows
-from nmt.stored_model import arrays_of_run
 from nmt.translation.hidden_parts import original_text
 from nmt.translation.line import EncodedLine, Line, Progress, Translation, add_tag
 from nmt.translation.noise import add_noise

@@ -5,17 +5,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
-from nmt.config import DecodingConfig, Sampling
-from nmt.config_file import load_config, replace_settings
 from nmt.data.text.lines import check_text
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, DataError
-from nmt.processor import is_cpu
-from nmt.run_directory import LoadedModel, find_run, weights_folder
+from nmt.machine.processor import is_cpu
+from nmt.recipe.config import DecodingConfig, Sampling
+from nmt.recipe.config_file import load_config, replace_settings
+from nmt.run.directory import LoadedModel, find_run, weights_folder
+from nmt.run.stored_model import StoredModel
 from nmt.search.native_search import fits_library, library_can_translate
 from nmt.search.shortlist import MAX_CANDIDATES, Shortlist
 from nmt.search.windows import WINDOW_LINES
-from nmt.stored_model import StoredModel
 from nmt.translation.line import Line, Terminology
 from nmt.translation.translator import TranslationRequest, Translator
 
@@ -184,7 +184,7 @@ def load_translator(
     if not needs_pytorch and is_cpu(device):
         loaded = _read_for_library(Path(models[0]), checkpoint)
     if loaded is None:
-        from nmt.device import pick_device
+        from nmt.machine.device import pick_device
         from nmt.search.ensemble import load_ensemble
 
         loaded = load_ensemble(models, pick_device(device), checkpoint, adapter)
@@ -230,7 +230,7 @@ def _pick_precision(
         return name
     if name == "auto" and not sampling and library_can_translate(loaded):
         return "int8"
-    from nmt.device import pick_device, pick_precision
+    from nmt.machine.device import pick_device, pick_precision
 
     return pick_precision(name, pick_device(device))
 

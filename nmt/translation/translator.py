@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from nmt.config import DecodingConfig, Sampling
 from nmt.data.text.protected_text import ProtectedText
 from nmt.errors import ConfigError, NmtError, print_warning
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig, Sampling
+from nmt.run.directory import LoadedModel
+from nmt.run.stored_model import StoredModel
 from nmt.search.searcher import Searcher
 from nmt.search.shortlist import Shortlist
 from nmt.search.windows import WINDOW_LINES
-from nmt.stored_model import StoredModel
 from nmt.translation.capitals import CapitalsStage
 from nmt.translation.line import (
     EncodedLine,

@@ -24,14 +24,14 @@ import torch
 import train
 from measuring import apart, report
 
-from nmt import strict_yaml
-from nmt.config import DecodingConfig
 from nmt.data.corpora import demo_corpus
 from nmt.data.prepared import prepare
 from nmt.data.tokens.tokenizer import EOS
+from nmt.machine.processor import use_one_thread
 from nmt.model.transformer import Transformer
-from nmt.processor import use_one_thread
-from nmt.run_directory import LoadedModel
+from nmt.recipe import strict_yaml
+from nmt.recipe.config import DecodingConfig
+from nmt.run.directory import LoadedModel
 from nmt.search.native_search import NativeSearch
 
 Point = tuple[float, float]

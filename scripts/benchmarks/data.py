@@ -23,13 +23,13 @@ import numpy as np
 import sentencepiece
 from measuring import apart, report
 
-from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
 from nmt.data.prepared import prepare
 from nmt.data.text.lines import raw_lines
 from nmt.data.tokens.batches import BatchPlan
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.processor import available_cores
+from nmt.machine.processor import available_cores
+from nmt.recipe.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
 
 CLEANING = CleaningConfig(
     max_length_ratio=4.0, identical=True, duplicates=True, control_characters=True

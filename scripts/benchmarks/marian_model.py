@@ -2,8 +2,8 @@
 
 from transformers import MarianConfig, MarianMTModel
 
-from nmt.config import ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.recipe.config import ModelConfig
 
 
 def marian_model(sizes: ModelConfig, vocabulary_size: int) -> MarianMTModel:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nmt.processor import available_cores
+from nmt.machine.processor import available_cores
 
 _SAMPLED_EVERY_S = 0.05
 

@@ -35,7 +35,7 @@ from typing import Any
 
 from measuring import apart, report
 
-from nmt.processor import available_cores
+from nmt.machine.processor import available_cores
 
 Server = contextlib.AbstractContextManager[int]
 LONGEST_START_S = 120.0
@@ -101,7 +101,7 @@ def _serve_ctranslate2(run: str, precision: str, port: int) -> None:
     from sentencepiece import SentencePieceProcessor
 
     from nmt.exchange.ctranslate2 import export_ctranslate2
-    from nmt.load_run import load_run
+    from nmt.run.load_run import load_run
 
     model = load_run(run, torch.device("cpu"))
     decoding = model.config.decoding
@@ -281,8 +281,8 @@ def main() -> None:
 
 def languages_of(run: str) -> tuple[str, str]:
     """Return the languages of source and target of a run."""
-    from nmt.config_file import load_config
-    from nmt.run_directory import find_run
+    from nmt.recipe.config_file import load_config
+    from nmt.run.directory import find_run
 
     data = load_config(str(find_run(Path(run)).config)).data
     return data.source_language, data.target_language

@@ -18,7 +18,7 @@ from typing import Any
 from measuring import apart, report
 from translate import ctranslate2, huggingface, make_parser, nmt
 
-from nmt.processor import available_cores, processor_entry, processor_features
+from nmt.machine.processor import available_cores, processor_entry, processor_features
 
 FOLDER = Path(__file__).resolve().parent
 ROWS = FOLDER / "translating.json"

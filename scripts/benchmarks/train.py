@@ -25,20 +25,11 @@ from measuring import apart, report
 from torch.nn.functional import cross_entropy
 from torch.profiler import ProfilerActivity, profile
 
-from nmt.config import (
-    Config,
-    DataConfig,
-    DecodingConfig,
-    ModelConfig,
-    TextPair,
-    TokenizerConfig,
-    TrainingConfig,
-)
 from nmt.data.prepared import prepare
 from nmt.data.tokens.batch import collate
 from nmt.data.tokens.batches import BatchPlan
 from nmt.data.tokens.tokenizer import PAD
-from nmt.device import (
+from nmt.machine.device import (
     autocast,
     peak_memory,
     pick_device,
@@ -47,11 +38,20 @@ from nmt.device import (
     synchronize,
     use_threads,
 )
-from nmt.load_run import build_model
-from nmt.memory import tune_memory
+from nmt.machine.memory import tune_memory
+from nmt.machine.processor import available_cores
 from nmt.planning.resources import training_operations
-from nmt.processor import available_cores
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import (
+    Config,
+    DataConfig,
+    DecodingConfig,
+    ModelConfig,
+    TextPair,
+    TokenizerConfig,
+    TrainingConfig,
+)
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import build_model
 from nmt.training.layers import prepare_layers
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer

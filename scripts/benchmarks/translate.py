@@ -32,19 +32,19 @@ import torch
 from measuring import apart, report
 from train import SIZES
 
-from nmt.checkpoint_files import Array
-from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import EOS, PAD
-from nmt.device import pick_device
 from nmt.evaluation.metrics import bleu, bleu_tokenizer
 from nmt.exchange.safetensors_folder import export_safetensors
 from nmt.inference.prepare import prepare_for_inference
-from nmt.load_run import load_run
-from nmt.memory import tune_memory
+from nmt.machine.device import pick_device
+from nmt.machine.memory import tune_memory
+from nmt.machine.processor import available_cores
 from nmt.model.transformer import Transformer
-from nmt.processor import available_cores
-from nmt.run_directory import LoadedModel, find_run
+from nmt.recipe.config import DecodingConfig
+from nmt.run.checkpoint_files import Array
+from nmt.run.directory import LoadedModel, find_run
+from nmt.run.load_run import load_run
 from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import restrict_models
 from nmt.search.hypothesis import Hypothesis

@@ -7,12 +7,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.config import Config, DataConfig, DecodingConfig, ModelConfig, TextPair, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.vocabulary import learn_vocabulary
-from nmt.load_run import build_model
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config import (
+    Config,
+    DataConfig,
+    DecodingConfig,
+    ModelConfig,
+    TextPair,
+    TokenizerConfig,
+)
+from nmt.run.checkpoint import save_checkpoint, weights_of
+from nmt.run.directory import RunDirectory
+from nmt.run.load_run import build_model
 from tests.cli.commands import write_lines
 
 

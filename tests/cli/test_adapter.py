@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.adapter import AdapterOrigin
-from nmt.checkpoint import save_checkpoint, weights_digest
-from nmt.checkpoint_files import WEIGHTS
 from nmt.errors import CheckpointError, ConfigError
-from nmt.load_run import load_run
+from nmt.run.adapter import AdapterOrigin
+from nmt.run.checkpoint import save_checkpoint, weights_digest
+from nmt.run.checkpoint_files import WEIGHTS
+from nmt.run.load_run import load_run
 from tests.cli.commands import invoke, succeed
 
 CPU = torch.device("cpu")

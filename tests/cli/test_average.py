@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.checkpoint import load_weights, save_checkpoint
 from nmt.errors import CheckpointError, ConfigError
-from nmt.run_directory import RunDirectory, find_run
+from nmt.run.checkpoint import load_weights, save_checkpoint
+from nmt.run.directory import RunDirectory, find_run
 from tests.cli.commands import fail, invoke, succeed
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from nmt import files
-from nmt.config_file import load_config
 from nmt.data import prepared
 from nmt.data.text import clean_corpus, pair_folder
 from nmt.data.text.finished_pairs import read_manifest
 from nmt.data.tokens import encoding
 from nmt.errors import ConfigError, DataError
+from nmt.recipe.config_file import load_config
 from tests.cli.commands import fail, invoke, succeed, write_lines
 from tests.killed_commands import command_forks, kill_at_random
 

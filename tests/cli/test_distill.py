@@ -16,7 +16,7 @@ from nmt.data.text.monolingual import MonolingualLine
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.metrics import sentence_chrf
 from nmt.files import read_json_or_empty
-from nmt.run_directory import RunDirectory
+from nmt.run.directory import RunDirectory
 from nmt.translation.line import Translation
 from nmt.translation.synthesis import choose_closest
 from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines

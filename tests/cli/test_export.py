@@ -19,7 +19,7 @@ from nmt.errors import (
 )
 from nmt.exchange import ctranslate2, safetensors_folder
 from nmt.exchange.engine import EngineTranslation
-from nmt.load_run import load_run
+from nmt.run.load_run import load_run
 from tests.cli.commands import fail, invoke, lines_of, write_lines
 
 pytest.importorskip("ctranslate2")

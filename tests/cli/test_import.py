@@ -10,7 +10,7 @@ from nmt.exchange import hub
 from nmt.exchange.huggingface_files import languages_in_name, license_of
 from nmt.exchange.imported import read_provenance
 from nmt.files import read_json
-from nmt.run_directory import RunDirectory
+from nmt.run.directory import RunDirectory
 from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
 
 pytest.importorskip("transformers")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config_file import load_config
 from nmt.data.corpora import demo_corpus
 from nmt.data.text.lines import raw_lines
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.planning import first_recipe
+from nmt.recipe.config_file import load_config
 from tests.cli.commands import fail, invoke, succeed, write_lines
 from tests.machine_speed import constant_speed
 

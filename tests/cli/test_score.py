@@ -6,10 +6,10 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import Batch
 from nmt.errors import DataError, StoppedBySignal
-from nmt.load_run import load_run
+from nmt.recipe.config import DecodingConfig
+from nmt.run.load_run import load_run
 from nmt.search import windows
 from nmt.translation.scoring import Scorer, TargetScore
 from tests.cli.commands import fail, invoke, lines_of, records_of, succeed, write_lines

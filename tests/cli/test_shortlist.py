@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.config_file import load_config
 from nmt.data.prepared import prepare
 from nmt.errors import CheckpointError, DataError
-from nmt.load_run import build_model
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config_file import load_config
+from nmt.run.checkpoint import save_checkpoint, weights_of
+from nmt.run.directory import RunDirectory
+from nmt.run.load_run import build_model
 from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
 
 TEXT = "a dog sleeps here on the grass"

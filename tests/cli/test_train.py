@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import TextPair
-from nmt.config_file import load_config
 from nmt.errors import ConfigError, DataError, NmtError
+from nmt.recipe.config import TextPair
+from nmt.recipe.config_file import load_config
 from tests.cli.commands import fail, invoke
 
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 import nmt
-from nmt import processor
 from nmt.cli.options.workers import WorkerOptions
-from nmt.device import pick_precision
 from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.machine import processor
+from nmt.machine.device import pick_precision
 from nmt.search import windows
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher

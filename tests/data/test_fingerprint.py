@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from nmt.config import Config, TextPair
 from nmt.data.fingerprint import fingerprint
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import DataError
+from nmt.recipe.config import Config, TextPair
 
 
 @pytest.fixture

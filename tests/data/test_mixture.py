@@ -2,11 +2,11 @@
 
 import pytest
 
-from nmt.config import Config, DataConfig, SyntheticText, TextPair, TrainingConfig
 from nmt.data import mixture
 from nmt.data.mixture import stages_of
 from nmt.data.tokens.batches import CorpusWeight
 from nmt.errors import DataError
+from nmt.recipe.config import Config, DataConfig, SyntheticText, TextPair, TrainingConfig
 
 TRAINING = TrainingConfig(max_steps=100)
 

@@ -13,15 +13,6 @@ from typing import Any
 
 import pytest
 
-from nmt.config import (
-    AugmentationConfig,
-    CleaningConfig,
-    Config,
-    DataConfig,
-    TextPair,
-    TokenizerConfig,
-)
-from nmt.config_file import dump_config
 from nmt.data import prepared
 from nmt.data.corpora.registry import Splits
 from nmt.data.corpora.splits import split_files, write_split
@@ -40,6 +31,15 @@ from nmt.data.tokens.token_store import _ArrayWriter
 from nmt.data.tokens.tokenizer import EOS, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ConfigError, DataError
+from nmt.recipe.config import (
+    AugmentationConfig,
+    CleaningConfig,
+    Config,
+    DataConfig,
+    TextPair,
+    TokenizerConfig,
+)
+from nmt.recipe.config_file import dump_config
 
 LINES = [f"{'the small dog ' * (n % 5 + 1)}number {n} ." for n in range(60)]
 

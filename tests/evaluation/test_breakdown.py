@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import DataConfig, TextPair
 from nmt.evaluation import breakdown
 from nmt.evaluation.breakdown import (
     bleu_by_length,
@@ -15,6 +14,7 @@ from nmt.evaluation.breakdown import (
 )
 from nmt.evaluation.metrics import bleu
 from nmt.evaluation.test_sets import EvaluationSet
+from nmt.recipe.config import DataConfig, TextPair
 
 REFERENCES = [" ".join(f"w{i % 7}" for i in range(length)) for length in (4, 5, 5, 6, 8, 9, 12, 30)]
 WRONG = ["x " * len(line.split()) for line in REFERENCES]

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from sacrebleu.dataset import DATASETS
 
-from nmt.config import DataConfig, TextPair
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError, DataError
@@ -21,7 +20,8 @@ from nmt.evaluation.test_sets import (
     set_of_references,
     translate_test_set,
 )
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DataConfig, TextPair
+from nmt.run.directory import LoadedModel
 from nmt.translation.translator import Translator
 
 FIELDS = ("src", "ref", "docid", "genre", "origlang")

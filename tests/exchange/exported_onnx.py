@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from nmt.config import Config, ModelConfig
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.load_run import build_model
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import Config, ModelConfig
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import build_model
 
 
 def run_of(tokenizer: Tokenizer, **settings: Any) -> LoadedModel:

@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt import strict_yaml
-from nmt.config import ModelConfig
 from nmt.exchange.marian_files import write_npz
 from nmt.exchange.marian_names import marian_shape, read_config, weight_names
+from nmt.recipe import strict_yaml
+from nmt.recipe.config import ModelConfig
 
 TEXT = ["the cat sat on the mat", "a dog sees the cat", "dogs and cats eat on a mat"] * 3
 SIZES: dict[str, Any] = {

@@ -7,14 +7,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, PAD
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.exchange.engine import EngineTranslation
-from nmt.load_run import build_model
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import build_model
 from nmt.search.sampling import greedy_search
 
 LETTERS = "abcdefgh"

@@ -9,7 +9,6 @@ from typing import Any, get_args
 
 import pytest
 
-from nmt.checkpoint import weights_digest
 from nmt.data.tokens.tokenizer import PAD, UNK
 from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange.ctranslate2 import (
@@ -20,7 +19,8 @@ from nmt.exchange.ctranslate2 import (
 )
 from nmt.exchange.engine import MAX_TRANSLATION, EngineTranslation, Quantization
 from nmt.exchange.verify import EXACT, ROUNDED, verify_translations
-from nmt.run_directory import LoadedModel
+from nmt.run.checkpoint import weights_digest
+from nmt.run.directory import LoadedModel
 from tests.exchange.small_runs import TEXTS, greedy_translations, small_run
 
 pytest.importorskip("ctranslate2")

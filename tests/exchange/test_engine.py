@@ -13,7 +13,6 @@ from torch import Tensor
 pytest.importorskip("ctranslate2")
 pytest.importorskip("onnxruntime")
 
-from nmt.config import Activation
 from nmt.errors import ExchangeError
 from nmt.exchange.ctranslate2 import export_ctranslate2
 from nmt.exchange.huggingface_export import export_huggingface
@@ -21,7 +20,8 @@ from nmt.exchange.marian import export_marian
 from nmt.exchange.onnx import export_onnx
 from nmt.exchange.safetensors_folder import export_safetensors
 from nmt.model import feed_forward
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import Activation
+from nmt.run.directory import LoadedModel
 from tests.exchange.small_runs import untrained_run
 
 MARIAN = {"positions": "tensor2tensor", "start_embedding": "zero", "layer_norm_epsilon": 1e-6}

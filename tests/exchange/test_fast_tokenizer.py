@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import EOS, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ExchangeError
 from nmt.exchange.fast_tokenizer import tokenizer_json, write_tokenizer
+from nmt.recipe.config import TokenizerConfig
 
 tokenizers: Any = pytest.importorskip("tokenizers")
 

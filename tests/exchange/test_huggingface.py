@@ -13,14 +13,14 @@ pytest.importorskip("transformers")
 
 from transformers import MarianMTModel, MarianTokenizer
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import ExchangeError
 from nmt.exchange.huggingface import _warn_of_search, import_huggingface, read_decoding
 from nmt.exchange.imported import ImportedModel, write_run
-from nmt.load_run import load_run
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import load_run
 from nmt.search.beam_search import beam_search
 from nmt.search.sampling import greedy_search
 from tests.exchange.huggingface_models import ODD, sentences, write_model

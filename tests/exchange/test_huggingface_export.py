@@ -17,8 +17,8 @@ from nmt.exchange.imported import write_run
 from nmt.exchange.safetensors_folder import export_safetensors
 from nmt.exchange.verify import EXACT, verify_translations
 from nmt.files import read_json
-from nmt.load_run import build_model, load_run
-from nmt.run_directory import LoadedModel
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import build_model, load_run
 from tests.exchange.small_runs import TEXTS, small_run, untrained_run
 
 pytest.importorskip("transformers")

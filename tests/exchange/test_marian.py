@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config import Config, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
@@ -19,8 +18,9 @@ from nmt.exchange.imported import write_run
 from nmt.exchange.marian import check_marian_computes, export_marian, import_marian
 from nmt.exchange.marian_engine import translate_with_marian
 from nmt.exchange.marian_files import parse_yaml
-from nmt.load_run import build_model, load_run
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import Config, ModelConfig, TokenizerConfig
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import build_model, load_run
 from tests.exchange.marian_packages import TEXT, write_package
 
 SAYABLE: dict[str, Any] = {"positions": "tensor2tensor", "start_embedding": "zero"}

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt import strict_yaml
 from nmt.data.tokens.vocabulary import split_with
 from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange.engine import MAX_TRANSLATION
@@ -15,7 +14,8 @@ from nmt.exchange.marian import import_marian
 from nmt.exchange.marian_engine import translate_with_marian
 from nmt.exchange.marian_files import read_npz, write_npz
 from nmt.exchange.verify import EXACT, verify_translations
-from nmt.load_run import load_run
+from nmt.recipe import strict_yaml
+from nmt.run.load_run import load_run
 from tests.exchange.marian_packages import TEXT, MarianReference, write_package
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from nmt import strict_yaml
 from nmt.exchange.huggingface import import_huggingface
 from nmt.exchange.imported import write_run
 from nmt.exchange.model_card import model_card
-from nmt.load_run import load_run
+from nmt.recipe import strict_yaml
+from nmt.run.load_run import load_run
 
 pytest.importorskip("transformers")
 from tests.exchange.huggingface_models import write_model  # noqa: E402

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange import onnx as exporter
 from nmt.exchange.onnx import export_onnx, translate_with_onnxruntime
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import TokenizerConfig
+from nmt.run.directory import LoadedModel
 from tests.exchange.exported_onnx import run_of
 
 runtime: Any = pytest.importorskip("onnxruntime")

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import nmt
-from nmt.checkpoint import load_weights, save_checkpoint, weights_digest
 from nmt.errors import CheckpointError, ExchangeError
 from nmt.exchange.safetensors_folder import export_safetensors, usage, verify_safetensors
-from nmt.load_run import load_run
-from nmt.run_directory import LoadedModel
+from nmt.run.checkpoint import load_weights, save_checkpoint, weights_digest
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import load_run
 from tests.exchange.small_runs import TEXTS, small_run
 
 

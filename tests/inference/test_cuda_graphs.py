@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
-from nmt.cuda_recorder import CudaRecorder, Program
 from nmt.inference import cuda_graphs as replayed
 from nmt.inference.cuda_graphs import CudaGraphDecoder
 from nmt.inference.prepare import use_cuda_graphs
+from nmt.machine.cuda_recorder import CudaRecorder, Program
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import DecodingConfig
 from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import Ensemble
 from nmt.search.hypothesis import Hypothesis

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
 from nmt.inference import int8
 from nmt.inference.int8 import FEW_ROWS, Int8Linear, TracedDecoder
 from nmt.inference.prepare import prepare_for_inference
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import DecodingConfig
 from nmt.search.beam_search import beam_search
 from nmt.search.sampling import greedy_search
 from tests.inference.small_models import CONFIG, needs_int8, sentences, small_transformer

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import Activation
 from nmt.errors import ConfigError, NonFiniteScoresError, UnknownModuleError
 from nmt.inference import prepare as module
 from nmt.inference.int8 import Int8Linear, eight_bits_overflow
@@ -19,6 +18,7 @@ from nmt.inference.prepare import (
     restrict_vocabulary,
 )
 from nmt.model.attention import MultiHeadAttention
+from nmt.recipe.config import Activation
 from nmt.search.ensemble import Ensemble
 from tests.inference.small_models import needs_int8, sentences, small_transformer
 

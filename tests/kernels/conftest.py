@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nmt.kernels import compilation, library, random
-from nmt.processor import processor_features
+from nmt.machine.processor import processor_features
 
 KERNEL_LIBRARY = library.kernel_library  # before it is replaced
 FEATURES = {"haswell": "avx2", "skylake-avx512": "avx512bw", "native": "avx2"}

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import TrainingConfig
 from nmt.data.tokens.batch import Batch
 from nmt.kernels import compilation, library, random
 from nmt.kernels.library import can_use_kernels
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import TrainingConfig
 from nmt.training.layers import prepare_layers
 from nmt.training.loss import Objective
 from tests.stand_in_models import small_transformer

@@ -8,7 +8,7 @@ from torch import nn
 from nmt.kernels import linear as module_under_test
 from nmt.kernels.library import kernels
 from nmt.kernels.linear import linear, weight_gradient
-from nmt.processor import processor_features
+from nmt.machine.processor import processor_features
 from tests.kernels.closeness import ROUNDING, random_activations, whole_numbers
 
 

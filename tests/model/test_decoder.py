@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import ModelConfig
 from nmt.model.attention import AttentionContext
 from nmt.model.decoder import Decoder
 from nmt.model.encoder import Encoder
 from nmt.model.masks import causal_mask, padding_mask
+from nmt.recipe.config import ModelConfig
 
 B, S, T, D = 2, 5, 4, 16
 SOURCE = AttentionContext(padding_mask(torch.tensor([[5, 6, 7, 8, 9], [5, 6, 0, 0, 0]]), padding=0))

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import Activation, ModelConfig, Positions
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.feed_forward import ACTIVATIONS, FeedForward
 from nmt.model.masks import causal_mask, padding_mask
 from nmt.model.positional_encoding import PositionalEncoding, sinusoids
 from nmt.model.sublayer import Sublayer, final_norm
+from nmt.recipe.config import Activation, ModelConfig, Positions
 
 D, EPSILON = 48, 1e-3
 

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from nmt.config import Activation
 from nmt.data.tokens.tokenizer import BOS, PAD
+from nmt.recipe.config import Activation
 from tests.marian_models import AsMarian
 from tests.stand_in_models import small_transformer
 

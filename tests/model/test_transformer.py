@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import LENGTHS_MULTIPLE
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import ModelConfig
 from tests.stand_in_models import small_transformer
 
 PAD, V = 0, 23

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config
-from nmt.config_file import parse_config
 from nmt.planning import plan, recipe_checks
+from nmt.recipe.config import Config
+from nmt.recipe.config_file import parse_config
 from tests.training.runs import Recipe
 
 RECIPE = """

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.config import CleaningConfig, Config, DataConfig
-from nmt.config_file import parse_config
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.token_store import TokenStore
 from nmt.planning import first_recipe, text_profile
 from nmt.planning.first_recipe import FirstRecipe, choose_recipe, describe_recipe
 from nmt.planning.text_profile import SideProfile, TextProfile
+from nmt.recipe.config import CleaningConfig, Config, DataConfig
+from nmt.recipe.config_file import parse_config
 from tests.machine_speed import constant_speed
 
 Choose = Callable[..., FirstRecipe]

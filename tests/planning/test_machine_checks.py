@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-from nmt import processor
+from nmt.machine import processor
 from nmt.planning import machine_checks as module
 from nmt.planning.machine_checks import available_memory, check_machine, free_space
 
@@ -57,7 +57,7 @@ def disk_with(free: float) -> Mock:
             "warning  libraries   nmt itself is not installed, only found; pip install .",
         ),
         (
-            "nmt.device._cpu_is_faster_in_bf16",
+            "nmt.machine.device._cpu_is_faster_in_bf16",
             lambda: False,
             "warning  precision   this processor is not faster in bf16, so training uses fp32; "
             "expect half the speed or less, or use a newer machine",

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from nmt.config import Config
-from nmt.config_file import load_config, parse_config
 from nmt.errors import ConfigError
 from nmt.planning import plan as module
 from nmt.planning.plan import RunTime, describe_plan, make_plan
 from nmt.planning.probe import Speed
+from nmt.recipe.config import Config
+from nmt.recipe.config_file import load_config, parse_config
 from tests.machine_speed import constant_speed
 from tests.training.runs import Recipe
 

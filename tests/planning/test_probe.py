@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.checkpoint import trained_parameters
-from nmt.config import Config
 from nmt.planning import probe as module
 from nmt.planning.probe import Speed, probe
 from nmt.planning.workload import find_workload, sample_sentences
+from nmt.recipe.config import Config
+from nmt.run.checkpoint import trained_parameters
 from nmt.training.trainer import Trainer
 from tests.training.runs import Recipe
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.config import Config
-from nmt.config_file import load_config
 from nmt.data.prepared import prepare
 from nmt.planning import recipe_checks as module
 from nmt.planning.machine_checks import Check
 from nmt.planning.recipe_checks import check_recipe
+from nmt.recipe.config import Config
+from nmt.recipe.config_file import load_config
 from nmt.training.train import train
 from tests.training.runs import Recipe, quiet
 

@@ -6,10 +6,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from nmt.config import ModelConfig
-from nmt.config_file import load_config
-from nmt.device import autocast
 from nmt.kernels import library
+from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
 from nmt.planning.resources import (
     GPUS,
@@ -22,6 +20,8 @@ from nmt.planning.resources import (
     training_operations,
     utilization,
 )
+from nmt.recipe.config import ModelConfig
+from nmt.recipe.config_file import load_config
 from nmt.training.train import train
 from tests.training.runs import Recipe
 

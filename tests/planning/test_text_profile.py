@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import TextPair
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError, DataError
 from nmt.planning import text_profile
@@ -14,6 +13,7 @@ from nmt.planning.text_profile import (
     languages_from_file_names,
     profile_text,
 )
+from nmt.recipe.config import TextPair
 
 ENGLISH = ["the dog is in the garden", "she was with you and he", "it is not for the cat at all"]
 GERMAN = ["der Hund ist in dem Garten", "sie war mit dir und er", "das ist nicht für die Katze"]

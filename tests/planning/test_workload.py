@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config_file import load_config
 from nmt.data.prepared import prepare
 from nmt.data.tokens.batches import BatchPlan
 from nmt.data.tokens.stages import StagedPlan
 from nmt.planning import workload
 from nmt.planning.workload import find_workload, sample_sentences
+from nmt.recipe.config_file import load_config
 from tests.training.runs import Recipe
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config import Config
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import Config
 
 LETTERS = "▁abcdefghijklmnopqrstuvwxyz"
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.config import Config
 from nmt.data.prepared import prepare
 from nmt.evaluation.breakdown import Row
 from nmt.evaluation.metrics import Interval, Score
 from nmt.evaluation.test_sets import EvaluationSet
+from nmt.recipe.config import Config
 from nmt.report.attention_maps import KINDS, record_attention
 from nmt.report.page import EXTREMES, MAX_VERSIONS, mark_shared_words, minute, render_page
 from nmt.report.run_report import ScoredTestSet, _prepared_data

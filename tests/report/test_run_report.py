@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from nmt.config import Config
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.metrics import bleu
+from nmt.recipe.config import Config
 from nmt.report.attention_maps import MAX_PIECES
 from nmt.report.run_report import (
     MAX_DEFAULT_PIECES,

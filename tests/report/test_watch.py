@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from nmt.config import Config
 from nmt.errors import DataError
 from nmt.files import write_json
+from nmt.recipe.config import Config
 from nmt.report.watch import SPARK_WIDTH, duration, read_progress, render_progress, spark_line
-from nmt.run_directory import RunDirectory
+from nmt.run.directory import RunDirectory
 from tests.report.conftest import training, validation, write_metrics
 
 THIS_PROCESS = f"process {os.getpid()} on {socket.gethostname()}"

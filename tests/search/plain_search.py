@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import DecodingConfig, ModelConfig
 from nmt.search.hypothesis import Hypothesis, length_penalty
 
 VOCABULARY = 12

@@ -9,10 +9,10 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import DecodingConfig, ModelConfig
 from nmt.search.beam_search import BLOCK, BLOCKS_PER_RESULT, beam_search, largest
 from nmt.search.decoding import EncodedSource
 from nmt.search.hypothesis import length_penalty

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config import DecodingConfig, Sampling
+from nmt.recipe.config import DecodingConfig, Sampling
 from nmt.search.beam_search import beam_search
 from nmt.search.cancellation import Cancellation, SearchCancelled, check_not_cancelled
 from nmt.search.constrained_search import constrained_search

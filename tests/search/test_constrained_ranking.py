@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.checkpoint_files import Array
-from nmt.config import DecodingConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, EOS, UNK
 from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.recipe.config import DecodingConfig, TokenizerConfig
+from nmt.run.checkpoint_files import Array
 from nmt.search.constrained_search import choose, constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling

@@ -13,7 +13,6 @@ import pytest
 import regex
 import torch
 
-from nmt.config import DecodingConfig, TokenizerConfig
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.words import has_any
@@ -21,8 +20,9 @@ from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, DataError
 from nmt.evaluation.metrics import bleu
-from nmt.load_run import load_run
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig, TokenizerConfig
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import load_run
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import choose, constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.recipe.config import DecodingConfig
 from nmt.search.beam_search import beam_search
 from nmt.search.decoding import EncodedSource, IncrementalDecoder
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig, Sampling
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError
-from nmt.load_run import build_model
 from nmt.model.attention import AttentionRecord
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig, Sampling
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import build_model
 from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import Ensemble, load_ensemble, log_mean_probability
 from nmt.search.hypothesis import Hypothesis

@@ -10,10 +10,10 @@ from torch import Tensor
 
 import nmt
 from nmt import AttentionRecord, Transformer, transformer_base, transformer_big
-from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError, DataError
 from nmt.model.transformer import Transformer as PaperTransformer
+from nmt.recipe.config import DecodingConfig, ModelConfig
 from nmt.search.beam_search import beam_search
 from nmt.search.generating_transformer import Sizes
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
+from nmt.recipe.config import TokenizerConfig
 from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
 from nmt.search.lexical_constraints import (
     LexicalConstraints,

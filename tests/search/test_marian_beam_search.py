@@ -14,10 +14,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import DecodingConfig, ModelConfig
 from nmt.search.beam_search import beam_search
 from nmt.search.hypothesis import Hypothesis
 from tests.marian_models import AsMarian

@@ -12,16 +12,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.config import Activation, DecodingConfig, ModelConfig
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.library import native_library
 from nmt.inference.prepare import restrict_vocabulary
 from nmt.kernels import compilation
+from nmt.machine.processor import processor_features
 from nmt.model.transformer import Transformer
-from nmt.processor import processor_features
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import Activation, DecodingConfig, ModelConfig
+from nmt.run.directory import LoadedModel
 from nmt.search import native_search
 from nmt.search.beam_search import beam_search
 from nmt.search.hypothesis import Hypothesis

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig, Sampling
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import CheckpointError
+from nmt.recipe.config import DecodingConfig, Sampling
 from nmt.search.sampling import Draws, draw, most_probable, probabilities
 from tests.stand_in_models import table_model
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from nmt.config import DecodingConfig
 from nmt.errors import ConfigError
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig
+from nmt.run.directory import LoadedModel
 from nmt.search import searcher
 from nmt.search.constrained_search import constrained_search
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling

@@ -9,15 +9,15 @@ import pytest
 import torch
 
 import nmt
-from nmt.buckets import round_up_to_bucket
-from nmt.config import DecodingConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.lexicon import Lexicon
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, ConfigError
-from nmt.run_directory import LoadedModel
+from nmt.machine.buckets import round_up_to_bucket
+from nmt.recipe.config import DecodingConfig, TokenizerConfig
+from nmt.run.directory import LoadedModel
 from nmt.search.ensemble import Ensemble, restrict_models
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.shortlist import Shortlist, in_whole_vocabulary

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import EOS, PAD
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig
+from nmt.run.directory import LoadedModel
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.source_attention import (
     UNSEEN,

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import torch
 
-from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.config import Config, DataConfig, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.files import write_json
-from nmt.load_run import build_model
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config import Config, DataConfig, DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.run.checkpoint import save_checkpoint, weights_of
+from nmt.run.directory import RunDirectory
+from nmt.run.load_run import build_model
 
 PAIRS = [SentencePair("a small dog 123 .", "ein kleiner Hund !")]
 
@@ -38,8 +38,8 @@ def write_run(
 
 def write_weights(path: Path, seed: int) -> None:
     """Write the checkpoint of step `seed`, with weights of this seed, as the best of a run."""
-    from nmt.config_file import load_config
     from nmt.data.tokens.tokenizer import Tokenizer
+    from nmt.recipe.config_file import load_config
 
     run = RunDirectory(path)
     torch.manual_seed(seed)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from nmt.checkpoint_files import WEIGHTS
+from nmt.run.checkpoint_files import WEIGHTS
 from nmt.serving.application import build_application
 from nmt.serving.operations import JsonFormatter
 from nmt.serving.server import Server

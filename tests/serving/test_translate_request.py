@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from nmt.memory import memory_explained
+from nmt.machine.memory import memory_explained
 from nmt.serving.engine import Engine, ModelVersion, SearchKind
 from nmt.serving.translate_request import TranslationService
 from nmt.translation.line import Line, Translation

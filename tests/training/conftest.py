@@ -10,12 +10,12 @@ from typing import Any, cast
 import pytest
 import torch
 
-from nmt.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
-from nmt.config_file import parse_config
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel, RunDirectory
+from nmt.recipe.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
+from nmt.recipe.config_file import parse_config
+from nmt.run.directory import LoadedModel, RunDirectory
 from nmt.training.computed_step import ComputedStep
 from nmt.training.gradients import GradientComputer
 from nmt.training.train import train

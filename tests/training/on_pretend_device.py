@@ -12,8 +12,8 @@ from typing import Any
 from unittest.mock import patch
 
 import nmt
-from nmt.config_file import load_config
 from nmt.planning.plan import describe_plan, make_plan
+from nmt.recipe.config_file import load_config
 from nmt.training.step import Stepper
 from nmt.training.train import train
 from tests.training.pretend_device import PretendDevice, pretend_device

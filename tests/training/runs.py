@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.checkpoint import load_state, load_weights
-from nmt.checkpoint_files import WEIGHTS
-from nmt.config import Config
-from nmt.config_file import dump_config
 from nmt.errors import StoppedBySignal
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config import Config
+from nmt.recipe.config_file import dump_config
+from nmt.run.checkpoint import load_state, load_weights
+from nmt.run.checkpoint_files import WEIGHTS
+from nmt.run.directory import RunDirectory
 from nmt.training.optimizer import update_weights
 from nmt.training.schedule import learning_rate
 from nmt.training.train import train

@@ -9,8 +9,8 @@ import pytest
 from torch.utils import backend_registration
 
 import nmt
-from nmt.config_file import dump_config
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config_file import dump_config
+from nmt.run.directory import RunDirectory
 from tests.training.runs import Recipe, Trained, assert_same_run, losses, records
 
 SENTENCES = ["the old dog sees two", "the man eats", "two"]

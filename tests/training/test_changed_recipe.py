@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from nmt.checkpoint import load_state, load_weights, save_checkpoint
-from nmt.config import Config, TextPair
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import CheckpointError, ConfigError
 from nmt.files import read_json
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config import Config, TextPair
+from nmt.run.checkpoint import load_state, load_weights, save_checkpoint
+from nmt.run.directory import RunDirectory
 from nmt.training.resume import check_recipe_unchanged
 from nmt.training.state import FORMAT
 from nmt.training.train import train

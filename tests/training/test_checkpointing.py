@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.checkpoint import load_state, load_weights, save_checkpoint, weights_of
 from nmt.errors import CheckpointError
+from nmt.run.checkpoint import load_state, load_weights, save_checkpoint, weights_of
 from nmt.training import checkpointing
 from nmt.training.checkpointing import snapshot
 from nmt.training.trainer import Trainer

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nmt.run_directory import RunDirectory
+from nmt.run.directory import RunDirectory
 from tests.training.runs import Recipe, losses, write_recipe
 
 README = Path(__file__).resolve().parents[2] / "nmt" / "training" / "README.md"

@@ -17,7 +17,7 @@ from torch.distributed import HashStore  # type: ignore[attr-defined]
 
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import NmtError
-from nmt.run_directory import RunDirectory
+from nmt.run.directory import RunDirectory
 from nmt.training import distributed
 from nmt.training.distributed import join_process_group, rendezvous, shard
 from nmt.training.train import train

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.files import read_json
-from nmt.run_directory import RunDirectory
+from nmt.run.directory import RunDirectory
 from nmt.training.environment import LIBRARIES, write_environment
 
 CPU = torch.device("cpu")

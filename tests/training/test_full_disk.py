@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from nmt.checkpoint import intact_checkpoints, recover_newest_checkpoint
-from nmt.checkpoint_files import MANIFEST, STATE, WEIGHTS
 from nmt.errors import CheckpointError
 from nmt.files import read_json
-from nmt.run_directory import RunDirectory
+from nmt.run.checkpoint import intact_checkpoints, recover_newest_checkpoint
+from nmt.run.checkpoint_files import MANIFEST, STATE, WEIGHTS
+from nmt.run.directory import RunDirectory
 from nmt.training.monitor import Monitor
 from nmt.training.train import train
 from tests.training.runs import Recipe, Trained, interrupted, losses, quiet, same_weights, stop

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 import nmt
-from nmt.config import ModelConfig, TrainingConfig
-from nmt.cuda_recorder import CudaRecorder, Program
 from nmt.data.tokens.batch import collate
 from nmt.data.tokens.packing import pack
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
+from nmt.machine.cuda_recorder import CudaRecorder, Program
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import ModelConfig, TrainingConfig
 from nmt.training import gradient_graphs
 from nmt.training.gradient_graphs import GradientGraphs
 from nmt.training.layers import prepare_layers

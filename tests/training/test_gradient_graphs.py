@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import Config
-from nmt.cuda_recorder import Program, Recorder
 from nmt.data.tokens.token_store import TokenStore
+from nmt.machine.cuda_recorder import Program, Recorder
+from nmt.recipe.config import Config
 from nmt.training import gradient_graphs
 from nmt.training.gradient_graphs import GradientGraphs
 from nmt.training.loss import Objective

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nmt.config import Config
-from nmt.config_file import load_config, parse_config
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError
 from nmt.exchange.imported import read_provenance
+from nmt.recipe.config import Config
+from nmt.recipe.config_file import load_config, parse_config
 from nmt.training.inheritance import inherit
 from nmt.training.train import train
 from tests.training.runs import Recipe, Trained, quiet

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nmt.run_directory import RunDirectory
+from nmt.run.directory import RunDirectory
 from tests.killed_commands import command_forks
 from tests.training.runs import Recipe, Trained, contents, write_recipe
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt import device as device_module
-from nmt.config import ModelConfig, TrainingConfig
-from nmt.device import can_compile
+from nmt.machine import device as device_module
+from nmt.machine.device import can_compile
 from nmt.model.dropout import Dropout
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import ModelConfig, TrainingConfig
 from nmt.training import layers
 from nmt.training.layers import prepare_layers
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config import Config
+from nmt.run.directory import RunDirectory
 from nmt.training.validation import KEPT_EXAMPLES
 from tests.training.runs import Recipe, wait_for_records, write_recipe
 

@@ -11,19 +11,19 @@ import torch
 from torch import nn
 
 import nmt
-from nmt.adapter import A, B
-from nmt.checkpoint import (
+from nmt.errors import CheckpointError, ConfigError
+from nmt.recipe.config import LoraConfig
+from nmt.run.adapter import A, B
+from nmt.run.checkpoint import (
     load_state,
     load_weights,
     load_with_metadata,
     save_checkpoint,
     weights_digest,
 )
-from nmt.checkpoint_files import MANIFEST, WEIGHTS
-from nmt.config import LoraConfig
-from nmt.errors import CheckpointError, ConfigError
-from nmt.load_run import load_run
-from nmt.run_directory import RunDirectory, weights_folder
+from nmt.run.checkpoint_files import MANIFEST, WEIGHTS
+from nmt.run.directory import RunDirectory, weights_folder
+from nmt.run.load_run import load_run
 from nmt.training.lora import LoraLinear, add_adapters, merged
 from nmt.training.optimizer import build_optimizers, update_weights
 from nmt.training.train import train

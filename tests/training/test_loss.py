@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt.config import ModelConfig
 from nmt.data.tokens.batch import Batch
 from nmt.data.tokens.tokenizer import PAD
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import ModelConfig
 from nmt.training import loss as loss_module
 from nmt.training.loss import SOFTMAX_ROWS, Loss, Objective, label_smoothed_cross_entropy
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import ModelConfig, TrainingConfig
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import ModelConfig, TrainingConfig
 from nmt.training.optimizer import (
     MovingAverage,
     Muon,

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.checkpoint import load_weights
-from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, ConfigError
 from nmt.exchange.engine import EXCLUDED_BIAS
-from nmt.run_directory import RunDirectory, weights_folder
+from nmt.recipe.config import TokenizerConfig
+from nmt.run.checkpoint import load_weights
+from nmt.run.directory import RunDirectory, weights_folder
 from nmt.training import pretrained
 from nmt.training.train import train
 from tests.training.runs import Recipe, Trained, quiet, same_weights

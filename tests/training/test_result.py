@@ -10,8 +10,8 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import DataError, StoppedBySignal
 from nmt.evaluation.metrics import bleu
 from nmt.files import read_json, write_json
-from nmt.load_run import load_run
-from nmt.run_directory import RunDirectory
+from nmt.run.directory import RunDirectory
+from nmt.run.load_run import load_run
 from nmt.training import result as result_module
 from nmt.training.result import configuration_digest, portable_command, text_fingerprint
 from nmt.training.train import train

@@ -9,7 +9,7 @@ import pytest
 from nmt.data.tokens.batch import Batch
 from nmt.errors import StoppedBySignal
 from nmt.files import read_json, write_json
-from nmt.run_directory import RunDirectory
+from nmt.run.directory import RunDirectory
 from nmt.training.computed_step import ComputedStep
 from nmt.training.gradients import GradientComputer
 from nmt.training.loss import Loss, Objective

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nmt.config import TrainingConfig
 from nmt.files import read_json
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config import TrainingConfig
+from nmt.run.directory import RunDirectory
 from nmt.training.retention import (
     Ranking,
     checkpoints_to_average,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from nmt.checkpoint import load_weights
 from nmt.errors import DivergedError
-from nmt.run_directory import RunDirectory
+from nmt.run.checkpoint import load_weights
+from nmt.run.directory import RunDirectory
 from nmt.training import resume as resume_module
 from nmt.training import step as step_module
 from nmt.training.optimizer import update_weights

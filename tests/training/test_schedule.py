@@ -8,7 +8,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nmt.config import Config, ModelConfig, TrainingConfig
+from nmt.recipe.config import Config, ModelConfig, TrainingConfig
 from nmt.training.schedule import inverse_square_root, learning_rate
 
 SCHEDULES = get_args(TrainingConfig.model_fields["schedule"].annotation)

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from nmt.data.corpora.demo_corpus import generate
-from nmt.run_directory import RunDirectory
+from nmt.run.directory import RunDirectory
 from tests.training.runs import losses
 
 KNOWN = {(version, "x86_64"): 4.924904 for version in ("2.10.0", "2.13.0", "2.15.0")}
@@ -48,7 +48,7 @@ decoding: {{beam_size: 1}}
 TRAINER = """
 import pathlib, sys
 import torch
-from nmt.config_file import load_config
+from nmt.recipe.config_file import load_config
 from nmt.training.train import train
 
 with torch.backends.mkldnn.flags(enabled=False):

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config import Config, ModelConfig
-from nmt.device import autocast
+from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
 from nmt.planning.resources import build_meta_model
+from nmt.recipe.config import Config, ModelConfig
 from nmt.training.optimizer import build_optimizers, update_weights
 from nmt.training.step_memory import (
     Hardware,

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from nmt.checkpoint import load_state
-from nmt.config_file import dump_config
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config_file import dump_config
+from nmt.run.checkpoint import load_state
+from nmt.run.directory import RunDirectory
 from tests.training.runs import Recipe, losses, run_script
 
 BATCH_TOKENS = 120

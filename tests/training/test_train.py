@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.checkpoint import average_weights, load_weights
-from nmt.config_file import load_config
 from nmt.errors import ConfigError, DivergedError, NmtError, RunDirectoryBusyError
 from nmt.files import read_json
-from nmt.load_run import load_run
-from nmt.run_directory import RunDirectory
+from nmt.recipe.config_file import load_config
+from nmt.run.checkpoint import average_weights, load_weights
+from nmt.run.directory import RunDirectory
+from nmt.run.load_run import load_run
 from nmt.training import step as step_module
 from nmt.training.train import train
 from nmt.translation.translator import Translator

@@ -15,9 +15,9 @@ from typing import Any
 
 from torch import Tensor
 
-from nmt.config_file import load_config
 from nmt.errors import NmtError
 from nmt.model.transformer import Transformer
+from nmt.recipe.config_file import load_config
 from nmt.training import loss as losses
 from nmt.training import step as steps
 from nmt.training.computed_step import ComputedStep

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.protected_text import ProtectedText
 from nmt.data.tokens.batch import collate
@@ -20,9 +19,10 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS, UNKNOWN
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.evaluation.metrics import sentence_utilities
-from nmt.load_run import build_model
 from nmt.model.attention import AttentionRecord
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import build_model
 from nmt.search.ensemble import Ensemble
 from nmt.search.hypothesis import length_penalty
 from nmt.search.source_attention import alignment_layer

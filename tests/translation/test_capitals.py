@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from nmt.config import AugmentationConfig, Config, DataConfig
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import AugmentationConfig, Config, DataConfig
+from nmt.run.directory import LoadedModel
 from nmt.translation.capitals import CapitalsStage, upper
 from nmt.translation.line import (
     Alignment,

@@ -1,8 +1,8 @@
 import pytest
 
-from nmt.config import DecodingConfig
 from nmt.errors import ConfigError
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig
+from nmt.run.directory import LoadedModel
 from nmt.translation import document as document_module
 from nmt.translation.document import halves, join
 from nmt.translation.line import Line, Progress, Translation, Warn, numbered_lines

@@ -14,13 +14,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import DecodingConfig
 from nmt.data.text.lines import read_lines
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.errors import DataError
 from nmt.evaluation.metrics import bleu
-from nmt.load_run import load_run
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import load_run
 from nmt.translation.line import Line, Translation
 from nmt.translation.markup import TranslateTexts, page_text, texts_translator, translate_html
 from nmt.translation.translator import TranslationRequest, Translator

@@ -6,10 +6,10 @@ from statistics import mean
 
 import pytest
 
-from nmt.config import Sampling
 from nmt.errors import ConfigError
 from nmt.evaluation.metrics import sentence_utilities
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import Sampling
+from nmt.run.directory import LoadedModel
 from nmt.translation.line import Translation, numbered_lines
 from nmt.translation.minimum_bayes_risk import most_useful
 from nmt.translation.translator import TranslationRequest, Translator

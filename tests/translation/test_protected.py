@@ -12,14 +12,14 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nmt.config import DecodingConfig
 from nmt.data.text.lines import read_lines
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import DataError
 from nmt.evaluation.metrics import bleu
-from nmt.load_run import load_run
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import load_run
 from nmt.translation.line import (
     Alignment,
     EncodedLine,

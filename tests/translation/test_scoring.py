@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import CheckpointError
-from nmt.load_run import build_model
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig
+from nmt.run.directory import LoadedModel
+from nmt.run.load_run import build_model
 from nmt.translation import scoring as scoring_module
 from nmt.translation.line import numbered_lines
 from nmt.translation.scoring import Scorer, TargetScore, perplexity, token_log_probabilities

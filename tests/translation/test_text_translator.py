@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from nmt.config import DecodingConfig
 from nmt.data.text.words import has_any
 from nmt.errors import ConfigError, DataError
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import DecodingConfig
+from nmt.run.directory import LoadedModel
 from nmt.translation.line import Terminology
 from nmt.translation.scoring import Scorer
 from nmt.translation.text_translator import TextTranslator

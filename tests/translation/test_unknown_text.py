@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import pytest
 
-from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import TokenizerConfig
+from nmt.run.directory import LoadedModel
 from nmt.translation.line import numbered_lines
 from nmt.translation.translator import TranslationRequest, Translator
 

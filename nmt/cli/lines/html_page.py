@@ -75,7 +75,7 @@ def translate_page(
     of processes that translate. `language` is that of --to, for a model of several languages; None:
     the model has one.
     """
-    from nmt.config import spell_tag
+    from nmt.recipe.config import spell_tag
     from nmt.translation.html.languages import PageLanguages
     from nmt.translation.markup import texts_translator, translate_html
 

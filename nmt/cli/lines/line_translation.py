@@ -150,7 +150,7 @@ def _read_windows(
     file: Path | None, lines: Iterator[str], options: OutputOptions, first: int
 ) -> Iterator[list[_InputLine]]:
     """Yield the lines in windows, numbered from `first`; typed text has windows of one line."""
-    from nmt.config import spell_tag
+    from nmt.recipe.config import spell_tag
     from nmt.search.windows import WINDOW_LINES, windows
     from nmt.translation.document import WINDOW_PARAGRAPHS
     from nmt.translation.line import Line, add_tag

@@ -10,8 +10,8 @@ import typer
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.config import Config, Sampling
     from nmt.data.tokens.tokenizer import Tokenizer
+    from nmt.recipe.config import Config, Sampling
     from nmt.translation.translator import Translator
 
 SettingsOption = Annotated[
@@ -63,7 +63,7 @@ class RecipeOptions:
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.
         """
-        from nmt.config_file import exchange_sides, load_config
+        from nmt.recipe.config_file import exchange_sides, load_config
 
         config = load_config(self.config, [*(self.settings or []), *changes])
         return exchange_sides(config) if self.backward else config
@@ -71,7 +71,7 @@ class RecipeOptions:
     @property
     def name(self) -> str:
         """The name of the recipe's file without its ending; with `-backward` for --backward."""
-        from nmt.config_file import find_config
+        from nmt.recipe.config_file import find_config
 
         return find_config(self.config).stem + ("-backward" if self.backward else "")
 
@@ -189,7 +189,7 @@ class SamplingOptions:
         """Return the settings of random sampling, or None without --sample (beam search)."""
         if not self.sample:
             return None
-        from nmt.config import Sampling
+        from nmt.recipe.config import Sampling
 
         return Sampling(
             temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, seed=self.seed
@@ -219,8 +219,8 @@ def target_tag(language: str | None, tokenizer: "Tokenizer") -> str:
     """
     if language is None:
         return ""
-    from nmt.config import spell_tag
     from nmt.data.tokens.vocabulary import check_tags
+    from nmt.recipe.config import spell_tag
 
     tag = spell_tag(language)
     check_tags(tokenizer, [tag], f"--to {language}")
@@ -243,7 +243,7 @@ def make_translator(
         ConfigError: the vocabularies differ, the shortlist is missing, or options exclude each
             other.
     """
-    from nmt.memory import tune_memory
+    from nmt.machine.memory import tune_memory
     from nmt.translation import text_translator
 
     changes = asdict(search)

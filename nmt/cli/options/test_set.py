@@ -15,9 +15,9 @@ from nmt.cli.options.model import ComputeOptions, target_tag
 from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
-    from nmt.config import DataConfig
     from nmt.data.tokens.tokenizer import Tokenizer
     from nmt.evaluation.test_sets import EvaluationSet
+    from nmt.recipe.config import DataConfig
     from nmt.translation.translator import Translator
 
 _LANGUAGE = r"([A-Za-z]{2,3}(?:_[A-Za-z]{4,5})?(?:_(?:[A-Za-z]{2}|[0-9]{3}))?)"
@@ -241,7 +241,7 @@ def provenance(
 
     The weights are the folder of each model, relative to its run directory.
     """
-    from nmt.run_directory import find_run, weights_folder
+    from nmt.run.directory import find_run, weights_folder
 
     weights = []
     for path in map(Path, models):

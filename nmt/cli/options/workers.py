@@ -96,7 +96,7 @@ class WorkerOptions(RayOptions):
         Raises:
             ConfigError: --workers is more than 1 on a GPU.
         """
-        from nmt.processor import available_cores, use_one_thread
+        from nmt.machine.processor import available_cores, use_one_thread
 
         if self.workers == "auto":
             one_process = device != "cpu" or is_typed or sys.platform != "linux"

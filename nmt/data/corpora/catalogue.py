@@ -13,13 +13,13 @@ from urllib.parse import urlencode
 
 from tqdm import tqdm
 
-from nmt import strict_yaml
 from nmt.data.corpora import opus
 from nmt.data.corpora.download import fetch_json
 from nmt.data.corpora.hub import find_hub_data
 from nmt.data.corpora.listing import Listing, Pair
 from nmt.data.corpora.registry import CORPORA, Corpus
 from nmt.errors import DataError
+from nmt.recipe import strict_yaml
 
 ANSWER_S = 10.0
 """how long a source may take to answer"""

@@ -4,10 +4,10 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
-from nmt.config import TextPair
 from nmt.data.corpora.registry import CORPORA
 from nmt.data.text.lines import check_no_pipe, no_such_file
 from nmt.errors import DataError
+from nmt.recipe.config import TextPair
 
 
 def check_files(texts: Iterable[TextPair], key: str, directory: Path) -> None:

@@ -17,8 +17,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from nmt import strict_yaml
-from nmt.config import DataConfig, TextPair
 from nmt.data.corpora import by_language, demo_corpus, iwslt2017
 from nmt.data.corpora.folders import Log, locked, replace_folder_atomically
 from nmt.data.corpora.hub import HubData, write_hub_text
@@ -28,6 +26,8 @@ from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, split_fi
 from nmt.data.text.finished_pairs import synthetic_text
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError
+from nmt.recipe import strict_yaml
+from nmt.recipe.config import DataConfig, TextPair
 
 _WORD = r"[A-Za-z0-9_][\w.-]*"
 _HUB = re.compile(

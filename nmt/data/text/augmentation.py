@@ -17,8 +17,8 @@ from itertools import accumulate
 
 import regex
 
-from nmt.config import AugmentationConfig
 from nmt.data.text.parallel_text import SentencePair
+from nmt.recipe.config import AugmentationConfig
 
 KINDS = tuple(AugmentationConfig.model_fields)
 """the kinds of change: upper, title and so on"""

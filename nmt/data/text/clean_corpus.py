@@ -15,7 +15,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config import Config, MixedText, TextPair
 from nmt.data.corpora.registry import Splits
 from nmt.data.fingerprint import hash_file
 from nmt.data.prepared import CleaningJob
@@ -34,6 +33,7 @@ from nmt.data.text.parallel_text import Block, ParallelText, SentencePair
 from nmt.data.tokens.encoding import BlockEncoder, map_blocks, processes_for
 from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
 from nmt.errors import ConfigError, DataError
+from nmt.recipe.config import Config, MixedText, TextPair
 
 Progress = Callable[[int], object]
 """is called with the number of pairs that were read since the last call"""

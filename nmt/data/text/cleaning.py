@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nmt.config import CleaningConfig
 from nmt.data.text import rules
 from nmt.data.text.augmentation import Augmenter
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.parallel_text import Block, SentencePair
+from nmt.recipe.config import CleaningConfig
 
 REASONS = {
     "invalid_utf8": "not UTF-8",

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config import CleaningConfig
 from nmt.data.text.contamination import normalize
 from nmt.data.text.parallel_text import SentencePair
+from nmt.recipe.config import CleaningConfig
 
 Hashes = npt.NDArray[np.uint64]
 """the hashes of N pairs, (N,), or (N, C) if each pair has C of them"""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config import MixedText, SyntheticText, TextPair
 from nmt.errors import DataError
 from nmt.files import check_format, read_json
+from nmt.recipe.config import MixedText, SyntheticText, TextPair
 
 FORMAT = 1
 """The version of the folder's format: its files and the keys of pairs.json."""

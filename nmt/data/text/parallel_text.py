@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config import TextPair, spell_tag
 from nmt.data.text.columns import read_columns
 from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.lines import check_name, decode_line, raw_lines, read_errors
 from nmt.data.text.remote_files import with_urls
 from nmt.errors import DataError
+from nmt.recipe.config import TextPair, spell_tag
 
 BLOCK = 20_000
 """The most pairs in a block, which bounds the memory."""

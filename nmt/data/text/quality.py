@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config import Config
 from nmt.data.corpora.folders import Log
 from nmt.data.corpora.registry import obtain_splits
 from nmt.data.prepared import prepare
@@ -20,6 +19,7 @@ from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.token_store import Lengths, Sentences, TokenStore
 from nmt.data.tokens.tokenizer import UNK, SubwordModel
 from nmt.data.tokens.unknown import unknown_parts
+from nmt.recipe.config import Config
 
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99, 100)
 BINS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)

@@ -13,8 +13,8 @@ from typing import Any
 
 import regex
 
-from nmt import strict_yaml
 from nmt.data.languages import look_up_language
+from nmt.recipe import strict_yaml
 
 # the number of characters before and after a mark that the rules look at
 _NEAR = 40

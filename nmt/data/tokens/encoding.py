@@ -26,7 +26,7 @@ from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.unknown import UnknownParts, unknown_parts
 from nmt.data.tokens.word_encoder import bulk_encoder
 from nmt.errors import DataError
-from nmt.processor import available_cores
+from nmt.machine.processor import available_cores
 
 # With fewer pairs for each process, starting it takes longer than it saves.
 _PAIRS_PER_PROCESS = 50_000

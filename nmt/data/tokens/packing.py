@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from nmt.buckets import round_up_to_bucket
 from nmt.data.tokens.batch import to_device
 from nmt.data.tokens.token_store import Indices, Lengths, Sentences, TokenStore
 from nmt.data.tokens.tokenizer import BOS, PAD
+from nmt.machine.buckets import round_up_to_bucket
 
 
 @dataclass(frozen=True)

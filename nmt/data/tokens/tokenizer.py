@@ -16,7 +16,7 @@ import sentencepiece
 
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.errors import DataError
-from nmt.processor import available_cores
+from nmt.machine.processor import available_cores
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 """The ids of the special symbols: padding, unknown, begin and end of a sentence."""

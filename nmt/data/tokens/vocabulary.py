@@ -13,11 +13,11 @@ from typing import Any
 
 import sentencepiece
 
-from nmt.config import MIN_VOCABULARY_SIZE, TokenizerConfig
 from nmt.data.text.lines import read_errors
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import ERRORS_ONLY, UNKNOWN, SubwordModel, Tokenizer
 from nmt.errors import ConfigError, DataError
+from nmt.recipe.config import MIN_VOCABULARY_SIZE, TokenizerConfig
 
 # SentencePiece silently skips training lines over 4192 bytes; 1000 characters never have more
 _MAX_LINE_CHARACTERS = 1000

@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.config import ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import NonFiniteScoresError
+from nmt.recipe.config import ModelConfig
 
 ACTIVATIONS = ("relu", "gelu", "swish")
 POSITIONS = ("interleaved", "sines_first", "tensor2tensor")

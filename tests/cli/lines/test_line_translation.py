@@ -12,14 +12,14 @@ import pytest
 import sacrebleu
 import torch
 
-from nmt.checkpoint import save_checkpoint, weights_of
 from nmt.cli.lines.json_lines import format_record, read_record
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.words import has_any
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ConfigError, DataError
-from nmt.load_run import build_model, load_run
-from nmt.run_directory import RunDirectory
+from nmt.run.checkpoint import save_checkpoint, weights_of
+from nmt.run.directory import RunDirectory
+from nmt.run.load_run import build_model, load_run
 from tests.cli.commands import fail, lines_of, records_of, write_lines
 
 LINES = ["a small dog", "", "the 😀 cat .", "Hund"]

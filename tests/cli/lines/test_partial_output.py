@@ -17,10 +17,10 @@ import pytest
 import torch
 from typer.testing import Result
 
-from nmt.checkpoint import save_checkpoint, weights_of
 from nmt.cli.lines.partial_output import StreamOutput, open_window_output
 from nmt.errors import DataError, NmtError, StoppedBySignal
-from nmt.load_run import load_run
+from nmt.run.checkpoint import save_checkpoint, weights_of
+from nmt.run.load_run import load_run
 from nmt.search import windows
 from nmt.translation import document
 from nmt.translation.pipeline import Pipeline
@@ -224,9 +224,9 @@ def test_a_setting_that_says_what_holds_anyway_is_accepted(command: Command) -> 
 def test_auto_is_recorded_as_the_precision_that_it_was(
     command: Command, pytorch_searches: None
 ) -> None:
-    with patch("nmt.device.pick_precision", return_value="bf16"):
+    with patch("nmt.machine.device.pick_precision", return_value="bf16"):
         command.interrupt(1)
-    with patch("nmt.device.pick_precision", return_value="fp32"):
+    with patch("nmt.machine.device.pick_precision", return_value="fp32"):
         assert "begun with precision bf16, and now it is fp32" in command.refused("--resume")
     assert command.resumed("--precision", "bf16")
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import TextPair
-from nmt.config_file import load_config
 from nmt.data.corpora.missing_files import check_files
 from nmt.data.prepared import prepare
 from nmt.errors import DataError
+from nmt.recipe.config import TextPair
+from nmt.recipe.config_file import load_config
 
 
 def test_the_recipe_of_six_directions_says_what_downloads_its_text(

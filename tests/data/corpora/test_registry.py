@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from nmt.config import DataConfig, TextPair
 from nmt.data.corpora import demo_corpus, registry
 from nmt.data.corpora.hub import HubData
 from nmt.data.corpora.origin import Origin
@@ -15,6 +14,7 @@ from nmt.data.corpora.registry import find_corpus, find_splits, obtain_corpus, o
 from nmt.data.corpora.splits import SPLITS, Languages
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError, DataError
+from nmt.recipe.config import DataConfig, TextPair
 from tests.data.corpora.site import names, origin_in, silent, split_names
 
 

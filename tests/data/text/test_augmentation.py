@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from nmt.config import AugmentationConfig
 from nmt.data.text.augmentation import KINDS, Augmenter, change, misspell
 from nmt.data.text.parallel_text import SentencePair
+from nmt.recipe.config import AugmentationConfig
 
 PAIR = SentencePair("A small dog, maybe two, runs (quickly)!", "Ein kleiner Hund läuft.")
 RATES = AugmentationConfig(

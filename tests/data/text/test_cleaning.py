@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import CleaningConfig
 from nmt.data.text.cleaning import Cleaner, Counts, PairSettings
 from nmt.data.text.parallel_text import Block, SentencePair
 from nmt.data.text.rules import links_differ
 from nmt.errors import ConfigError
+from nmt.recipe.config import CleaningConfig
 
 ALL = CleaningConfig(
     identical=True,

@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from nmt.config import CleaningConfig
 from nmt.data.text.duplicates import DuplicateFinder, SeenHashes, hash_pairs, pair_hashes
 from nmt.data.text.parallel_text import SentencePair
+from nmt.recipe.config import CleaningConfig
 
 
 @pytest.mark.parametrize("seed", range(5))

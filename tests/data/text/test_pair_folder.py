@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from nmt import files
-from nmt.config import SyntheticText
 from nmt.data.text import pair_folder
 from nmt.data.text.finished_pairs import read_manifest, synthetic_text
 from nmt.data.text.pair_folder import MadePair, PairFolder
 from nmt.errors import ConfigError, DataError
+from nmt.recipe.config import SyntheticText
 
 LANGUAGES = ("en", "de")
 FACTS: dict[str, Any] = {"inputs": [{"file": "mono.de"}], "search": {"beam_size": 4}}

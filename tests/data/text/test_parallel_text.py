@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import TextPair
 from nmt.data.text import parallel_text
 from nmt.data.text.parallel_text import ParallelText, SentencePair, check_has_text, read_pairs
 from nmt.errors import DataError
+from nmt.recipe.config import TextPair
 from tests.data.text.test_lines import COMPRESS
 
 STRANGE = "\r\x00\ufeff\u2028\u2029\x0b\x0c\x85\x1c\x1d\x1e\u200b\u00a0 é漢😀"

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import AugmentationConfig, CleaningConfig, TextPair, TokenizerConfig
 from nmt.data.text import parallel_text
 from nmt.data.text.augmentation import Augmenter
 from nmt.data.text.cleaning import PairSettings
@@ -15,6 +14,7 @@ from nmt.data.tokens.encoding import EncodedBlock, encode_blocks
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
+from nmt.recipe.config import AugmentationConfig, CleaningConfig, TextPair, TokenizerConfig
 
 LINES = [f"{'the small dog ' * (n % 5)}number {n} ." for n in range(50)]
 LINES[7] = LINES[20] = ""

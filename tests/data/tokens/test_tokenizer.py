@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
+from nmt.recipe.config import TokenizerConfig
 from tests.data.tokens.tokenizers import ALPHABET, PAIRS, SIZES, every_kind, foreign_model, learn
 
 IdPair = tuple[list[int], list[int]]

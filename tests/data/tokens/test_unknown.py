@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.config import Config, TokenizerConfig
 from nmt.data.prepared import prepare
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.token_store import Sentences
 from nmt.data.tokens.tokenizer import SubwordModel
 from nmt.data.tokens.unknown import UnknownCounts, describe_parts, describe_unknown, unknown_parts
 from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.recipe.config import Config, TokenizerConfig
 from tests.data.tokens.tokenizers import every_kind, learn
 
 

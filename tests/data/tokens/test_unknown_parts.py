@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.unknown_parts import unknown_parts
 from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.recipe.config import TokenizerConfig
 
 KNOWN = (
     "The quick brown fox jumps over a lazy dog. Really? Yes! C: 1234567890, INFLAD (it's-) TM "

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import sentencepiece
 
-from nmt.config import TokenizerConfig
-from nmt.config_file import parse_config
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
 from nmt.errors import ConfigError, DataError
+from nmt.recipe.config import TokenizerConfig
+from nmt.recipe.config_file import parse_config
 from tests.data.tokens.tokenizers import PAIRS, SIZES, TEXTS, every_kind, foreign_model, learn
 
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece import sentencepiece_model_pb2
 
-from nmt.config import TokenizerConfig
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens import word_encoder
@@ -18,6 +17,7 @@ from nmt.data.tokens.token_store import Sentences
 from nmt.data.tokens.tokenizer import SubwordModel
 from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
 from nmt.data.tokens.word_encoder import WordEncoder, bulk_encoder
+from nmt.recipe.config import TokenizerConfig
 from tests.data.tokens.tokenizers import ALPHABET, SIZES, TEXTS, foreign_model, learn
 
 CONTROL, UNUSED = 3, 5  # of sentencepiece_model.proto

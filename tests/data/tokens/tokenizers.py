@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import sentencepiece
 
-from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.recipe.config import TokenizerConfig
 
 PAIRS = [
     SentencePair("a small dog sees the big house .", "ein kleiner Hund sieht das große Haus ."),

@@ -22,10 +22,10 @@ import safetensors.numpy
 import yaml
 
 import nmt
-from nmt.config import Activation
 from nmt.data.tokens.vocabulary import parse_model
 from nmt.errors import NmtError
 from nmt.kernels import compilation
+from nmt.recipe.config import Activation
 
 SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 TEXTS = ["a b", "", "hgfedcba abcdefgh", "abcdefgh " * 12, "Q 世 >>x<<"]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.config import DecodingConfig
 from nmt.inference.native.library import native_library
-from nmt.run_directory import LoadedModel, RunDirectory
+from nmt.recipe.config import DecodingConfig
+from nmt.run.checkpoint import save_checkpoint, weights_of
+from nmt.run.directory import LoadedModel, RunDirectory
 from nmt.search.shortlist import SPECIAL, Shortlist
 from tests.exchange.small_runs import untrained_run
 

@@ -11,14 +11,14 @@ import pytest
 import torch
 
 import nmt
-from nmt.checkpoint import arrays_of, save_checkpoint, weights_digest, weights_of
-from nmt.checkpoint_files import arrays_digest, read_arrays
-from nmt.config import ModelConfig
 from nmt.errors import CheckpointError
 from nmt.inference.native.library import native_library
-from nmt.load_run import build_model, load_run
-from nmt.run_directory import LoadedModel, RunDirectory
-from nmt.stored_model import StoredModel
+from nmt.recipe.config import ModelConfig
+from nmt.run.checkpoint import arrays_of, save_checkpoint, weights_digest, weights_of
+from nmt.run.checkpoint_files import arrays_digest, read_arrays
+from nmt.run.directory import LoadedModel, RunDirectory
+from nmt.run.load_run import build_model, load_run
+from nmt.run.stored_model import StoredModel
 
 needs_library = pytest.mark.skipif(
     native_library() is None, reason="needs a C compiler and an x86 processor with AVX2"

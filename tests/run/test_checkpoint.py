@@ -14,7 +14,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.checkpoint import (
+from nmt.errors import CheckpointError
+from nmt.run.checkpoint import (
     average_weights,
     intact_checkpoints,
     load_into,
@@ -25,8 +26,7 @@ from nmt.checkpoint import (
     weights_digest,
     weights_of,
 )
-from nmt.checkpoint_files import MANIFEST, STATE, WEIGHTS
-from nmt.errors import CheckpointError
+from nmt.run.checkpoint_files import MANIFEST, STATE, WEIGHTS
 
 STATE_CONTENT = {"step": 3, "moments": torch.arange(5.0), "best": {"bleu": None}, "names": ["a"]}
 

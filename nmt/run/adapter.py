@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from nmt.checkpoint import check_finite, load_with_metadata, weights_digest
 from nmt.errors import CheckpointError
+from nmt.run.checkpoint import check_finite, load_with_metadata, weights_digest
 
 A, B = "lora_a", "lora_b"
 """the last part of the names of A and B; W is `weight` of the same module"""

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import torch
 
-from nmt.adapter import merge_adapter
-from nmt.checkpoint import check_finite, load_into, load_weights, weights_of
-from nmt.config import Config
-from nmt.config_file import load_config
 from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel, find_run, weights_folder
+from nmt.recipe.config import Config
+from nmt.recipe.config_file import load_config
+from nmt.run.adapter import merge_adapter
+from nmt.run.checkpoint import check_finite, load_into, load_weights, weights_of
+from nmt.run.directory import LoadedModel, find_run, weights_folder
 
 
 def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:

@@ -8,10 +8,10 @@ from typing import Self
 
 import numpy as np
 
-from nmt.checkpoint_files import Array, read_arrays
-from nmt.config import Config
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.run_directory import LoadedModel
+from nmt.recipe.config import Config
+from nmt.run.checkpoint_files import Array, read_arrays
+from nmt.run.directory import LoadedModel
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class StoredModel:
         """
         import torch
 
-        from nmt.checkpoint import load_into
-        from nmt.load_run import build_model
+        from nmt.run.checkpoint import load_into
+        from nmt.run.load_run import build_model
 
         model = build_model(self.config, self.tokenizer)
         weights = {name: torch.tensor(array) for name, array in self.arrays.items()}
@@ -86,6 +86,6 @@ def arrays_of_run(loaded: LoadedModel | StoredModel) -> Mapping[str, Array]:
     """Return all weights of a run, {name in the model: array}, in whichever form it is loaded."""
     if isinstance(loaded, StoredModel):
         return loaded.arrays
-    from nmt.checkpoint import arrays_of
+    from nmt.run.checkpoint import arrays_of
 
     return arrays_of(loaded.model)

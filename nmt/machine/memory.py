@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.errors import NmtError
-from nmt.processor import available_cores, installed_memory
+from nmt.machine.processor import available_cores, installed_memory
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, from malloc.h
 _CACHED_KERNELS = 64

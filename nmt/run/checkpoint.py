@@ -22,7 +22,9 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from nmt.checkpoint_files import (
+from nmt.errors import CheckpointError, DamagedCheckpointError
+from nmt.files import FORMAT_KEY, write_folder_atomically
+from nmt.run.checkpoint_files import (
     FORMAT,
     MANIFEST,
     STATE,
@@ -32,8 +34,6 @@ from nmt.checkpoint_files import (
     digest_of,
     read_verified,
 )
-from nmt.errors import CheckpointError, DamagedCheckpointError
-from nmt.files import FORMAT_KEY, write_folder_atomically
 
 _MIB = 1 << 20  # bytes
 

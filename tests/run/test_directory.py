@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.checkpoint_files import WEIGHTS
-from nmt.config import Config, ModelConfig, TokenizerConfig
-from nmt.config_file import load_config
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, ConfigError, NmtError, RunDirectoryBusyError
 from nmt.files import write_json
-from nmt.load_run import build_model, load_run
-from nmt.run_directory import RunDirectory, find_run, weights_folder
+from nmt.recipe.config import Config, ModelConfig, TokenizerConfig
+from nmt.recipe.config_file import load_config
+from nmt.run.checkpoint import save_checkpoint, weights_of
+from nmt.run.checkpoint_files import WEIGHTS
+from nmt.run.directory import RunDirectory, find_run, weights_folder
+from nmt.run.load_run import build_model, load_run
 
 CPU = torch.device("cpu")
 CONFIG = Config(

@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from nmt.checkpoint_files import WEIGHTS
-from nmt.config import Config, Section
-from nmt.config_file import dump_config, load_config
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import CheckpointError, ConfigError, RunDirectoryBusyError
 from nmt.files import final_name, read_json_or_empty, write_atomically
+from nmt.recipe.config import Config, Section
+from nmt.recipe.config_file import dump_config, load_config
+from nmt.run.checkpoint_files import WEIGHTS
 
 _Section = TypeVar("_Section", bound=Section)
 _PATHS = ("directory", "source", "target", "file", "folder", "model", "target_model")

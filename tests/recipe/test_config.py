@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from nmt.config import Config, TextPair
-from nmt.config_file import (
+from nmt.errors import ConfigError
+from nmt.recipe.config import Config, TextPair
+from nmt.recipe.config_file import (
     MAX_CONFIG_BYTES,
     dump_config,
     find_config,
     load_config,
     parse_config,
 )
-from nmt.errors import ConfigError
 
 
 def refusal(text: str, *settings: str) -> str:

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.config import LoraConfig
 from nmt.errors import CheckpointError
-from nmt.load_run import load_run
-from nmt.run_directory import LoadedModel, RunDirectory
+from nmt.recipe.config import LoraConfig
+from nmt.run.checkpoint import save_checkpoint, weights_of
+from nmt.run.directory import LoadedModel, RunDirectory
+from nmt.run.load_run import load_run
 
 
 def write_adapter(loaded: LoadedModel, run: Path, parent: Path) -> None:

@@ -5,8 +5,9 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-from nmt import device, memory
-from nmt.device import (
+from nmt.errors import ConfigError
+from nmt.machine import device, memory
+from nmt.machine.device import (
     autocast,
     device_name,
     free_memory_of,
@@ -19,9 +20,8 @@ from nmt.device import (
     use_threads,
     widest_float,
 )
-from nmt.errors import ConfigError
-from nmt.memory import tune_memory
-from nmt.processor import available_cores
+from nmt.machine.memory import tune_memory
+from nmt.machine.processor import available_cores
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 

@@ -12,8 +12,8 @@ from typing import Literal
 import torch
 
 from nmt.errors import ConfigError
-from nmt.memory import process_memory
-from nmt.processor import available_cores, processor_features
+from nmt.machine.memory import process_memory
+from nmt.machine.processor import available_cores, processor_features
 
 
 def pick_device(name: str) -> torch.device:

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from nmt.config import Config, TextPair
-from nmt.config_file import dump_config, load_config
 from nmt.errors import ConfigError
+from nmt.recipe.config import Config, TextPair
+from nmt.recipe.config_file import dump_config, load_config
 
-CONFIGS = sorted((Path(__file__).resolve().parent.parent / "configs").glob("*.yaml"))
+CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
 TEXTS = [*(path.read_text("utf-8") for path in CONFIGS), dump_config(Config())]
 Node = Any
 WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}

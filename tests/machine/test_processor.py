@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import processor
-from nmt.processor import available_cores, installed_memory, processor_features
+from nmt.machine import processor
+from nmt.machine.processor import available_cores, installed_memory, processor_features
 
 
 def test_processor_features_are_words() -> None:

@@ -1,0 +1,1 @@
+"""Every knob and its default; a recipe read, checked, explained and written."""
