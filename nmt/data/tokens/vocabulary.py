@@ -7,6 +7,7 @@ makes one for each. A character vocabulary has the characters of the text, at mo
 
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,11 @@ _MAX_LINE_CHARACTERS = 1000
 # Characters that SentencePiece keeps for itself and that no vocabulary can have. It would skip a
 # training line with ▅, and the letters that occur nowhere else would be unknown.
 _RESERVED = re.compile("[\0\x1f▅]")
+# What is learnt from is kept in memory: each different word, and of lines and of longer words,
+# which hardly repeat, a sample of so many characters. SentencePiece itself takes 20 bytes for each
+# character of a line with unigram, 4 with the other kinds, and 500 for each word.
+_LONGEST_WORD = 40
+_SAMPLED_CHARACTERS = 20_000_000
 
 KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 """`tokenizer.kind` of each `model_type` in sentencepiece_model.proto."""
@@ -192,6 +198,53 @@ def _lines_to_learn(texts: Iterable[str]) -> Iterator[str]:
         yield text[start:]
 
 
+def _spread_sample(texts: Iterable[str], most: int) -> tuple[list[str], int]:
+    """Return every n-th of the texts, and n: 1, 3, 9, …, so that they have `most` characters.
+
+    An odd n takes as much of either language where the lines of two take turns.
+    """
+    kept, every, size = list[str](), 1, 0  # size in characters
+    for number, text in enumerate(texts):
+        if number % every == 0:
+            kept.append(text)
+            size += len(text)
+        while size > most and len(kept) > 1:
+            kept, every = kept[::3], 3 * every
+            size = sum(map(len, kept))
+    return kept, every
+
+
+def _count_words(lines: Iterable[str]) -> Counter[str]:
+    """Count the words between spaces. Of long ones a sample stands for all if they are many."""
+    counts = Counter[str]()
+
+    def long_words() -> Iterator[str]:
+        for line in lines:
+            words = line.replace("\t", " ").split(" ")
+            if max(map(len, words)) > _LONGEST_WORD:
+                yield from (word for word in words if len(word) > _LONGEST_WORD)
+                words = [word for word in words if len(word) <= _LONGEST_WORD]
+            counts.update(words)
+
+    sampled, every = _spread_sample(long_words(), _SAMPLED_CHARACTERS)
+    for word in sampled:
+        counts[word] += every
+    del counts[""]  # of several spaces in a row
+    return counts
+
+
+def _sentences(lines: Iterable[str], config: TokenizerConfig) -> tuple[Iterable[str], str]:
+    """Return what SentencePiece is to learn from, and its `input_format`, text or tsv.
+
+    In tsv a line is a word and how often it occurs. The vocabulary is the same, because the kinds
+    other than unigram look at words alone, but it takes a fraction of the memory. Only nmt_nfkc
+    treats a tab as a space and ignores how many spaces there are.
+    """
+    if config.kind == "unigram" or not config.normalization.startswith("nmt_nfkc"):
+        return _spread_sample(lines, _SAMPLED_CHARACTERS)[0], "text"
+    return (f"{word}\t{count}" for word, count in _count_words(lines).items()), "tsv"
+
+
 def _learn(
     texts: Iterable[str], config: TokenizerConfig, side: str, tags: Sequence[str] = ()
 ) -> SubwordModel:
@@ -201,13 +254,13 @@ def _learn(
         DataError: the text does not suit the settings; or what the iteration of `texts` raises.
     """
     model = io.BytesIO()
-    lines = _lines_to_learn(texts)
+    sentences, input_format = _sentences(_lines_to_learn(texts), config)
     keeps_spaces = config.normalization == "identity"
     special_ids: dict[str, Any] = {f"{name}_id": i for i, name in enumerate(SPECIALS)}
-    failure: list[Exception] = []
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_store_failure(lines, failure),
+            sentence_iterator=iter(sentences),
+            input_format=input_format,
             model_writer=model,
             model_type=config.kind,
             vocab_size=config.vocabulary_size,
@@ -221,21 +274,10 @@ def _learn(
             minloglevel=ERRORS_ONLY,
         )
     except RuntimeError as error:
-        if failure:
-            raise failure[0] from None
         raise DataError(_explain(str(error), config, side)) from error
-    if failure:
-        raise failure[0]
-    return SubwordModel(model.getvalue())
-
-
-def _store_failure(texts: Iterable[str], failure: list[Exception]) -> Iterator[str]:
-    """Yield `texts`; store an exception in `failure`, because SentencePiece would hide it."""
-    try:
-        yield from texts
-    except Exception as error:
-        failure.append(error)
-        raise
+    proto = parse_model(model.getvalue(), side)
+    proto.trainer_spec.ClearField("input_format")  # the same bytes, whatever it was learnt from
+    return SubwordModel(proto.SerializeToString())
 
 
 def _explain(message: str, config: TokenizerConfig, side: str) -> str:

@@ -1,14 +1,18 @@
 """Vocabularies are learnt from all of the text, or adopted as they are; refusals say what fits."""
 
 import re
+import tracemalloc
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 import sentencepiece
 
 from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens import vocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
 from nmt.errors import ConfigError, DataError
@@ -70,6 +74,77 @@ def test_every_other_character_can_be_learnt() -> None:
     decoded = model.decode(model.encode([pair.source for pair in pairs]))
     changed = {c for c, text in zip(characters, decoded, strict=True) if text != f"x{c}y"}
     assert changed == {*RESERVED, "▁"}
+
+
+# What a split at spaces could get wrong: spaces in a row and of other kinds, combining marks behind
+# a space, characters that normalisation takes apart, text without spaces, lines over the limit.
+ODD_TEXTS = [
+    *(
+        "a  dog   sleeps ",
+        "  a\tdog\u00a0sleeps",
+        "a\u3000dog\u2003sleeps\r",
+        "e \u0301 e\u0301 e ´ ´e",
+    ),
+    *(
+        "ﬁ ½ ① ㍿ Å ℌ",
+        "狗在睡觉。狗喜欢吃东西，",
+        "สุนัขกำลังนอนหลับ" * 9,
+        "\u200bdog\u200d \ufeffdog\x07 x",
+    ),
+    *("dog " * 400 + "cat", "äö" * 2500, "https://dog.example/" + "sleeps/" * 20, "", " ", "\t"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "coverage"),
+    [
+        *(("bpe", 260, 1.0), ("bpe", 180, 0.98), ("char", 260, 1.0), ("char", 260, 0.98)),
+        *(("word", 70, 1.0), ("word", 20, 0.98)),
+    ],
+)
+def test_learning_from_words_gives_what_learning_from_lines_gives(
+    kind: Any, size: int, coverage: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = [SentencePair(text, text[::2]) for text in (*ODD_TEXTS, *TEXTS)]
+    config = TokenizerConfig(kind=kind, vocabulary_size=size, character_coverage=coverage)
+    counted = learn_vocabulary(pairs, config).source.model
+    monkeypatch.setattr(vocabulary, "_sentences", lambda lines, config: (lines, "text"))
+    assert learn_vocabulary(pairs, config).source.model == counted
+
+
+@pytest.mark.parametrize(
+    ("kind", "normalization", "alphabet", "separator"),
+    [
+        ("bpe", "nmt_nfkc", "abcdefgh", " "),  # few different words
+        ("bpe", "nmt_nfkc", "狗在睡觉喜欢吃东", ""),  # hardly any line occurs twice
+        ("bpe", "identity", "abcdefgh", " "),
+        ("unigram", "nmt_nfkc", "abcdefgh", " "),
+    ],
+)
+def test_memory_for_learning_does_not_grow_with_the_text(
+    kind: str, normalization: str, alphabet: str, separator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SentencePiece gets at most the text that is allowed, evenly spread; so much is kept at once.
+
+    Source and target have the same share, although their lines take turns.
+    """
+    monkeypatch.setattr(vocabulary, "_SAMPLED_CHARACTERS", 20_000)
+    random = Random(1)
+    words = ["".join(random.choices(alphabet, k=4)) for _ in range(99)]
+
+    def line(number: int) -> str:
+        return separator.join([str(number % 10), *random.choices(words, k=15)])
+
+    config = TokenizerConfig(kind=kind, normalization=normalization)  # type: ignore[arg-type]
+    tracemalloc.start()
+    given, _ = vocabulary._sentences((line(number) for number in range(5000)), config)
+    kept, peak = list(given), tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 400_000  # the text has 300,000 characters or more, and takes three times as much
+    assert sum(map(len, kept)) < 25_000
+    if kind != "bpe" or not separator:
+        sides = Counter(int(text[0]) % 2 for text in kept)
+        assert abs(sides[0] - sides[1]) <= 1 and sum(map(len, kept)) > 6_000
 
 
 def test_a_text_of_reserved_characters_alone_says_so() -> None:
