@@ -52,9 +52,10 @@ def load(
     """Load a run directory, or a checkpoint inside one, ready to translate and to score.
 
     `checkpoint`: best, last, averaged, moving-average or step-N; `device`: auto, cpu, cuda, cuda:1
-    or another that PyTorch finds; `precision`: auto, fp32, bf16, int8 (scores are then in fp32).
-    A setting of None is as in the run. `adapter`: a run with training.lora, a checkpoint of it or a
-    .safetensors file, whose parent is `model`. `settings` are other settings of `SearchSettings`.
+    or another that PyTorch finds; `precision`: auto, fp32, bf16 or int8, which only the C library
+    computes (scores are in fp32). A setting of None is as in the run. `adapter`: a run with
+    training.lora, a checkpoint of it or a .safetensors file, whose parent is `model`. `settings`
+    are other settings of `SearchSettings`.
 
     Raises:
         CheckpointError: `model` holds no usable weights.

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.errors import ConfigError
 from nmt.inference import prepare
 from nmt.inference.prepare import prepare_for_inference
 from nmt.kernels import packed_attention, python_code
@@ -104,8 +103,6 @@ def test_a_prepared_model_computes_what_was_changed(
     expected = model(source, target)
     difference = prepare_for_inference(model, precision)(source, target) - expected
     assert difference.norm() < tolerance * expected.norm()
-    with pytest.raises(ConfigError, match="before it was changed; use bf16 or fp32"):
-        prepare_for_inference(model, "int8")
 
 
 def test_the_loss_is_not_that_for_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,14 +128,12 @@ def score(
 
 
 def _make_scorer(models: list[str], options: PairOptions, compute: ComputeOptions) -> "Scorer":
-    """Load the models; raise a ConfigError if they are to compute in int8."""
+    """Load the models; int8 becomes fp32, because PyTorch computes scores."""
     from nmt.machine.device import pick_device, pick_precision
     from nmt.translation.scoring import Scorer
 
     if compute.precision == "int8":
-        raise ConfigError(
-            "--precision int8 is for translating; score in fp32 or bf16, or leave it out"
-        )
+        print_warning("precision: fp32 instead of int8, which is for translating, not for scoring")
     precision = pick_precision(compute.precision, pick_device(compute.device))
     search = BeamOptions(batch_tokens=options.batch_tokens)
     translator = make_translator(models, replace(compute, precision=precision), search)

@@ -181,7 +181,8 @@ def _settings(
     not_compared = {*NOT_COMPARED, *search, "precision"}
     others = {name: value for name, value in options.items() if name not in not_compared}
     if precision != "int8" and not translator.shortlist:
-        # With int8 or a shortlist, a translation depends on the other lines of its batch.
+        # With a shortlist, a translation depends on the lines of its batch. int8 keeps the setting,
+        # so that outputs of earlier versions can be resumed.
         del search["batch_tokens"]
     if translator.shortlist:
         others["shortlist"] = translator.shortlist.digest

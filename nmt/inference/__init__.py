@@ -1,1 +1,1 @@
-"""A trained model made faster for inference: prepacked matrices, int8, and CUDA graphs."""
+"""A trained model made faster for inference: code in C, prepacked matrices and CUDA graphs."""

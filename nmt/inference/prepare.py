@@ -19,9 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.errors import ConfigError, NonFiniteScoresError, UnknownModuleError
+from nmt.errors import UnknownModuleError
 from nmt.inference.cuda_graphs import CudaGraphDecoder
-from nmt.inference.int8 import Int8Attention, Int8Linear, Int8SelfAttention, TracedDecoder
 from nmt.kernels.python_code import is_code_unchanged
 from nmt.machine.cuda_recorder import CudaRecorder, Recorder
 from nmt.model.attention import MultiHeadAttention
@@ -75,23 +74,19 @@ class PrepackedLinear(nn.Module):
         return product
 
 
-LinearKind = type[PrepackedLinear] | type[Int8Linear]  # a class
-
-
 class OutputProjection(nn.Module):
-    """The output projection by the embedding matrix E (V, D), as a linear map of class `kind`."""
+    """The output projection by the embedding matrix E (V, D), as a `PrepackedLinear`."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, kind: LinearKind) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
-        self.kind = kind
         # in a tuple, so that they are no parameters of this module
         self.rows = (weight.detach(), None if bias is None else bias.detach())
-        self.projection = kind(weight, bias)
+        self.projection = PrepackedLinear(weight, bias)
 
     def restrict_vocabulary(self, ids: Tensor) -> "OutputProjection":
         """Return a new projection with logits only of the vocabulary entries `ids` (V')."""
         weight, bias = self.rows
-        return OutputProjection(weight[ids], None if bias is None else bias[ids], self.kind)
+        return OutputProjection(weight[ids], None if bias is None else bias[ids])
 
     def logits(self, x: Tensor) -> Tensor:
         """Return the logits x E^T, with the bias if there is one: (N, k, D) -> (N, k, V)."""
@@ -107,40 +102,23 @@ def prepare_for_inference(model: Transformer, precision: str, graphs: bool = Tru
 
     Args:
         model: The model, which does not change.
-        precision: fp32; bf16 for everything, also the weights (training keeps them in float32);
-            or int8 for the products of activations and weights, and fp32 for the rest.
+        precision: bf16 for everything, also the weights (training keeps them in float32); any
+            other name, such as int8, which only the C library computes, means fp32.
         graphs: Whether the decoder's steps become CUDA graphs; without a GPU they never do.
 
     Raises:
-        ConfigError: int8 on another device than a CPU, of a model whose code has been changed, or
-            with a PyTorch that lacks its operators.
-        NonFiniteScoresError: int8 of weights that hold NaN or infinity, which have no scale.
         UnknownModuleError: the model has a module or an activation that is not known here.
     """
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     if not is_code_unchanged():
-        if precision == "int8":
-            raise ConfigError(
-                "precision: int8 was asked for, which computes what the Python code was before it "
-                "was changed; use bf16 or fp32"
-            )
         return _copy_as(model, dtype).eval()
     check_modules(model)
     ready = _copy_as(model, dtype)
-    kind: LinearKind = Int8Linear if precision == "int8" else PrepackedLinear
-    weight = next(ready.parameters())
-    supported = weight.device.type == "cpu" and is_supported(kind, weight.dtype)
-    if kind is Int8Linear and not supported:
-        raise ConfigError(
-            f"precision: int8 was asked for, which works on x86 CPUs alone, and this is "
-            f"{weight.device.type} with PyTorch {torch.__version__}; use bf16 or fp32"
-        )
-    if kind is Int8Linear and not all(p.isfinite().all() for p in ready.parameters()):
-        raise NonFiniteScoresError()
-    if supported:
-        _prepack(ready, kind)
-    if weight.device.type == "cuda" and graphs:
-        use_cuda_graphs(ready, CudaRecorder(weight.device))
+    device = next(ready.parameters()).device
+    if device.type == "cpu" and can_prepack(dtype):
+        _prepack(ready)
+    if device.type == "cuda" and graphs:
+        use_cuda_graphs(ready, CudaRecorder(device))
     return ready.eval()
 
 
@@ -214,37 +192,31 @@ def _copy_as(model: Transformer, dtype: torch.dtype) -> Transformer:
     return copy.deepcopy(model, copies).to(dtype)
 
 
-def _prepack(model: nn.Module, kind: LinearKind) -> None:
-    """Replace each matrix in place by a linear map `kind`; free it before the next conversion."""
+def _prepack(model: nn.Module) -> None:
+    """Replace each linear map in place by a prepacked one; free it before the next conversion."""
     for module in model.modules():  # a list of them would hold all matrices that are replaced
-        if kind is Int8Linear and isinstance(module, EncoderLayer | DecoderLayer):
-            module.add_module("self_attention", Int8SelfAttention(module.self_attention))
-        if kind is Int8Linear and isinstance(module, DecoderLayer):
-            module.add_module("cross_attention", Int8Attention(module.cross_attention))
         if isinstance(module, FeedForward) and module.activation is F.relu:
             # the linear map includes ReLU; other activations are computed after it
-            module.add_module("inner", kind(module.inner.weight, module.inner.bias, relu=True))
+            inner = PrepackedLinear(module.inner.weight, module.inner.bias, relu=True)
+            module.add_module("inner", inner)
             module.activation = _identity
         for name, child in module.named_children():
             if isinstance(child, nn.Linear):
-                module.add_module(name, kind(child.weight, child.bias))
+                module.add_module(name, PrepackedLinear(child.weight, child.bias))
         if isinstance(module, Transformer):
             output = module.output_embedding
-            projection = OutputProjection(output.weight, output.bias, kind)
-            module.add_module("output_embedding", projection)
-            if kind is Int8Linear:
-                module.add_module("decoder", TracedDecoder(module.decoder))
+            module.add_module("output_embedding", OutputProjection(output.weight, output.bias))
 
 
 def _identity(x: Tensor) -> Tensor:
     return x
 
 
-def is_supported(kind: LinearKind, dtype: torch.dtype) -> bool:
-    """Whether `kind` works here in this dtype; later PyTorch versions may lack its operators."""
+def can_prepack(dtype: torch.dtype) -> bool:
+    """Whether `PrepackedLinear` works here; later PyTorch versions may lack its operators."""
     one = torch.ones(1, 1, dtype=dtype)
     try:
-        two = kind(one, one[0], relu=True)(one)  # 1 * 1 + 1
+        two = PrepackedLinear(one, one[0], relu=True)(one)  # 1 * 1 + 1
     except (AttributeError, RuntimeError):
         return False
     return bool((two - 2).abs().item() < 0.1)

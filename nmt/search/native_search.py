@@ -50,34 +50,38 @@ class CSearch(ctypes.Structure):
     )
 
 
-def library_can_translate(loaded: LoadedModel | StoredModel) -> bool:
-    """Whether the C library is there and can translate with this model.
+def why_pytorch_searches(loaded: LoadedModel | StoredModel) -> str | None:
+    """Return why the C library cannot translate with a model, as a clause; None: it can."""
+    if isinstance(loaded, LoadedModel):
+        from nmt.model.transformer import Transformer  # PyTorch is imported: it has made the model
 
-    It can if the model is on a CPU, is no ensemble, and fits (`fits_library`).
+        device = next(loaded.model.parameters()).device.type
+        if device != "cpu":
+            return f"the model is on {device}"
+        if type(loaded.model) is not Transformer:
+            return "several models translate together"
+    return why_library_cannot(loaded.config.model)
+
+
+def why_library_cannot(config: ModelConfig) -> str | None:
+    """Return why the C library is not there, or does not know such a model; None: it can compute.
+
+    The reason is a clause that ends a sentence.
     """
-    if isinstance(loaded, LoadedModel) and not _is_transformer_on_cpu(loaded):
-        return False
-    return fits_library(loaded.config.model)
-
-
-def fits_library(config: ModelConfig) -> bool:
-    """Whether the C library is there, has the functions of such a model, and its widths fit."""
     library = native_library()
-    has_functions = config.activation in ACTIVATIONS and config.positions in POSITIONS
-    if library is None or not has_functions:
-        return False
+    if library is None:
+        return "this machine cannot use the C library (`nmt doctor` says why)"
+    for name, known in (("activation", ACTIVATIONS), ("positions", POSITIONS)):
+        if (value := getattr(config, name)) not in known:
+            return f"the C library does not know {name} {value!r}"
     panel = library.nmt_panel()  # a matrix product computes so many columns together
     lanes = library.nmt_lanes()  # a register holds so many numbers
-    head_width = config.d_model // config.heads
-    fills_panels = config.d_model % panel == 0 and config.d_ff % panel == 0
-    return fills_panels and head_width % lanes == 0
-
-
-def _is_transformer_on_cpu(loaded: LoadedModel) -> bool:
-    from nmt.model.transformer import Transformer  # PyTorch is imported: it has made the model
-
-    on_cpu = next(loaded.model.parameters()).device.type == "cpu"
-    return type(loaded.model) is Transformer and on_cpu
+    if config.d_model % panel or config.d_ff % panel or config.d_model // config.heads % lanes:
+        return (
+            f"the C library needs d_model and d_ff that {panel} divides and heads whose width "
+            f"{lanes} divides"
+        )
+    return None
 
 
 class NativeSearch:
@@ -95,7 +99,7 @@ class NativeSearch:
             NonFiniteScoresError: int8 of weights that hold NaN or infinity, which have no scale.
         """
         library = native_library()
-        if library is None or precision not in PRECISIONS or not library_can_translate(loaded):
+        if library is None or precision not in PRECISIONS or why_pytorch_searches(loaded):
             return None
         if isinstance(loaded, LoadedModel):  # somebody may have changed its modules
             from nmt.inference.prepare import check_modules

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
 from nmt.data.text.lines import check_text
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, print_warning
 from nmt.machine.processor import is_cpu
 from nmt.recipe.config import DecodingConfig, Sampling
 from nmt.recipe.config_file import load_config, replace_settings
 from nmt.run.directory import LoadedModel, find_run, weights_folder
 from nmt.run.stored_model import StoredModel
-from nmt.search.native_search import fits_library, library_can_translate
+from nmt.search.native_search import why_library_cannot, why_pytorch_searches
 from nmt.search.shortlist import MAX_CANDIDATES, Shortlist
 from nmt.search.windows import WINDOW_LINES
 from nmt.translation.line import Line, Terminology
@@ -214,7 +214,7 @@ def _read_for_library(path: Path, checkpoint: str) -> StoredModel | None:
     """
     directory, folder = find_run(path), weights_folder(path, checkpoint)
     config = load_config(str(directory.config))
-    if config.training.lora or not fits_library(config.model):  # lora: weights of an adapter
+    if config.training.lora or why_library_cannot(config.model):  # lora: weights of an adapter
         return None
     return StoredModel.read(config, Tokenizer.load(directory.tokenizer), folder)
 
@@ -224,15 +224,25 @@ def _pick_precision(
 ) -> str:
     """Return the precision `name`; auto is int8 where the C library searches.
 
-    int8 is by far the fastest there, and as close to fp32 as bf16. Elsewhere the device decides.
+    int8 is by far the fastest there, and as close to fp32 as bf16. Elsewhere the device decides,
+    and a warning says so if int8 was asked for.
     """
-    if name in ("fp32", "int8"):
+    if name == "fp32":
         return name
-    if name == "auto" and not sampling and library_can_translate(loaded):
-        return "int8"
+    reason = None
+    if name != "bf16":
+        reason = "PyTorch draws the samples" if sampling else why_pytorch_searches(loaded)
+        if reason is None:
+            return "int8"
     from nmt.machine.device import pick_device, pick_precision
 
-    return pick_precision(name, pick_device(device))
+    picked = pick_precision("auto" if name == "int8" else name, pick_device(device))
+    if name == "int8":
+        print_warning(
+            f"precision: {picked} instead of int8, because {reason}; "
+            "int8 is computed by the C library only"
+        )
+    return picked
 
 
 def _read_texts(texts: object, name: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ use all cores at their best setting: ours and CTranslate2 in one process or work
 core, of several batch sizes the fastest. On a GPU each engine translates everything once before the
 clock starts, and ours shows its steps launched kernel by kernel (`bf16-eager`) beside those that
 are replayed as graphs. On a CPU, `int8` and `fp32` are the C library where it serves the model, and
-`int8-pytorch` and `fp32-pytorch` what is used without it.
+`fp32-pytorch` what is used without it.
 
 With `--model` the weights are those of a run, the sentences real ones, and with `--reference` BLEU
 is given. Without it they are drawn at random, and every sentence has so many tokens that all
@@ -55,7 +55,7 @@ from nmt.translation.process_pool import ProcessPool
 
 Rows = list[list[int]]
 OURS = {
-    "cpu": ("fp32", "bf16", "int8", "fp32-pytorch", "int8-pytorch"),
+    "cpu": ("fp32", "bf16", "int8", "fp32-pytorch"),
     "cuda": ("fp32", "bf16-eager", "bf16"),
 }
 CTRANSLATE2 = {"cpu": ("float32", "int8"), "cuda": ("float16", "int8_float16")}

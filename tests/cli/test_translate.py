@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +142,37 @@ def test_load_replaces_the_settings_that_are_given(tiny_run: Path, pytorch_searc
     assert (settings.beam_size, settings.batch_tokens, settings.max_length_offset) == (7, 99, 3)
     assert loaded.scorer.batch_tokens == 99
     assert loaded.translator.precision == loaded.scorer.precision == "bf16"
+
+
+INSTEAD_OF_INT8 = r"precision: (fp32|bf16) instead of int8, because {}"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ((), "this machine cannot use the C library .`nmt doctor` says why"),
+        (("--model", "again"), "several models translate together; int8 is .* the C library only"),
+        (("--sample",), "PyTorch draws the samples"),
+    ],
+)
+def test_where_pytorch_searches_int8_is_replaced_and_a_sentence_says_why(
+    tiny_run: Path, request: pytest.FixtureRequest, options: tuple[object, ...], reason: str
+) -> None:
+    if not options:
+        request.getfixturevalue("pytorch_searches")
+    given = [tiny_run if option == "again" else option for option in options]
+    command = ("translate", "--model", tiny_run, *given, "--precision")
+    found, expected = (invoke(*command, kind, text=INPUT) for kind in ("int8", "auto"))
+    assert (found.exit_code, found.stdout_bytes) == (0, expected.stdout_bytes)
+    assert re.fullmatch(f"warning: {INSTEAD_OF_INT8.format(reason)}.*\n", found.stderr)
+    assert expected.stderr == ""
+
+
+def test_load_replaces_int8_where_pytorch_searches(
+    tiny_run: Path, pytorch_searches: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert nmt.load(tiny_run, precision="int8").translator.precision in ("fp32", "bf16")
+    assert re.search(INSTEAD_OF_INT8.format("this machine"), capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,13 @@
 
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 
-from nmt.inference.int8 import Int8Linear
-from nmt.inference.prepare import is_supported
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import ModelConfig
 
 CONFIG = ModelConfig(d_model=32, heads=4, d_ff=48, encoder_layers=2, decoder_layers=2)
-needs_int8 = pytest.mark.skipif(
-    not is_supported(Int8Linear, torch.float32), reason="this PyTorch multiplies no 8-bit integers"
-)
 
 
 def small_transformer(seed: int = 1, **changes: Any) -> Transformer:

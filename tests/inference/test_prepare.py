@@ -7,22 +7,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.errors import ConfigError, NonFiniteScoresError, UnknownModuleError
+from nmt.errors import UnknownModuleError
 from nmt.inference import prepare as module
-from nmt.inference.int8 import Int8Linear, eight_bits_overflow
 from nmt.inference.prepare import (
-    LinearKind,
     PrepackedLinear,
-    is_supported,
+    can_prepack,
     prepare_for_inference,
     restrict_vocabulary,
 )
 from nmt.model.attention import MultiHeadAttention
 from nmt.recipe.config import Activation
 from nmt.search.ensemble import Ensemble
-from tests.inference.small_models import needs_int8, sentences, small_transformer
+from tests.inference.small_models import sentences, small_transformer
 
-INT8 = pytest.param("int8", marks=needs_int8)
 IDS = torch.tensor([0, 1, 2, 3, 7, 11, 12, 30, 49])
 
 
@@ -33,7 +30,7 @@ def inputs() -> tuple[Tensor, Tensor]:
     return source, target
 
 
-@pytest.mark.parametrize("precision, tolerance", [("fp32", 1e-6), ("bf16", 0.02), ("int8", 0.04)])
+@pytest.mark.parametrize("precision, tolerance", [("fp32", 1e-6), ("bf16", 0.02)])
 @pytest.mark.parametrize("activation", get_args(Activation))
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
@@ -44,8 +41,6 @@ def test_a_prepared_model_computes_the_same_logits(
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     expected = model(*inputs())
     difference = prepare_for_inference(model, precision)(*inputs()) - expected
-    if precision == "int8" and eight_bits_overflow("x86"):
-        tolerance *= 1.6  # inputs of 7 bits: twice their error beside that of the weights
     assert difference.norm() < tolerance * expected.norm()
     after = model.state_dict()
     assert all(torch.equal(after[name], weight) for name, weight in before.items())
@@ -68,7 +63,7 @@ def test_an_unknown_module_is_named() -> None:
     model.decoder.layers[0].cross_attention = OtherAttention(32, 4)
     ensemble: Any = Ensemble([small_transformer(), model])
     with pytest.raises(UnknownModuleError, match=r"cross_attention: unknown module OtherAttention"):
-        prepare_for_inference(ensemble, "int8")
+        prepare_for_inference(ensemble, "bf16")
 
 
 def test_an_unknown_activation_is_named() -> None:
@@ -78,33 +73,22 @@ def test_an_unknown_activation_is_named() -> None:
         prepare_for_inference(model, "fp32")
 
 
-@pytest.mark.parametrize("precision, kind", [("fp32", PrepackedLinear), ("int8", Int8Linear)])
-def test_every_matrix_of_a_prepared_model_is_prepacked(precision: str, kind: LinearKind) -> None:
-    if not is_supported(kind, torch.float32):
-        pytest.skip("this PyTorch cannot pack matrices in this way")
-    ready = prepare_for_inference(small_transformer(), precision)
+@pytest.mark.skipif(not can_prepack(torch.float32), reason="this PyTorch cannot pack matrices")
+def test_every_matrix_of_a_prepared_model_is_prepacked() -> None:
+    ready = prepare_for_inference(small_transformer(), "fp32")
     assert not [m for m in ready.modules() if isinstance(m, torch.nn.Linear)]
-    products = 2 * 4 + 2 * 8 + 1 if kind is Int8Linear else 2 * 6 + 2 * 10 + 1
-    assert sum(isinstance(m, kind) for m in ready.modules()) == products
+    products = 2 * 6 + 2 * 10 + 1
+    assert sum(isinstance(m, PrepackedLinear) for m in ready.modules()) == products
 
 
-def test_without_the_operators_a_model_is_copied_plainly_and_int8_is_refused(
+def test_without_the_operators_a_model_is_copied_plainly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "is_supported", lambda kind, dtype: False)
+    monkeypatch.setattr(module, "can_prepack", lambda dtype: False)
     model = small_transformer()
     ready = prepare_for_inference(model, "fp32")
     assert ready is not model
     torch.testing.assert_close(ready(*inputs()), model(*inputs()))
-    with pytest.raises(ConfigError, match="int8 was asked for.*this is cpu with.*use bf16"):
-        prepare_for_inference(model, "int8")
-
-
-def test_weights_that_are_no_numbers_are_named_before_they_are_packed_as_integers() -> None:
-    model = small_transformer()
-    model.state_dict()["encoder.layers.1.feed_forward.inner.weight"][3, 4] = float("nan")
-    with pytest.raises(NonFiniteScoresError, match="not numbers .NaN.*--checkpoint"):
-        prepare_for_inference(model, "int8")
 
 
 def test_a_matrix_is_freed_before_the_next_is_prepacked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +101,7 @@ def test_a_matrix_is_freed_before_the_next_is_prepacked(monkeypatch: pytest.Monk
             alive.append(sum(matrix() is not None for matrix in seen))
             seen.append(weakref.ref(weight))
 
-    monkeypatch.setattr(module, "is_supported", lambda kind, dtype: True)
+    monkeypatch.setattr(module, "can_prepack", lambda dtype: True)
     monkeypatch.setattr(module, "PrepackedLinear", Packing)
     prepare_for_inference(small_transformer(), "fp32")
     assert len(seen) == 2 * 6 + 2 * 10 + 1
@@ -137,7 +121,7 @@ def test_what_was_one_matrix_stays_one_in_the_copy(precision: str) -> None:
 
 
 @pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
-@pytest.mark.parametrize("precision", [None, "fp32", "bf16", INT8])
+@pytest.mark.parametrize("precision", [None, "fp32", "bf16"])
 def test_logits_are_those_of_the_whole_vocabulary(embeddings: str, precision: str | None) -> None:
     model = small_transformer(embeddings=embeddings)
     if precision:

@@ -25,7 +25,7 @@ from nmt.run.directory import LoadedModel
 from nmt.search import native_search
 from nmt.search.beam_search import beam_search
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.native_search import NativeSearch
+from nmt.search.native_search import NativeSearch, why_pytorch_searches
 from nmt.search.sampling import greedy_search
 from tests.search.plain_search import assert_same
 
@@ -222,11 +222,26 @@ def test_weights_that_are_no_numbers_are_an_error(precision: str, name: str) -> 
         native(loaded, precision).search(sentences(), PLAIN, 1)
 
 
+@needs_library
 @pytest.mark.parametrize(
     "changes", [{"d_model": 36, "heads": 4}, {"d_ff": 100}, {"heads": 16}], ids=str
 )
 def test_other_widths_are_left_to_pytorch(changes: dict[str, Any]) -> None:
-    assert NativeSearch.build(random_run(**changes), "fp32") is None
+    loaded = random_run(**changes)
+    assert NativeSearch.build(loaded, "fp32") is None
+    assert "needs d_model and d_ff that" in str(why_pytorch_searches(loaded))
+
+
+@needs_library
+def test_what_the_library_does_not_know_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert why_pytorch_searches(random_run()) is None
+    for key, known in (("activation", "ACTIVATIONS"), ("positions", "POSITIONS")):
+        with monkeypatch.context() as patched:
+            patched.setattr(native_search, known, ())
+            assert f"does not know {key} '" in str(why_pytorch_searches(random_run()))
+    elsewhere = random_run()
+    elsewhere.model.to("meta")
+    assert why_pytorch_searches(elsewhere) == "the model is on meta"
 
 
 @pytest.fixture
