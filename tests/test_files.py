@@ -1,6 +1,8 @@
 """Files are replaced whole or not at all, and one of a newer format is recognised."""
 
 import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from nmt.files import (
     create_folder_atomically,
     read_json,
     write_atomically,
+    write_folder_atomically,
     write_json,
 )
 
@@ -63,3 +66,44 @@ def test_the_next_folder_removes_what_a_killed_process_has_left(tmp_path: Path) 
     with create_folder_atomically(tmp_path / "new"):
         pass
     assert {path.name for path in tmp_path.iterdir()} == {living, other, "new", ".new.tmp.tmp"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the names of descriptors from /proc")
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_rename_is_on_disk_before_the_old_folder_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_replaced: bool
+) -> None:
+    calls: list[tuple[str, Path]] = []
+    sync, rename, remove = os.fsync, Path.rename, shutil.rmtree
+
+    def traced_sync(descriptor: int) -> None:
+        calls.append(("sync", Path(os.readlink(f"/proc/self/fd/{descriptor}"))))
+        sync(descriptor)
+
+    def traced_rename(path: Path, target: Path) -> Path:
+        calls.append(("rename", target))
+        return rename(path, target)
+
+    def traced_remove(path: Path, **options: bool) -> None:
+        if path.exists():
+            calls.append(("remove", path))
+        remove(path, **options)
+
+    folder = tmp_path / "step-1"
+    if is_replaced:
+        write_folder_atomically(folder, {"weights": b"old"})
+    monkeypatch.setattr(os, "fsync", traced_sync)
+    monkeypatch.setattr(Path, "rename", traced_rename)
+    monkeypatch.setattr(shutil, "rmtree", traced_remove)
+    write_folder_atomically(folder, {"weights": b"new"})
+    written = f".step-1.{os.getpid()}.tmp"
+    old = tmp_path / ".step-1.old"
+    assert calls == [
+        ("sync", tmp_path / written / "weights"),
+        ("sync", tmp_path / written),
+        *([("rename", old)] if is_replaced else []),
+        ("rename", folder),
+        ("sync", tmp_path),
+        *([("remove", old)] if is_replaced else []),
+    ]
+    assert (folder / "weights").read_bytes() == b"new" and list(tmp_path.iterdir()) == [folder]

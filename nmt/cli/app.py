@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from types import FrameType
 from typing import NoReturn
 
@@ -37,7 +38,8 @@ from nmt.cli import (
 )
 from nmt.cli.options.groups import CommandWithGroups
 from nmt.errors import NmtError, StoppedBySignal
-from nmt.machine.memory import is_shortage, limit_kernel_caches
+from nmt.machine.memory import check_threads, is_shortage, limit_kernel_caches, share_one_arena
+from nmt.machine.processor import available_cores
 
 app = typer.Typer(
     name="nmt", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -137,24 +139,29 @@ def main() -> None:
         sys.stdout.reconfigure(errors="surrogateescape")
     atexit.register(_leave_out_last_collection)
     limit_kernel_caches()
+    share_one_arena()
     for stop_signal in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop_signal, _raise_stopped)
     try:
+        check_threads(available_cores() - 1, 160 << 20)  # what NumPy takes when it is imported
+        warnings.filterwarnings("ignore", "tqdm:disabling monitor")  # a bar that lacks a thread
         app()
     except NmtError as error:
         _exit(str(error), error.exit_code)
-    except OSError as error:
+    except BaseException as error:  # libraries in Rust raise exceptions that are no `Exception`
+        if isinstance(error, SystemExit):
+            raise
+        if is_shortage(error):
+            _exit(
+                "the memory or the number of threads that this process may use does not suffice "
+                "for the command; close other programs, or raise the limit (ulimit -v, ulimit -u)",
+                NmtError.exit_code,
+            )
+        if not isinstance(error, OSError):
+            raise
         file = f"{error.filename}: " if error.filename else ""
         reason = error.strerror or error  # not every OSError has a message of the system
         _exit(f"{file}{reason}", NmtError.exit_code)
-    except (MemoryError, RuntimeError, ImportError, SystemError) as error:
-        if not is_shortage(error):
-            raise
-        _exit(
-            "the memory or the number of threads that this process may use does not suffice for "
-            "the command; close other programs, or raise the limit (ulimit -v, ulimit -u)",
-            NmtError.exit_code,
-        )
     finally:  # while Python ends, nothing would catch the exception of `_raise_stopped`
         for stop_signal in (signal.SIGINT, signal.SIGTERM):
             signal.signal(stop_signal, signal.SIG_DFL)

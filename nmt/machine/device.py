@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 
 from nmt.errors import ConfigError
-from nmt.machine.memory import process_memory
+from nmt.machine.memory import check_threads, process_memory
 from nmt.machine.processor import available_cores, processor_features
 
 
@@ -152,6 +152,7 @@ def use_threads(threads: int | Literal["auto"]) -> int:
     """
     processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     count = max(1, available_cores() // processes) if threads == "auto" else threads
+    check_threads(count - 1)
     torch.set_num_threads(count)
     return count
 

@@ -2,20 +2,31 @@
 
 import contextlib
 import ctypes
+import functools
 import os
 import platform
 import re
 import resource
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from nmt.errors import NmtError
 from nmt.machine.processor import available_cores, installed_memory
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, from malloc.h
+# parameters of glibc's mallopt, from malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 _CACHED_KERNELS = 64
 """compiled kernels that oneDNN keeps for each core; the layers of a step need about half as many"""
 _DEFAULT_CACHE = 1024  # kernels that oneDNN keeps by default
+_SHORTAGES = (
+    "failed to map segment",  # the dynamic linker, while a library is loaded
+    "annot allocate memory",
+    "could not create a primitive",  # oneDNN
+    "can't start new thread",
+    "Resource temporarily unavailable",  # a thread of C++, or a process
+)
 GIB = 1 << 30  # bytes
 
 
@@ -40,6 +51,47 @@ def limit_kernel_caches() -> None:
     for_all = min(_DEFAULT_CACHE, _CACHED_KERNELS * available_cores())
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(for_all))
     os.environ.setdefault("LRU_CACHE_CAPACITY", str(_CACHED_KERNELS))
+
+
+def share_one_arena() -> None:
+    """Let all threads allocate from one arena of glibc if `ulimit -v` limits the address space.
+
+    By default each thread reserves 64 MiB of addresses for an arena of its own, and hardly uses
+    them: training the demo would need 2.2 GB of addresses, with one arena it needs 1.2 GB.
+    """
+    if _address_limit() is not None and platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
+
+
+@functools.cache
+def check_threads(count: int, beside: int = 0) -> None:
+    """Check that `count` more threads can start, before a library in C or C++ starts its own.
+
+    Where a thread cannot start, SentencePiece and OpenMP end the process or wait forever, and
+    OpenBLAS interrupts it as Ctrl-C does. A count that could start is not tried again. `beside` is
+    how many bytes of addresses the library needs in addition to the stacks of the threads.
+
+    Raises:
+        RuntimeError: `ulimit -v` leaves too few addresses, or `ulimit -u` or a control
+            group allows no more threads.
+    """
+    limit = _address_limit()
+    if limit is not None:
+        stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+        stack = 2 << 20 if stack == resource.RLIM_INFINITY else stack  # as glibc chooses
+        if _address_space("VmSize") + count * stack + beside > limit:
+            raise RuntimeError("can't start new thread")  # Python's message
+    end = threading.Event()
+    started = []
+    try:
+        for _ in range(count):
+            thread = threading.Thread(target=end.wait)
+            thread.start()
+            started.append(thread)
+    finally:
+        end.set()
+        for thread in started:
+            thread.join()
 
 
 def tune_memory() -> None:
@@ -69,21 +121,28 @@ def is_shortage(error: BaseException) -> bool:
     """
     chain: BaseException | None = error
     while chain is not None:
-        texts = ("failed to map segment", "annot allocate memory", "can't start new thread")
-        if is_out_of_memory(chain) or any(text in str(chain) for text in texts):
+        if is_out_of_memory(chain) or any(text in str(chain) for text in _SHORTAGES):
             return True
         chain = chain.__cause__ or chain.__context__
+    limit = _address_limit()
+    if limit is None or isinstance(error, OSError):  # the system says what is wrong
+        return False
+    return _address_space("VmPeak") > 0.6 * limit
+
+
+def _address_limit() -> int | None:
+    """Return the bytes of address space that this process may use; None if there is no limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return limit != resource.RLIM_INFINITY and _address_space() > 0.6 * limit
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
-def _address_space() -> int:
-    """Return the bytes of address space that this process has had at most; 0 if unknown."""
+def _address_space(field: Literal["VmSize", "VmPeak"]) -> int:
+    """Return the bytes of address space in use, or those in use at most so far; 0 if unknown."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
         return 0
-    found = re.search(r"VmPeak:\s+(\d+)", status)
+    found = re.search(rf"{field}:\s+(\d+)", status)
     return 1024 * int(found[1]) if found else 0
 
 

@@ -1,6 +1,8 @@
 """The command as the user meets it: one sentence for an error, and the right exit code."""
 
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nmt import __version__
-from tests.cli.commands import invoke, succeed
+from tests.cli.commands import invoke, succeed, write_lines
 
 COMMANDS = (
     *("init", "data", "prepare", "train", "translate", "eval-bleu", "score", "shortlist"),
@@ -171,3 +173,53 @@ def test_an_error_is_one_line_on_stderr_and_debug_adds_the_traceback(
     assert debugged.returncode == code
     assert debugged.stderr.startswith("Traceback (most recent call last)")
     assert debugged.stderr.endswith(result.stderr)
+
+
+# Root may have any number of processes, so another user tries it, who may read all files.
+ANOTHER_USER = (
+    *("setpriv", "--reuid=60123", "--clear-groups"),
+    *("--inh-caps=-all,+dac_override", "--ambient-caps=+dac_override"),
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS keeps to no such limits")
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [
+        *((resource.RLIMIT_AS, megabytes << 20) for megabytes in (100, 140, 180, 240, 280)),
+        *((resource.RLIMIT_NPROC, threads) for threads in (1, 2, 8)),
+    ],
+)
+def test_too_little_memory_or_too_few_threads_are_one_sentence(
+    tmp_path: Path, environment: dict[str, str], limit: int, value: int
+) -> None:
+    """SentencePiece starts 16 threads to learn a vocabulary, and dies where one cannot start."""
+    is_root = limit == resource.RLIMIT_NPROC and os.geteuid() == 0
+    if is_root and not shutil.which("setpriv"):
+        pytest.skip("root has no limit of processes, and setpriv is missing")
+    lines = [f"line {number} has {number * 7} words" for number in range(200)]
+    text = write_lines(tmp_path / "text", lines)
+    recipe = write_lines(
+        tmp_path / "recipe.yaml",
+        [
+            "data:",
+            f"  train: {{source: {text}, target: {text}}}",
+            f"  validation: {{source: {text}, target: {text}}}",
+            "  directory: data",
+            "tokenizer: {vocabulary_size: 80}",
+        ],
+    )
+    command = [sys.executable, "-m", "nmt", "prepare", "--config", str(recipe)]
+    result = subprocess.run(
+        [*ANOTHER_USER, *command] if is_root else command,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(limit, (value, value)),
+    )
+    assert result.returncode == 1, result
+    *steps, message = result.stderr.splitlines()
+    assert message.startswith("nmt: the memory or the number of threads that this process may use")
+    assert not steps or steps[0].startswith("learning a bpe vocabulary") and len(steps) == 1

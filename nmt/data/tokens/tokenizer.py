@@ -16,6 +16,7 @@ import sentencepiece
 
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.errors import DataError
+from nmt.machine.memory import check_threads
 from nmt.machine.processor import available_cores
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -117,6 +118,7 @@ class SubwordModel:
         else:
             if threads is None:
                 threads = min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
+            check_threads(threads)
             rows = self._processor.encode(texts, add_eos=True, num_threads=threads)
         for text, row in zip(texts, rows, strict=True):
             if UNK in row:

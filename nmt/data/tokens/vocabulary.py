@@ -18,10 +18,12 @@ from nmt.data.text.lines import read_errors
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import ERRORS_ONLY, UNKNOWN, SubwordModel, Tokenizer
 from nmt.errors import ConfigError, DataError
+from nmt.machine.memory import check_threads
 from nmt.recipe.config import MIN_VOCABULARY_SIZE, TokenizerConfig
 
 # SentencePiece silently skips training lines over 4192 bytes; 1000 characters never have more
 _MAX_LINE_CHARACTERS = 1000
+_THREADS = 16  # of SentencePiece while it learns, by default
 # Characters that SentencePiece keeps for itself and that no vocabulary can have. It would skip a
 # training line with ▅, and the letters that occur nowhere else would be unknown.
 _RESERVED = re.compile("[\0\x1f▅]")
@@ -257,6 +259,7 @@ def _learn(
     sentences, input_format = _sentences(_lines_to_learn(texts), config)
     keeps_spaces = config.normalization == "identity"
     special_ids: dict[str, Any] = {f"{name}_id": i for i, name in enumerate(SPECIALS)}
+    check_threads(_THREADS, 32 << 20)
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),

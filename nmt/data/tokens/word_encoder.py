@@ -14,6 +14,7 @@ import sentencepiece
 
 from nmt.data.tokens.token_store import Sentences
 from nmt.data.tokens.tokenizer import EOS, SPACE, UNK, SubwordModel
+from nmt.machine.memory import check_threads
 
 _CACHED_WORDS = 1 << 17  # the most words in the cache
 _MAX_WORD_CHARACTERS = 20  # longer words are rarely repeated, and so not cached
@@ -28,6 +29,7 @@ def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sen
     """
     from sentencepiece import sentencepiece_model_pb2
 
+    check_threads(threads)
     proto = sentencepiece_model_pb2.ModelProto()
     proto.ParseFromString(model.model)
     if not _splits_word_by_word(proto):
