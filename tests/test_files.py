@@ -84,10 +84,10 @@ def test_a_rename_is_on_disk_before_the_old_folder_is_gone(
         calls.append(("rename", target))
         return rename(path, target)
 
-    def traced_remove(path: Path, **options: bool) -> None:
+    def traced_remove(path: Path, ignore_errors: bool) -> None:
         if path.exists():
             calls.append(("remove", path))
-        remove(path, **options)
+        remove(path, ignore_errors=ignore_errors)
 
     folder = tmp_path / "step-1"
     if is_replaced:

@@ -116,8 +116,7 @@ class SubwordModel:
         if len(texts) <= 1:  # without a thread, whose start takes longer than a sentence
             rows = [self._processor.encode(text, add_eos=True) for text in texts]
         else:
-            if threads is None:
-                threads = min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
+            threads = threads or min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
             check_threads(threads)
             rows = self._processor.encode(texts, add_eos=True, num_threads=threads)
         for text, row in zip(texts, rows, strict=True):
