@@ -34,7 +34,6 @@ from nmt.cli import (
     synthesize,
     train,
     translate,
-    watch,
 )
 from nmt.cli.options.groups import CommandWithGroups
 from nmt.errors import NmtError, StoppedBySignal
@@ -58,7 +57,6 @@ for command in (
     plan.plan,
     doctor.doctor,
     report.report,
-    watch.watch,
     export.export,
     synthesize.synthesize,
     distill.distill,

@@ -29,7 +29,6 @@ from nmt.report.curves import (
     training_charts,
 )
 from nmt.report.tables import template_environment
-from nmt.report.watch import duration
 from nmt.training.validation import ExampleTranslation
 
 MAX_VERSIONS = 7
@@ -64,6 +63,19 @@ def _page_template() -> Template:
     environment.filters |= {function.__name__: function for function in filters}
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment.get_template("page.html")
+
+
+def duration(seconds: float) -> str:
+    """Format a duration: 40 s; 1.5 min; 1 h 30 min; 2 d 2 h."""
+    if round(seconds) < 60:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    if round(minutes, 1) < 10:
+        return f"{minutes:.1f} min"
+    if round(minutes) < 60:
+        return f"{minutes:.0f} min"
+    hours, rest = divmod(round(minutes), 60)
+    return f"{hours} h {rest:02} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def minute(time: object) -> str:

@@ -16,7 +16,7 @@ from tests.cli.commands import invoke, succeed, write_lines
 
 COMMANDS = (
     *("init", "data", "prepare", "train", "translate", "eval-bleu", "score", "shortlist"),
-    *("compare", "average", "plan", "doctor", "plot", "report", "watch"),
+    *("compare", "average", "plan", "doctor", "plot", "report"),
 )
 HEAVY = {
     *("torch", "numpy", "sentencepiece", "sacrebleu", "sacremoses", "datasets", "matplotlib"),

@@ -16,7 +16,14 @@ from nmt.evaluation.metrics import Interval, Score
 from nmt.evaluation.test_sets import EvaluationSet
 from nmt.recipe.config import Config
 from nmt.report.attention_maps import KINDS, record_attention
-from nmt.report.page import EXTREMES, MAX_VERSIONS, mark_shared_words, minute, render_page
+from nmt.report.page import (
+    EXTREMES,
+    MAX_VERSIONS,
+    duration,
+    mark_shared_words,
+    minute,
+    render_page,
+)
 from nmt.report.run_report import ScoredTestSet, _prepared_data
 from nmt.training.validation import ExampleTranslation
 from tests.report.conftest import training, validation
@@ -265,3 +272,9 @@ def test_every_setting_of_the_recipe_and_the_environment_is_shown() -> None:
     assert ">seed<" in html and ">libraries.torch<" in html
     assert "Resumed 2 times" in html and "&lt;i&gt;" in html
     assert ">– true x 1<" in html and ">–<" in html and ">source: a.en, weight: 2.0<" in html
+
+
+def test_durations_have_at_most_two_numbers() -> None:
+    seconds = [0, 59.4, 59.6, 90, 599.9, 3570, 5400, 180_000]
+    words = "0 s, 59 s, 1.0 min, 1.5 min, 10 min, 1 h 00 min, 1 h 30 min, 2 d 2 h"
+    assert ", ".join(map(duration, seconds)) == words
