@@ -6,6 +6,12 @@ found, what was expected, and what to do next.
 
 import signal
 import sys
+from collections.abc import Callable
+
+Log = Callable[[str], None]
+"""receives a message for the user on what is being done"""
+Progress = Callable[[int], object]
+"""is called with the number of lines or pairs that were done since the last call"""
 
 
 class NmtError(Exception):

@@ -63,12 +63,11 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
     examples. max_length and max_length_ratio count tokens: those of tokenizer.model, else of
     --model. Without either, they are applied when the data are prepared.
     """
+    from nmt.data.clean_corpus import CleanedCorpus
+    from nmt.data.clean_corpus import clean as clean_corpus
     from nmt.data.corpora.missing_files import check_files
     from nmt.data.corpora.registry import obtain_splits
-    from nmt.data.text.clean_corpus import CleanedCorpus
-    from nmt.data.text.clean_corpus import clean as clean_corpus
-    from nmt.data.text.finished_pairs import folder_text, read_manifest
-    from nmt.data.text.pair_folder import PairFolder
+    from nmt.data.text.pair_folder import PairFolder, folder_text, read_manifest
     from nmt.report.tables import render_cleaning
 
     config = recipe.load()
@@ -78,7 +77,7 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
     scorer = dual_scores(model, options.reverse, weights) if model and options.reverse else None
     score_pairs = scorer.scores if scorer else None  # None: no pair is left out for its score
     corpus = CleanedCorpus.of(config, splits, _choose_tokenizer(config, model))
-    files = [Path(text.paths[0]) for text in corpus.texts]  # whose lines the progress bar counts
+    files = [*map(Path, corpus.files)]  # whose lines the progress bar counts
     if options.dry_run or options.output is None:
         with bar_or_log(files, " pairs") as bar:
             nowhere = None  # instead of a folder: nothing is written

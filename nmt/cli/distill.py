@@ -59,7 +59,7 @@ def distill(
     data.synthetic are learnt as they are. The same command again goes on where it stopped. It ends
     with a table of size, BLEU and speed.
     """
-    from nmt.data.text.finished_pairs import folder_text
+    from nmt.data.text.pair_folder import folder_text
     from nmt.planning.time_limit import fit_into_minutes
     from nmt.recipe.config_file import replace_settings
     from nmt.training.train import train

@@ -16,7 +16,7 @@ def prepare(recipe: RecipeOptions) -> None:
     config = recipe.load()
     from nmt.data import prepared
     from nmt.data.text.cleaning import describe_dropped
-    from nmt.data.tokens.unknown import describe_unknown
+    from nmt.data.tokens.unknown_parts import describe_unknown
 
     result = prepared.prepare(config, log)
     counts, tokenizer = result.counts, result.tokenizer

@@ -4,8 +4,9 @@ A pair of lines passes through these files in this order:
 
 1. `corpora/registry.py` finds the files of the configured corpus, or downloads them.
 2. `text/parallel_text.py` reads them in blocks of lines (`Block`, bytes), source beside target.
-3. `tokens/encoding.py` decodes a block to text (`SentencePair`) and runs steps 4 to 6 on it.
-4. `text/cleaning.py` says by its text whether to leave a pair out, and why.
+3. `tokens/encoding.py` runs steps 4 to 6 on a block (`BlockCleaner`).
+4. `text/cleaning.py` decodes it to text (`SentencePair`), and says by its text whether to leave a
+   pair out, and why (`Cleaner`).
 5. `tokens/word_encoder.py` turns the text of the pairs that stay into ids (`bulk_encoder`).
 6. `text/cleaning.py` says by the number of its ids whether to leave a pair out, and finds
    duplicates.

@@ -7,31 +7,30 @@ is written beside its final name, flushed to disk and renamed: complete or absen
 
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.data.corpora.folders import Log, locked, replace_folder_atomically
+from nmt.data.corpora.folders import locked, replace_folder_atomically
 from nmt.data.corpora.missing_files import check_files
 from nmt.data.corpora.registry import Splits, find_splits, obtain_splits
 from nmt.data.fingerprint import fingerprint
 from nmt.data.mixture import stages_of
 from nmt.data.text.augmentation import KINDS, Augmenter
-from nmt.data.text.cleaning import Cleaner, Counts, PairSettings
+from nmt.data.text.cleaning import Counts, TrainingText, check_some_are_left, file_names_of
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText, SentencePair
-from nmt.data.tokens.encoding import encode_blocks, processes_for
+from nmt.data.tokens.encoding import clean_blocks, processes_for
 from nmt.data.tokens.stages import Stage
 from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.data.tokens.unknown import UnknownCounts
+from nmt.data.tokens.unknown_parts import UnknownCounts
 from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
-from nmt.data.vocabulary_sample import VocabularySample, file_names_of, no_pair_left_error
-from nmt.errors import DataError
+from nmt.errors import DataError, Log
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
-from nmt.recipe.config import Config, TextPair, spell_tag
+from nmt.recipe.config import Config, spell_tag
 
 FORMAT = 1
 """The version of the folder's format: its files and the keys of its manifest."""
@@ -71,20 +70,19 @@ def prepare(config: Config, log: Log) -> Prepared:
     """
     splits = obtain_splits(config.data, log)
     # checked first: reading the training text takes long
-    for key, texts in (("train", splits.train), ("validation", splits.validation)):
-        check_files(texts, f"data.{key}", Path(config.data.directory))
-    job = CleaningJob.load(config, splits)
-    for settings in job.settings:
-        # an error of the settings is raised here, not in a worker process
-        Cleaner(settings)
+    for key, files in (("train", splits.train), ("validation", splits.validation)):
+        check_files(files, f"data.{key}", Path(config.data.directory))
+    texts = training_texts(config, splits)
+    for text in texts:
+        text.cleaner()  # an error of the settings is raised here, not in a worker process
     root = Path(config.data.directory) / "prepared"
-    name = fingerprint(config, job.texts, root, job.held_out)
+    name = _fingerprint(config, texts, root)
     directory = root / name
     if _read_manifest(directory) is None:
         with locked(root, name, log):
             if _read_manifest(directory) is None:  # no other process has made it meanwhile
-                _prepare_folder(config, job, directory, log)
-    return _open(directory, config, job.texts)
+                _prepare_folder(config, texts, directory, log)
+    return _open(directory, config, texts)
 
 
 def find_prepared(config: Config) -> Prepared | None:
@@ -97,53 +95,48 @@ def find_prepared(config: Config) -> Prepared | None:
     splits, root = find_splits(config.data), Path(config.data.directory) / "prepared"
     if splits is None or not root.is_dir():
         return None
-    job = CleaningJob.load(config, splits)
-    directory = root / fingerprint(config, job.texts, root, job.held_out, remember=False)
-    return _open(directory, config, job.texts) if _read_manifest(directory) else None
+    texts = training_texts(config, splits)
+    directory = root / _fingerprint(config, texts, root, remember=False)
+    return _open(directory, config, texts) if _read_manifest(directory) else None
 
 
-@dataclass(frozen=True)
-class CleaningJob:
-    """The training texts of a configuration, and how each of them is cleaned."""
+def _fingerprint(
+    config: Config, texts: Sequence[TrainingText], root: Path, remember: bool = True
+) -> str:
+    """Return the `fingerprint` of the prepared data of some texts."""
+    # if any text is compared with the held-out sets, the last one is
+    held_out = texts[-1].held_out
+    files = [text.text.files for text in texts]
+    return fingerprint(config, files, root, held_out, remember=remember)
 
-    texts: list[TextPair]
-    settings: list[PairSettings]
-    """the settings of each of `texts`"""
-    held_out: HeldOutPairs | None
-    """the validation and test pairs that are removed from the texts; None: none are"""
 
-    @classmethod
-    def load(cls, config: Config, splits: Splits) -> "CleaningJob":
-        """Read the validation and test set if necessary, and return the job for a configuration.
+def training_texts(config: Config, splits: Splits) -> list[TrainingText]:
+    """Return how each training text is cleaned; reads the validation and test set if necessary.
 
-        Synthetic text is always compared with these sets, because a model may have made it from
-        their sentences; other text only if data.cleaning.held_out_words is set.
+    Synthetic text is always compared with these sets, because a model may have made it from their
+    sentences; other text only if data.cleaning.held_out_words is set.
 
-        Raises:
-            DataError: the validation or test set cannot be read.
-        """
-        data, held_out = config.data, None
-        run_length = data.cleaning.held_out_words  # words in a row, or None
-        if run_length or data.synthetic:
-            pairs: list[SentencePair] = []
-            for text in splits.held_out:
-                pairs += ParallelText(text, data.languages)
-            held_out = HeldOutPairs(pairs, run_length)
-        settings = []
-        first_synthetic = len(splits.train) - len(data.synthetic)
-        for number, text in enumerate(splits.train):
-            must_compare = run_length or number >= first_synthetic
-            removed = held_out if must_compare else None
-            tags = tuple(spell_tag(tag) for tag in text.tags)
-            augmenter = Augmenter(data.augmentation, f"{config.seed} {number}")
-            languages = text.languages_or(data.languages)
-            settings.append(PairSettings(data.cleaning, languages, removed, tags, augmenter))
-        return cls(splits.train, settings, held_out)
-
-    @property
-    def tags(self) -> list[str]:
-        """All tags of the texts, each once, spelled like `>>fr<<`."""
-        return list(dict.fromkeys(tag for settings in self.settings for tag in settings.tags))
+    Raises:
+        DataError: the validation or test set cannot be read.
+    """
+    data, held_out = config.data, None
+    run_length = data.cleaning.held_out_words  # words in a row, or None
+    if run_length or data.synthetic:
+        pairs: list[SentencePair] = []
+        for text in splits.held_out:
+            pairs += ParallelText(text, data.languages)
+        held_out = HeldOutPairs(pairs, run_length)
+    first_synthetic = len(splits.train) - len(data.synthetic)
+    return [
+        TrainingText(
+            text=ParallelText(text, data.languages),
+            cleaning=data.cleaning,
+            held_out=held_out if run_length or number >= first_synthetic else None,
+            tags=tuple(spell_tag(tag) for tag in text.tags),
+            augmenter=Augmenter(data.augmentation, f"{config.seed} {number}"),
+        )
+        for number, text in enumerate(splits.train)
+    ]
 
 
 def read_counts(folder: Path) -> dict[str, Any]:
@@ -183,7 +176,7 @@ def _read_manifest(folder: Path) -> dict[str, Any] | None:
     return manifest if complete else None
 
 
-def _open(directory: Path, config: Config, texts: Sequence[TextPair]) -> Prepared:
+def _open(directory: Path, config: Config, texts: Sequence[TrainingText]) -> Prepared:
     """Open a complete folder of prepared data; `texts` are the training texts it was made from."""
     counts = read_counts(directory)
     return Prepared(
@@ -191,12 +184,14 @@ def _open(directory: Path, config: Config, texts: Sequence[TextPair]) -> Prepare
         fingerprint=directory.name,
         tokenizer=Tokenizer.load(directory / "tokenizer"),
         train=TokenStore.open(directory),
-        stages=stages_of(config, texts, counts["kept_of_each_text"]),
+        stages=stages_of(config, [text.text.files for text in texts], counts["kept_of_each_text"]),
         counts=counts,
     )
 
 
-def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log) -> None:
+def _prepare_folder(
+    config: Config, texts: Sequence[TrainingText], directory: Path, log: Log
+) -> None:
     """Write the folder of prepared data, which appears at once (`replace_folder_atomically`).
 
     Reads the texts up to three times: to count the pairs, to learn the vocabulary, and to encode
@@ -206,63 +201,88 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
         ConfigError: an adopted vocabulary is of another kind, or lacks a tag.
         DataError: a text cannot be read or changes meanwhile, or no pair is left.
     """
-    texts = [ParallelText(text, config.data.languages) for text in job.texts]
     with replace_folder_atomically(directory) as folder:
-        total = sum(len(block) for text in texts for block in text.blocks())
+        total = sum(len(block) for text in texts for block in text.text.blocks())
+        tags = list(dict.fromkeys(tag for text in texts for tag in text.tags))  # each once
         if config.tokenizer.models:
             tokenizer = adopt_vocabulary(config.tokenizer)
-            check_tags(tokenizer, job.tags, "data")
+            check_tags(tokenizer, tags, "data")
         else:
             log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
             stride = -(-total // _VOCABULARY_PAIRS)  # rounded up
-            sample = VocabularySample(texts, stride, job.settings)
-            tokenizer = learn_vocabulary(sample, config.tokenizer, job.tags)
+            tokenizer = learn_vocabulary(_VocabularySample(texts, stride), config.tokenizer, tags)
         tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
-        counts = _write_ids(texts, tokenizer, job.settings, folder, processes_for(total))
-        if counts["kept"] == 0:
-            raise no_pair_left_error(texts, total, counts)
+        counts = _write_ids(texts, tokenizer, folder, processes_for(total))
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
         write_json(folder / _MANIFEST, {FORMAT_KEY: FORMAT, "counts": counts, "sizes": sizes})
-        if fingerprint(config, job.texts, directory.parent, job.held_out) != directory.name:
+        if _fingerprint(config, texts, directory.parent) != directory.name:
             raise DataError(
                 f"{file_names_of(texts)}: changed while it was read; run the command again when "
                 "the text is complete"
             )
 
 
-def _write_ids(
-    texts: Sequence[ParallelText],
-    tokenizer: Tokenizer,
-    settings: Sequence[PairSettings],
-    directory: Path,
-    processes: int,
-) -> dict[str, Any]:
-    """Clean and encode all blocks, leave out duplicates, and write the ids to the token store.
+@dataclass(frozen=True)
+class _VocabularySample:
+    """The pairs from which the vocabulary is learnt; each iteration reads the texts again.
 
-    Returns `Prepared.counts`. Each of `processes` loads the tokenizer that is in `directory`.
+    These are every `stride`-th pair of all texts, without those that the rules leave out, and
+    augmented as they will be learnt.
+    """
+
+    texts: Sequence[TrainingText]
+    stride: int
+
+    def __iter__(self) -> Iterator[SentencePair]:
+        """Yield the pairs.
+
+        Raises:
+            DataError: a text cannot be read, or the rules leave out all pairs.
+        """
+        first = 0  # the index, in the next block, of the first pair that belongs to the sample
+        counts = Counts()
+        for text in self.texts:
+            cleaner = text.cleaner()
+            for block in text.text.blocks():
+                sampled = block[first :: self.stride]
+                # the stride goes on across the border between two blocks
+                first = (first - len(block)) % self.stride
+                for index, pair in cleaner.clean(sampled, counts):
+                    yield text.augmenter(pair, sampled.numbers[index])[0]
+        check_some_are_left(counts, self.texts)
+
+
+def _write_ids(
+    texts: Sequence[TrainingText], tokenizer: Tokenizer, directory: Path, processes: int
+) -> dict[str, Any]:
+    """Clean and encode all texts in so many processes, and write the ids to the token store.
+
+    Returns `Prepared.counts`.
+
+    Raises:
+        DataError: a text cannot be read, or no pair is left.
     """
     counts, kept_of_each_text, augmented = Counts(), list[int](), Counter[str]()
     unknown = {"source": UnknownCounts(), "target": UnknownCounts()}
-    finder = DuplicateFinder(settings[0].cleaning)
+    finder = DuplicateFinder(texts[0].cleaning)
     with (
         side_writer(directory, "source", tokenizer.source.size) as source,
         side_writer(directory, "target", tokenizer.target.size) as target,
     ):
-        for text, text_settings in zip(texts, settings, strict=True):
+        for text in texts:
             kept_before = counts.kept
-            blocks = encode_blocks(text.blocks(), directory / "tokenizer", text_settings, processes)
-            with contextlib.closing(blocks):  # ends the processes before the folder is removed
-                for block, encoded in blocks:
-                    unique = encoded.without_duplicates(block, finder)
-                    source.add(unique.source)
-                    target.add(unique.target)
-                    counts.add(unique.counts)
-                    augmented.update(kind for kind in unique.changes if kind)
-                    for side, parts in zip(unknown.values(), unique.unknown, strict=True):
+            with contextlib.closing(clean_blocks(text, tokenizer, finder, processes)) as blocks:
+                for _block, cleaned in blocks:
+                    source.add(cleaned.source)
+                    target.add(cleaned.target)
+                    counts.add(cleaned.counts)
+                    augmented.update(kind for kind in cleaned.changes if kind)
+                    for side, parts in zip(unknown.values(), cleaned.unknown, strict=True):
                         side.add(parts)
             kept_of_each_text.append(counts.kept - kept_before)
+    check_some_are_left(counts, texts)
     return {
         "read": counts.read,
         "kept": counts.kept,

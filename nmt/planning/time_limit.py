@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from nmt.data.prepared import prepare
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, Log
 from nmt.planning.first_recipe import MIN_STEPS
 from nmt.planning.plan import make_plan
 from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config
 from nmt.run.directory import RunDirectory
-from nmt.training.train import Log
 
 IN_PROPORTION = ("warmup_steps", "cooldown_steps", "validate_every", "checkpoint_every")
 """settings of the section `training` that are shortened as `max_steps` is"""

@@ -11,12 +11,11 @@ from typing import Any, TypeVar
 import torch
 
 import nmt
-from nmt.data.corpora.folders import Log
 from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import read_counts
 from nmt.data.text.quality import describe_side
 from nmt.data.tokens.token_store import TokenStore
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError, Log, NmtError
 from nmt.evaluation.breakdown import Row, bleu_by_length, training_words, word_f1_by_rarity
 from nmt.evaluation.metrics import Score, chrf_metric
 from nmt.evaluation.score_sheet import score_sheet
@@ -39,7 +38,7 @@ SENTENCES = 4
 MAX_DEFAULT_PIECES = 40
 """largest number of pieces of a sentence that the user has not chosen"""
 Result = TypeVar("Result")
-Progress = Callable[[int, int], object]
+ReportProgress = Callable[[int, int], object]
 """called with the number of sentences translated since the last call, and their total"""
 
 
@@ -78,7 +77,7 @@ class ScoredTestSet:
 
 
 def build_report(
-    model: Path, options: ReportOptions, device: torch.device, log: Log, progress: Progress
+    model: Path, options: ReportOptions, device: torch.device, log: Log, progress: ReportProgress
 ) -> str:
     """Return the HTML page about the run directory or checkpoint `model`.
 
@@ -142,7 +141,7 @@ def score_test_set(
     config: DataConfig,
     options: ReportOptions,
     log: Log,
-    progress: Progress,
+    progress: ReportProgress,
 ) -> ScoredTestSet | str:
     """Translate and score the first sentences of the test or validation set of `config`.
 

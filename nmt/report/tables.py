@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 
 from nmt.data.text.cleaning import REASONS
 from nmt.data.text.quality import BINS, LanguageStatistics, Quality
-from nmt.data.tokens.unknown import describe_parts, describe_unknown
+from nmt.data.tokens.unknown_parts import describe_parts, describe_unknown
 from nmt.evaluation.compare import Comparison
 from nmt.evaluation.metrics import Score
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -11,7 +11,7 @@ from nmt.data.corpora.registry import obtain_splits
 from nmt.data.prepared import prepare
 from nmt.data.text.cleaning import describe_dropped
 from nmt.data.text.parallel_text import ParallelText, check_has_text
-from nmt.errors import DivergedError
+from nmt.errors import DivergedError, Log
 from nmt.files import read_json_or_empty
 from nmt.machine.device import memory_of, pick_device, pick_precision, use_threads
 from nmt.machine.memory import memory_explained, tune_memory
@@ -42,7 +42,6 @@ from nmt.training.step_memory import parameter_count
 from nmt.training.trainer import Trainer
 from nmt.training.validation import ValidationText, Validator
 
-Log = Callable[[str], None]
 _MEMORY_ADVICE = (  # continues: the memory does not suffice
     "to train this model; lower training.micro_batch_tokens, set "
     "training.activation_checkpointing: true, or make the model smaller: `nmt plan` says what "

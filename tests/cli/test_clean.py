@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from nmt import files
-from nmt.data import prepared
-from nmt.data.text import clean_corpus, pair_folder
-from nmt.data.text.finished_pairs import read_manifest
+from nmt.data import clean_corpus, prepared
+from nmt.data.text import pair_folder
+from nmt.data.text.pair_folder import read_manifest
 from nmt.data.tokens import encoding
 from nmt.errors import ConfigError, DataError
 from nmt.recipe.config_file import load_config
@@ -145,7 +145,7 @@ def test_50_kills_at_random_moments_change_nothing(
         shutil.rmtree(folder)
         return results
 
-    small = {"nmt.data.text.clean_corpus.WINDOW": 10, "nmt.data.text.pair_folder.PART_PAIRS": 20}
+    small = {"nmt.data.clean_corpus.WINDOW": 10, "nmt.data.text.pair_folder.PART_PAIRS": 20}
     with command_forks(small) as forks:
         words = ("data", "clean", "--config", noised, *models, "-o", folder)
         kill_at_random(forks, words, take_results, 50)
@@ -213,7 +213,7 @@ def test_bad_input(noised: Path, tiny_run: Path, reverse: Path, tmp_path: Path) 
     assert "none: no such file; check data.train in the configuration" in message
     nothing = ("--set", "data.cleaning.source_script=Greek")
     message = fail(DataError, *command, *to, *nothing)
-    assert "all 120 pairs are left out (2 empty, 2 target repeats source, 116 source" in message
+    assert "all 120 training pairs are left out (2 empty, 2 target repeats source, 116" in message
     assert not list((tmp_path / "clean").rglob("*.json*"))
     succeed(*command, *to)
     message = fail(ConfigError, *command, *to, "--set", "data.cleaning.copied=false")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.text.finished_pairs import read_manifest
+from nmt.data.text.pair_folder import read_manifest
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, DataError
 from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines

@@ -17,12 +17,12 @@ from nmt.data import prepared
 from nmt.data.corpora.registry import Splits
 from nmt.data.corpora.splits import split_files, write_split
 from nmt.data.prepared import (
-    CleaningJob,
     Prepared,
     describe_augmented,
     find_prepared,
     prepare,
     read_counts,
+    training_texts,
 )
 from nmt.data.text import parallel_text
 from nmt.data.text.cleaning import describe_dropped
@@ -128,8 +128,13 @@ def test_only_a_folder_of_a_newer_format_is_refused(tmp_path: Path, version: int
 def test_each_text_is_cleaned_in_its_own_languages() -> None:
     text = TextPair(source="a", target="b")
     french = TextPair(source="a", target="b", languages=["de", "fr"])
-    job = CleaningJob.load(Config(), Splits([text, french], [], []))
-    assert [settings.languages for settings in job.settings] == [("en", "de"), ("de", "fr")]
+    config = Config(data=DataConfig(cleaning=CleaningConfig(language=True)))
+    texts = training_texts(config, Splits([text, french], [], []))
+    german = "Der Hund schläft seit drei Stunden auf dem Teppich."
+    english = "The dog has been sleeping on the carpet for three hours."
+    pairs = SentencePair(english, german), SentencePair(german, "Le chien dort sur le tapis.")
+    reasons = [[text.cleaner().reason(pair) for pair in pairs] for text in texts]
+    assert reasons == [[None, "language"], ["language", None]]
 
 
 def test_pairs_left_out_are_counted_by_reason(tmp_path: Path) -> None:

@@ -3,13 +3,11 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nmt.errors import DataError
-
-Log = Callable[[str], None]  # receives a message on progress for the user
+from nmt.errors import DataError, Log
 
 
 class DiskError(DataError):

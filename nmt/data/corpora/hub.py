@@ -16,12 +16,11 @@ from urllib.parse import urlencode
 from tqdm import tqdm
 
 from nmt.data.corpora.download import fetch_json
-from nmt.data.corpora.folders import Log
 from nmt.data.corpora.listing import Listing, Pair
 from nmt.data.corpora.origin import Origin
 from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, write_split
 from nmt.data.text.parallel_text import TRANSLATION
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError, Log, NmtError
 
 ENDPOINT: str | None = None
 """the URL of the Hub; None: the default of its library"""

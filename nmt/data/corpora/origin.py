@@ -16,10 +16,10 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from nmt.data.corpora.download import AbsentError, fetch
-from nmt.data.corpora.folders import DiskError, Log, disk_errors
+from nmt.data.corpora.folders import DiskError, disk_errors
 from nmt.data.text.compressed import DAMAGED, SUFFIXES
 from nmt.data.text.lines import open_bytes
-from nmt.errors import DataError
+from nmt.errors import DataError, Log
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 
 FORMAT = 1

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data.corpora import by_language, demo_corpus, iwslt2017
-from nmt.data.corpora.folders import Log, locked, replace_folder_atomically
+from nmt.data.corpora.folders import locked, replace_folder_atomically
 from nmt.data.corpora.hub import HubData, write_hub_text
 from nmt.data.corpora.opus import write_moses
 from nmt.data.corpora.origin import Origin, RemoteText, obtain, test_data
 from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, split_files, write_split
-from nmt.data.text.finished_pairs import synthetic_text
+from nmt.data.text.pair_folder import synthetic_text
 from nmt.data.text.parallel_text import ParallelText
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, Log
 from nmt.recipe import strict_yaml
 from nmt.recipe.config import DataConfig, TextPair
 

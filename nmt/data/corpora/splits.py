@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from nmt.data.corpora.folders import Log, disk_errors
+from nmt.data.corpora.folders import disk_errors
 from nmt.data.text.lines import raw_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
-from nmt.errors import DataError
+from nmt.errors import DataError, Log
 from nmt.recipe.config import TextPair
 
 Languages = tuple[str, str]

@@ -1,13 +1,14 @@
 """Rules that leave pairs out of the training text, and the counts of what each rule left out."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nmt.data.text import rules
 from nmt.data.text.augmentation import Augmenter
 from nmt.data.text.contamination import HeldOutPairs
-from nmt.data.text.parallel_text import Block, SentencePair
+from nmt.data.text.parallel_text import Block, ParallelText, SentencePair
+from nmt.errors import DataError
 from nmt.recipe.config import CleaningConfig
 
 REASONS = {
@@ -60,18 +61,16 @@ class Counts:
         """The number of pairs that were not left out."""
         return self.read - sum(self.dropped.values())
 
-    def select_kept(
+    def add_dropped(
         self, block: Block, indices: Iterable[int], reasons: Iterable[str | None]
-    ) -> list[int]:
-        """Return the indices of the pairs that stay, and count the others by reason.
+    ) -> None:
+        """Count the pairs of a block that are left out; the first of them become examples.
 
         `indices` are those of pairs in `block`, from 0. `reasons` says for each why it is left out,
-        a key of `REASONS`, or None if it stays. The first left-out pairs become examples.
+        a key of `REASONS`, or None if it stays.
         """
-        kept = []
         for index, reason in zip(indices, reasons, strict=True):
             if reason is None:
-                kept.append(index)
                 continue
             self.dropped[reason] += 1
             if len(self.examples[reason]) < EXAMPLES:
@@ -79,7 +78,6 @@ class Counts:
                 [pair] = block[index : index + 1].pairs("surrogateescape")
                 example = dropped_pair(pair, str(block.source_file), block.numbers[index])
                 self.examples[reason].append(example)
-        return kept
 
     def add(self, other: "Counts") -> None:
         """Add the counts of other pairs, and their examples up to `EXAMPLES`."""
@@ -97,19 +95,41 @@ def describe_dropped(counts: Mapping[str, Any]) -> str:
     return ", ".join(phrases) or "none left out"
 
 
-@dataclass(frozen=True)
-class PairSettings:
-    """How the pairs of a training text are cleaned, tagged and augmented."""
+def check_some_are_left(counts: Counts, texts: Sequence["TrainingText"]) -> None:
+    """Check that the rules have not left out all pairs of some texts.
 
+    Raises:
+        DataError: no pair is left; the message names the files of `texts`, and has the reasons.
+    """
+    if counts.kept == 0:
+        raise DataError(
+            f"{file_names_of(texts)}: all {counts.read:,} training pairs are left out "
+            f"({describe_dropped(asdict(counts))}); check the text and data.cleaning"
+        )
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """A training text, and how its pairs are cleaned, tagged and augmented."""
+
+    text: ParallelText
     cleaning: CleaningConfig
-    languages: tuple[str, str] | None = None
-    """the codes of source and target, for the rule `language`"""
     held_out: HeldOutPairs | None = None
     """pairs that share a sentence with it are left out"""
     tags: tuple[str, ...] = ()
     """the tags before each source, as they are spelled: ">>de<<" """
     augmenter: Augmenter = Augmenter()
     """changes some of the pairs that are kept; by default none"""
+
+    def cleaner(self) -> "Cleaner":
+        """Return the rules for the pairs of this text, as `Cleaner` builds them."""
+        languages = self.text.files.languages_or(self.text.languages)
+        return Cleaner(self.cleaning, languages, self.held_out)
+
+
+def file_names_of(texts: Sequence[TrainingText]) -> str:
+    """Return the paths of the files of texts, for a message."""
+    return ", ".join(path for text in texts for path in text.text.files.paths)
 
 
 _RULES_BY_KEY: dict[str, rules.Rule] = {
@@ -126,14 +146,22 @@ _RULES_BY_KEY: dict[str, rules.Rule] = {
 class Cleaner:
     """The rules that need only the pair itself; `DuplicateFinder` finds repeated pairs."""
 
-    def __init__(self, settings: PairSettings) -> None:
+    def __init__(
+        self,
+        config: CleaningConfig,
+        languages: tuple[str, str] | None = None,
+        held_out: HeldOutPairs | None = None,
+    ) -> None:
         """Build the rules that the configuration turns on; empty pairs are always left out.
+
+        `languages` are the codes of source and target, for the rule `language`. Pairs that share a
+        sentence with `held_out` are left out.
 
         Raises:
             ConfigError: Unicode has no script of a configured name, or the language is unknown.
             MissingExtraError: a rule needs a library that is not installed.
         """
-        self._config = config = settings.cleaning
+        self._config = config
         enabled: dict[str, rules.Rule] = {"empty": rules.is_empty}
         enabled.update({key: rule for key, rule in _RULES_BY_KEY.items() if getattr(config, key)})
         if config.source_script:
@@ -142,21 +170,27 @@ class Cleaner:
             enabled["target_script"] = rules.other_script(config.target_script, side=1)
         if config.mojibake:
             enabled["mojibake"] = rules.mojibake()
-        if config.language and settings.languages:
-            enabled["language"] = rules.other_language(settings.languages)
-        if settings.held_out:
-            enabled["held_out"] = settings.held_out.occur_in
+        if config.language and languages:
+            enabled["language"] = rules.other_language(languages)
+        if held_out:
+            enabled["held_out"] = held_out.occur_in
         # in the order of the checks
         self._rules = {reason: enabled[reason] for reason in REASONS if reason in enabled}
 
-    @property
-    def decoding_errors(self) -> str:
-        """The argument `errors` for `Block.pairs`.
+    def clean(self, block: Block, counts: Counts) -> list[tuple[int, SentencePair]]:
+        """Decode a block, and return the pairs whose text breaks no rule.
 
-        It is "surrogateescape" if the rule `invalid_utf8` leaves out what is not UTF-8, else
-        "strict".
+        Each stands behind its index in the block, from 0. `counts` counts all pairs of the block,
+        and those that are left out.
+
+        Raises:
+            DataError: a line is not UTF-8, and the rule `invalid_utf8` is off.
         """
-        return "surrogateescape" if self._config.invalid_utf8 else "strict"
+        pairs = block.pairs("surrogateescape" if self._config.invalid_utf8 else "strict")
+        reasons = [self.reason(pair) for pair in pairs]
+        counts.read += len(pairs)
+        counts.add_dropped(block, range(len(pairs)), reasons)
+        return [(index, pair) for index, pair in enumerate(pairs) if reasons[index] is None]
 
     def reason(self, pair: SentencePair) -> str | None:
         """Return which of `REASONS` the text of a pair breaks first, or None to keep the pair."""

@@ -20,18 +20,21 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from nmt.data.text.finished_pairs import (
-    FORMAT,
-    JOB,
-    MANIFEST,
-    ORIGIN,
-    PARTS,
-    read_manifest,
-    text_name,
-)
 from nmt.errors import ConfigError, DataError
-from nmt.files import FORMAT_KEY, final_name, read_json, write_atomically, write_json
+from nmt.files import (
+    FORMAT_KEY,
+    check_format,
+    final_name,
+    read_json,
+    write_atomically,
+    write_json,
+)
+from nmt.recipe.config import MixedText, SyntheticText, TextPair
 
+FORMAT = 1
+"""The version of the folder's format: its files and the keys of pairs.json."""
+
+_MANIFEST, _JOB, _PARTS, _ORIGIN = "pairs.json", "job.json", "parts", "origin.tsv"
 PART_PAIRS = 10_000
 """The most pairs of a part."""
 PART_SECONDS = 10.0
@@ -90,12 +93,12 @@ class PairFolder:
     @property
     def is_complete(self) -> bool:
         """Whether all pairs are made and `finish` has written the texts."""
-        return (self.folder / MANIFEST).is_file()
+        return (self.folder / _MANIFEST).is_file()
 
     @property
     def names(self) -> list[str]:
         """The names of the files of a complete folder; the last one says that it is complete."""
-        return [*map(text_name, self.languages), ORIGIN, MANIFEST]
+        return [*map(_text_name, self.languages), _ORIGIN, _MANIFEST]
 
     @property
     def inputs(self) -> int:
@@ -119,14 +122,14 @@ class PairFolder:
         Only the share `keep` of the pairs is kept, those with the lowest scores. `more_facts`, such
         as counts, stand in pairs.json beside the facts of the constructor.
         """
-        write_json(self.folder / JOB, self._job)  # none yet if there are no parts
+        write_json(self.folder / _JOB, self._job)  # none yet if there are no parts
         pairs = self.pairs()
         if keep < 1:
             limit = worst_score([_score(pair) for pair in self.pairs()], keep)
             pairs = (pair for pair in pairs if _score(pair) <= limit)
         kept, digests = self._write_texts(pairs)
         facts = {_KEPT: kept, **self._facts, **(more_facts or {})}
-        write_json(self.folder / MANIFEST, {FORMAT_KEY: FORMAT, **facts, "sha256": digests})
+        write_json(self.folder / _MANIFEST, {FORMAT_KEY: FORMAT, **facts, "sha256": digests})
         self._remove_parts()
         return kept
 
@@ -149,24 +152,24 @@ class PairFolder:
     def _remove_leftovers(self) -> None:
         """Remove the files that a process was writing when it was killed."""
         for temporary in self.folder.glob(".*.tmp"):
-            if final_name(temporary) in (JOB, *self.names):
+            if final_name(temporary) in (_JOB, *self.names):
                 temporary.unlink()
 
     def _read_job(self) -> dict[str, Any]:
         """Return the content of job.json: the facts, and the `parts` that are complete."""
-        path = self.folder / JOB
+        path = self.folder / _JOB
         if self.is_complete:
             self._check_facts(read_manifest(self.folder))
             self._remove_parts()  # of a process that was killed after its last file
             return {"parts": []}
         if not path.exists():
-            foreign = {entry.name for entry in self.folder.iterdir()} - {".lock", PARTS}
+            foreign = {entry.name for entry in self.folder.iterdir()} - {".lock", _PARTS}
             if foreign:
                 raise ConfigError(
                     f"{self.folder} holds other files ({', '.join(sorted(foreign)[:3])}); give a "
                     "new or empty folder as -o"
                 )
-            (self.folder / PARTS).mkdir(exist_ok=True)
+            (self.folder / _PARTS).mkdir(exist_ok=True)
             return {**self._facts, "parts": []}
         try:
             job = read_json(path)
@@ -187,7 +190,7 @@ class PairFolder:
                 )
 
     def _part_path(self, number: int) -> Path:
-        return self.folder / PARTS / f"part-{number:05d}.jsonl"
+        return self.folder / _PARTS / f"part-{number:05d}.jsonl"
 
     def _write_part(self) -> None:
         """Write the waiting pairs as a part of JSON lines, and then record it in job.json."""
@@ -197,7 +200,7 @@ class PairFolder:
         write_atomically(self._part_path(len(parts)), content)
         digest = hashlib.sha256(content).hexdigest()
         parts.append({"inputs": self._waiting_inputs, "sha256": digest})
-        write_json(self.folder / JOB, self._job)
+        write_json(self.folder / _JOB, self._job)
         self._waiting, self._waiting_inputs = [], 0
         self._last_part_time = time.monotonic()
 
@@ -241,8 +244,8 @@ class PairFolder:
         return count, {name: digest.hexdigest() for name, digest in zip(names, hashes, strict=True)}
 
     def _remove_parts(self) -> None:
-        shutil.rmtree(self.folder / PARTS, ignore_errors=True)
-        (self.folder / JOB).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / _PARTS, ignore_errors=True)
+        (self.folder / _JOB).unlink(missing_ok=True)
 
 
 def _score(pair: MadePair) -> float:
@@ -267,3 +270,63 @@ def _flatten(facts: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
         else:
             flat[prefix + name] = json.dumps(value, ensure_ascii=False)
     return flat
+
+
+def _text_name(language: str) -> str:
+    """Return the name of the file of one language in the folder."""
+    return f"text.{language}"
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return pairs.json of a complete folder.
+
+    Raises:
+        DataError: the folder is missing, incomplete or damaged.
+    """
+    path = folder / _MANIFEST
+    try:
+        manifest = read_json(path)
+    except FileNotFoundError as error:
+        is_begun = (folder / _JOB).is_file() or (folder / _PARTS).is_dir()
+        problem = "is not complete: run its command again" if is_begun else "holds no pairs"
+        raise DataError(
+            f"{folder} {problem}; expected a folder that `nmt synthesize` or `nmt data clean` wrote"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from error
+    check_format(manifest, FORMAT, folder, "make the pairs again")
+    return manifest
+
+
+def folder_text(folder: Path, languages: tuple[str, str], tags: Sequence[str] = ()) -> TextPair:
+    """Return the files of the pairs in a complete folder, in the direction of `languages`.
+
+    A side may instead be in a language that one of `tags` names: one model can learn several.
+
+    Raises:
+        DataError: the folder is incomplete, or holds no text in these languages.
+    """
+    manifest = read_manifest(folder)
+    in_folder = manifest.get("languages") or ["?"]  # "?" for the error: the manifest names none
+    sides = zip(in_folder, languages, strict=False)  # the number is checked below
+    fits = all(language in (expected, *tags) for language, expected in sides)
+    if len(in_folder) != 2 or not fits:
+        raise DataError(
+            f"{folder}: holds pairs of {'-'.join(in_folder)}, expected {'-'.join(languages)}, the "
+            "languages of the recipe (data.source_language, data.target_language); or name the "
+            "other language in `tags`, if the recipe has several"
+        )
+    source, target = (str(folder / _text_name(language)) for language in in_folder)
+    own_languages = None if tuple(in_folder) == languages else in_folder
+    return TextPair(source=source, target=target, languages=own_languages)
+
+
+def synthetic_text(text: SyntheticText, languages: tuple[str, str]) -> TextPair:
+    """Return the files of an entry of data.synthetic, with its tags and steps.
+
+    Raises:
+        DataError: its folder is incomplete, or holds no text in these languages.
+    """
+    files = folder_text(Path(text.folder), languages, text.tags)
+    tags_and_steps = text.model_dump(include=set(MixedText.model_fields))
+    return files.model_copy(update=tags_and_steps)

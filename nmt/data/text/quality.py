@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.corpora.folders import Log
 from nmt.data.corpora.registry import obtain_splits
 from nmt.data.prepared import prepare
 from nmt.data.text.contamination import normalize
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.token_store import Lengths, Sentences, TokenStore
 from nmt.data.tokens.tokenizer import UNK, SubwordModel
-from nmt.data.tokens.unknown import unknown_parts
+from nmt.data.tokens.unknown_parts import unknown_of_texts
+from nmt.errors import Log
 from nmt.recipe.config import Config
 
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99, 100)
@@ -144,7 +144,7 @@ def describe_side(
     ids = Sentences.of(model.encode(held_out) if model else [])
     held_out_tokens = int(ids.lengths.sum()) - len(ids.lengths)
     unknown_tokens = int(np.count_nonzero(ids.ids == UNK))
-    lacking = unknown_parts(model, ids, np.arange(len(held_out)), held_out) if model else {}
+    lacking = unknown_of_texts(model, ids, held_out) if model else {}
     unknown = Counter(part for parts in lacking.values() for part in parts)
     values = np.percentile(text_lengths, PERCENTILES, method="nearest")
     histogram, _edges = np.histogram(text_lengths, [*BINS, np.inf])

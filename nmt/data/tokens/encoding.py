@@ -9,21 +9,20 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from nmt.data.text.cleaning import Cleaner, Counts, PairSettings
+from nmt.data.text.cleaning import Counts, TrainingText
 from nmt.data.text.duplicates import DuplicateFinder, Hashes, hash_pairs
-from nmt.data.text.parallel_text import Block, SentencePair
+from nmt.data.text.parallel_text import Block
 from nmt.data.tokens.token_store import Indices, Sentences
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.data.tokens.unknown import UnknownParts, unknown_parts
+from nmt.data.tokens.unknown_parts import unknown_of_texts
 from nmt.data.tokens.word_encoder import bulk_encoder
 from nmt.errors import DataError
 from nmt.machine.processor import available_cores
@@ -35,10 +34,11 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class EncodedBlock:
-    """The ids of the kept pairs of a block, and the counts of the pairs that are left out."""
+class CleanedBlock:
+    """The pairs of a block that the rules keep, and the counts of those that are left out."""
 
     source: Sentences
+    """the ids of each kept pair; none if there is no tokenizer"""
     target: Sentences
     indices: Indices
     """the index of each kept pair in the block, from 0"""
@@ -47,111 +47,110 @@ class EncodedBlock:
     changes: list[str | None]
     """the kind of change that augmentation has made to each kept pair; None: unchanged"""
     counts: Counts
-    unknown: tuple[UnknownParts, UnknownParts] = ({}, {})
-    """what the vocabularies of source and target lack of the kept pairs"""
+    unknown: tuple[dict[int, list[str]], dict[int, list[str]]] = ({}, {})
+    """what the vocabularies of source and target lack of the kept pairs, by the number of the pair
+    in the arrays, from 0"""
 
-    def select(self, indices: list[int]) -> "EncodedBlock":
-        """Return only the pairs with these indices in the block, a subset of `self.indices`."""
-        if len(indices) == len(self.indices):
-            return self
-        rows = np.flatnonzero(np.isin(self.indices, indices))  # of the pairs in the arrays
-        sides = self.source.gather(rows), self.target.gather(rows)
-        changes = [self.changes[row] for row in rows]
-        source, target = (
-            {index: side[index] for index in indices if index in side} for side in self.unknown
-        )
-        return EncodedBlock(
-            *sides, self.indices[rows], self.hashes[rows], changes, self.counts, (source, target)
-        )
+    def without(self, block: Block, reasons: Iterable[str | None]) -> "CleanedBlock":
+        """Return the pairs that stay, and count the others.
 
-    def without_duplicates(self, block: Block, finder: DuplicateFinder) -> "EncodedBlock":
-        """Return the pairs that `finder` has not seen before; count the others as left out.
-
-        `block` is the block that was encoded; the examples of left-out pairs come from it.
+        `reasons` says for each kept pair why it is left out now, a key of `REASONS`, or None.
+        `block` is the block that was cleaned; the examples of left-out pairs come from it.
         """
-        reasons = finder.reasons(self.hashes)
-        kept = self.counts.select_kept(block, self.indices.tolist(), reasons)
-        return self.select(kept)
+        reasons = list(reasons)
+        self.counts.add_dropped(block, self.indices.tolist(), reasons)
+        rows = np.array([row for row, reason in enumerate(reasons) if reason is None], np.int64)
+        if len(rows) == len(reasons):
+            return self
+        source, target = (
+            {new: side[row] for new, row in enumerate(rows.tolist()) if row in side}
+            for side in self.unknown
+        )
+        return CleanedBlock(
+            self.source.gather(rows),
+            self.target.gather(rows),
+            self.indices[rows],
+            self.hashes[rows],
+            [self.changes[row] for row in rows],
+            self.counts,
+            (source, target),
+        )
 
 
-class BlockEncoder:
-    """Cleans and encodes blocks, with one tokenizer and the settings of one text."""
+class BlockCleaner:
+    """Cleans the blocks of one text, and encodes the pairs that stay if there is a tokenizer."""
 
-    def __init__(self, tokenizer: Tokenizer, settings: PairSettings, threads: int) -> None:
-        """Take the tokenizer, the settings, and the number of threads for SentencePiece."""
-        self._encode_source = self._encode_target = bulk_encoder(tokenizer.source, threads)
-        if not tokenizer.shared:
+    def __init__(self, text: TrainingText, tokenizer: Tokenizer | None, threads: int) -> None:
+        """Take the text, the tokenizer, and the number of threads for SentencePiece.
+
+        Without a tokenizer, the rules on the number of tokens are left out.
+        """
+        self._text, self._tokenizer, self._cleaner = text, tokenizer, text.cleaner()
+        encode: Callable[[list[str]], Sentences] = _encode_nothing
+        if tokenizer:
+            encode = bulk_encoder(tokenizer.source, threads)
+        self._encode_source = self._encode_target = encode
+        if tokenizer and not tokenizer.shared:
             self._encode_target = bulk_encoder(tokenizer.target, threads)
-        self._tokenizer, self._cleaning = tokenizer, settings.cleaning
-        self._cleaner, self._augmenter = Cleaner(settings), settings.augmenter
-        self._tags, self._tag_count = "".join(settings.tags), len(settings.tags)
 
-    def __call__(self, block: Block) -> EncodedBlock:
+    def __call__(self, block: Block) -> CleanedBlock:
         """Decode the pairs, clean by text, augment, encode, clean by length; duplicates stay.
 
         Raises:
             DataError: a line is not UTF-8, and `cleaning.invalid_utf8` is false.
         """
-        pairs = block.pairs(self._cleaner.decoding_errors)
-        counts = Counts(len(pairs))
-        indices = counts.select_kept(block, range(len(pairs)), map(self._cleaner.reason, pairs))
-        encoded = self._encode(block, pairs, indices, counts)
-        kept = encoded.select(counts.select_kept(block, indices, self._reasons_by_length(encoded)))
-        source, target = self._tokenizer.source, self._tokenizer.target
-        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-        return dataclasses.replace(
-            kept,
-            unknown=(
-                unknown_parts(source, kept.source, kept.indices, sources),
-                unknown_parts(target, kept.target, kept.indices, targets),
-            ),
-        )
-
-    def _encode(
-        self, block: Block, pairs: Sequence[SentencePair], indices: list[int], counts: Counts
-    ) -> EncodedBlock:
-        """Augment and encode the pairs with these indices in a block; `pairs` are all its pairs."""
-        kept = [pairs[index] for index in indices]
+        counts = Counts()
+        kept = self._cleaner.clean(block, counts)
         # each kept pair as it is to be learnt, and the kind of its change or None
-        augmented = [
-            self._augmenter(pair, block.numbers[index])
-            for pair, index in zip(kept, indices, strict=True)
-        ]
-        return EncodedBlock(
-            source=self._encode_source([self._tags + pair.source for pair, _ in augmented]),
+        augmented = [self._text.augmenter(pair, block.numbers[index]) for index, pair in kept]
+        tags = "".join(self._text.tags)
+        cleaned = CleanedBlock(
+            source=self._encode_source([tags + pair.source for pair, _ in augmented]),
             target=self._encode_target([pair.target for pair, _ in augmented]),
-            indices=np.array(indices, np.int64),
-            hashes=hash_pairs(kept, self._cleaning),
+            indices=np.array([index for index, _ in kept], np.int64),
+            hashes=hash_pairs([pair for _, pair in kept], self._text.cleaning),
             changes=[kind for _, kind in augmented],
             counts=counts,
         )
-
-    def _reasons_by_length(self, encoded: EncodedBlock) -> Iterator[str | None]:
-        """Return for each encoded pair why its lengths leave it out, or None if it stays."""
+        if self._tokenizer is None:
+            return cleaned
         # without EOS, and without the tags, which are no part of the text
-        source_lengths = (encoded.source.lengths - 1 - self._tag_count).tolist()
-        target_lengths = (encoded.target.lengths - 1).tolist()
-        return map(self._cleaner.reason_by_length, source_lengths, target_lengths)
+        source_lengths = (cleaned.source.lengths - 1 - len(self._text.tags)).tolist()
+        target_lengths = (cleaned.target.lengths - 1).tolist()
+        reasons = map(self._cleaner.reason_by_length, source_lengths, target_lengths)
+        cleaned = cleaned.without(block, reasons)
+        pair_of = dict(kept)
+        pairs = [pair_of[index] for index in cleaned.indices.tolist()]
+        source, target = self._tokenizer.source, self._tokenizer.target
+        return dataclasses.replace(
+            cleaned,
+            unknown=(
+                unknown_of_texts(source, cleaned.source, [pair.source for pair in pairs]),
+                unknown_of_texts(target, cleaned.target, [pair.target for pair in pairs]),
+            ),
+        )
 
 
-def encode_blocks(
-    blocks: Iterable[Block], tokenizer_folder: Path, settings: PairSettings, processes: int
-) -> Generator[tuple[Block, EncodedBlock]]:
-    """Yield each block with its pairs as a `BlockEncoder` encodes them, in the order of `blocks`.
+def _encode_nothing(texts: list[str]) -> Sentences:
+    """Return no ids for each text."""
+    return Sentences.of([()] * len(texts))
 
-    With `processes` over 1, that many encode, and each loads the tokenizer in `tokenizer_folder`. A
-    caller that stops early must close the generator before it removes `tokenizer_folder`.
+
+def clean_blocks(
+    text: TrainingText, tokenizer: Tokenizer | None, finder: DuplicateFinder, processes: int
+) -> Generator[tuple[Block, CleanedBlock]]:
+    """Yield each block of a text with the pairs that the rules keep of it, in order.
+
+    Pairs that `finder` has seen before are left out, too. With `processes` over 1, that many clean
+    and encode; they end when the generator is closed.
 
     Raises:
         DataError: a line is not UTF-8 and `cleaning.invalid_utf8` is false; or a process died.
     """
-    build_encoder = functools.partial(_load_encoder, tokenizer_folder, settings)
-    return map_blocks(blocks, build_encoder, processes)
-
-
-def _load_encoder(tokenizer_folder: Path, settings: PairSettings, threads: int) -> BlockEncoder:
-    """Return an encoder with the tokenizer in a folder."""
-    return BlockEncoder(Tokenizer.load(tokenizer_folder), settings, threads)
+    build = functools.partial(BlockCleaner, text, tokenizer)
+    with contextlib.closing(_map_blocks(text.text.blocks(), build, processes)) as blocks:
+        for block, cleaned in blocks:
+            yield block, cleaned.without(block, finder.reasons(cleaned.hashes))
 
 
 def processes_for(pairs: int, cost: int = 1) -> int:
@@ -162,7 +161,7 @@ def processes_for(pairs: int, cost: int = 1) -> int:
     return min(available_cores(), cost * pairs // _PAIRS_PER_PROCESS)
 
 
-def map_blocks(
+def _map_blocks(
     blocks: Iterable[Block], build: Callable[[int], Callable[[Block], Result]], processes: int
 ) -> Generator[tuple[Block, Result]]:
     """Yield each block with the result of a function, in the order of `blocks`.

@@ -1,18 +1,22 @@
 """What a vocabulary cannot represent: emoji, symbols, words with letters of another script.
 
 A model would read the unknown symbol in their place, which disturbs the rest of the sentence, and
-it never writes them. So they are hidden from it, always as whole grapheme clusters.
+it never writes them. So they are hidden from it, always as whole grapheme clusters. How often they
+occur in the training text is counted when it is prepared.
 """
 
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import regex
 
 from nmt.data.text.words import is_opening, is_unspaced, word_spans
-from nmt.data.tokens.tokenizer import UNK, SubwordModel
+from nmt.data.tokens.token_store import Sentences
+from nmt.data.tokens.tokenizer import SPACE, UNK, SubwordModel
 
 _CLUSTERS = regex.compile(r"\X")
 # a letter or a digit; not a keycap, which is a digit with U+FE0F or U+20E3
@@ -27,6 +31,9 @@ _PLAIN_LETTERS = str.maketrans(
     dict(zip("łŁøØđĐıħĦŧŦ", "lLoOdDihHtT", strict=True))
     | {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "þ": "th", "Þ": "Th"}
 )
+# Beyond so many different words the rare ones are forgotten, which bounds the memory.
+_MOST_WORDS, _KEPT_WORDS = 100_000, 10_000
+_STORED, _SHOWN = 100, 10
 
 
 class UnknownPart(NamedTuple):
@@ -169,3 +176,62 @@ def _with_spaces(text: str, start: int, end: int, begin: int) -> tuple[tuple[int
     before = text[start - 1]
     is_tied = touches_word and before.isalnum() and not is_unspaced(before)
     return (start, end), " " if is_tied else ""
+
+
+def unknown_of_texts(
+    model: SubwordModel, encoded: Sentences, texts: Sequence[str]
+) -> dict[int, list[str]]:
+    """Return what the vocabulary of `model` lacks of each text, as `SubwordModel.unknown` says.
+
+    `encoded` are the ids of the texts. A text of which it lacks nothing has no entry; the others
+    have their index in `texts`.
+    """
+    positions = np.flatnonzero(encoded.ids == UNK)
+    rows = np.unique(np.searchsorted(encoded.offsets, positions, side="right") - 1)
+    suspects = {*rows.tolist(), *(i for i, text in enumerate(texts) if SPACE in text)}
+    return {index: model.unknown(texts[index]) for index in sorted(suspects)}
+
+
+class UnknownCounts:
+    """How often the vocabulary of one side lacks which character, or at word level which word."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._counts = Counter[str]()
+
+    def add(self, parts: Mapping[int, list[str]]) -> None:
+        """Count what is lacking of some texts, the result of `unknown_of_texts`."""
+        for parts_of_text in parts.values():
+            self._total += len(parts_of_text)
+            self._counts.update(parts_of_text)
+        if len(self._counts) > _MOST_WORDS:
+            self._counts = Counter(dict(self._counts.most_common(_KEPT_WORDS)))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return {"total", "most_frequent"}: how many, and {part: how often} of the first 100."""
+        return {"total": self._total, "most_frequent": dict(self._counts.most_common(_STORED))}
+
+
+def describe_unknown(counts: Mapping[str, Any]) -> list[str]:
+    """Return a line for each side whose vocabulary lacks something of the kept training pairs.
+
+    `counts` are `Prepared.counts`. A line is "3 in the source text: ▅ (U+2585) 2, (U+0000) 1".
+    """
+    lines = []
+    for side, unknown in counts.get("unknown", {}).items():  # older data have no such key
+        if unknown["total"]:
+            found = describe_parts(unknown["most_frequent"])
+            lines.append(f"{unknown['total']:,} in the {side} text: {found}")
+    return lines
+
+
+def describe_parts(frequencies: Mapping[str, int]) -> str:
+    """Return the most frequent of {character or word: how often} as "▅ (U+2585) 2, (U+0000) 1"."""
+    phrases = []
+    for part, count in Counter(frequencies).most_common(_SHOWN):
+        shown = part if part.isprintable() else ascii(part)[1:-1]
+        code = f" (U+{ord(part):04X})" if len(part) == 1 else ""
+        phrases.append(f"{shown}{code} {count:,}")
+    if len(frequencies) > _SHOWN:
+        phrases.append("…")
+    return ", ".join(phrases)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.text.cleaning import Cleaner, Counts, PairSettings
+from nmt.data.text.cleaning import Cleaner, Counts
 from nmt.data.text.parallel_text import Block, SentencePair
 from nmt.data.text.rules import links_differ
 from nmt.errors import ConfigError
@@ -45,7 +45,7 @@ NONE = CleaningConfig()
     ],
 )
 def test_rules(config: CleaningConfig, source: str, target: str, reason: str | None) -> None:
-    assert Cleaner(PairSettings(config)).reason(SentencePair(source, target)) == reason
+    assert Cleaner(config).reason(SentencePair(source, target)) == reason
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_rules(config: CleaningConfig, source: str, target: str, reason: str | N
 def test_numbers_and_links_of_both_sides_agree(
     source: str, target: str, reason: str | None
 ) -> None:
-    settings = PairSettings(CleaningConfig(numbers=True, links=True))
-    assert Cleaner(settings).reason(SentencePair(source, target)) == reason
+    cleaner = Cleaner(CleaningConfig(numbers=True, links=True))
+    assert cleaner.reason(SentencePair(source, target)) == reason
 
 
 def test_links_are_found_beside_a_long_line_without_spaces() -> None:
@@ -78,7 +78,7 @@ def test_links_are_found_beside_a_long_line_without_spaces() -> None:
     + [(4, 8, None), (3, 7, "length_ratio"), (7, 3, "length_ratio"), (1, 2, None)],
 )
 def test_rules_of_length(source: int, target: int, reason: str | None) -> None:
-    cleaner = Cleaner(PairSettings(CleaningConfig(max_length=10, max_length_ratio=2.0)))
+    cleaner = Cleaner(CleaningConfig(max_length=10, max_length_ratio=2.0))
     assert cleaner.reason_by_length(source, target) == reason
 
 
@@ -86,7 +86,7 @@ def test_rules_of_length(source: int, target: int, reason: str | None) -> None:
 def test_an_unknown_script_is_refused(key: str) -> None:
     message = rf"cleaning\.{key}: 'Klingon' is not a script of Unicode"
     with pytest.raises(ConfigError, match=message):
-        Cleaner(PairSettings(CleaningConfig.model_validate({key: "Klingon"})))
+        Cleaner(CleaningConfig.model_validate({key: "Klingon"}))
 
 
 def test_counts_add_up_and_keep_the_first_examples() -> None:
@@ -94,7 +94,7 @@ def test_counts_add_up_and_keep_the_first_examples() -> None:
     total = Counts()
     for _ in range(4):
         counts = Counts(read=10)
-        assert counts.select_kept(block, [3, 5, 7], ["empty", None, "empty"]) == [5]
+        counts.add_dropped(block, [3, 5, 7], ["empty", None, "empty"])
         total.add(counts)
     assert (total.read, total.kept, total.dropped["empty"]) == (40, 32, 8)
     assert [example["line"] for example in total.examples["empty"]] == [4, 8, 4]

@@ -11,8 +11,7 @@ import pytest
 
 from nmt import files
 from nmt.data.text import pair_folder
-from nmt.data.text.finished_pairs import read_manifest, synthetic_text
-from nmt.data.text.pair_folder import MadePair, PairFolder
+from nmt.data.text.pair_folder import MadePair, PairFolder, read_manifest, synthetic_text
 from nmt.errors import ConfigError, DataError
 from nmt.recipe.config import SyntheticText
 

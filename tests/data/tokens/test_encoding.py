@@ -7,10 +7,11 @@ import pytest
 
 from nmt.data.text import parallel_text
 from nmt.data.text.augmentation import Augmenter
-from nmt.data.text.cleaning import PairSettings
+from nmt.data.text.cleaning import TrainingText
+from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText
 from nmt.data.tokens import encoding
-from nmt.data.tokens.encoding import EncodedBlock, encode_blocks
+from nmt.data.tokens.encoding import CleanedBlock, clean_blocks
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
@@ -18,7 +19,7 @@ from nmt.recipe.config import AugmentationConfig, CleaningConfig, TextPair, Toke
 
 LINES = [f"{'the small dog ' * (n % 5)}number {n} ." for n in range(50)]
 LINES[7] = LINES[20] = ""
-CLEANING = PairSettings(CleaningConfig(max_length=12, duplicates=True))
+CLEANING = CleaningConfig(max_length=12)
 
 
 @pytest.fixture
@@ -37,9 +38,15 @@ def written(folder: Path, lines: list[str], vocabulary_size: int) -> ParallelTex
 
 
 def encoded(
-    text: ParallelText, folder: Path, processes: int, settings: PairSettings = CLEANING
-) -> list[EncodedBlock]:
-    blocks = encode_blocks(text.blocks(), folder / "tokenizer", settings, processes)
+    text: ParallelText,
+    folder: Path,
+    processes: int,
+    cleaning: CleaningConfig = CLEANING,
+    rates: AugmentationConfig = AugmentationConfig(),  # noqa: B008 - it is frozen
+) -> list[CleanedBlock]:
+    tokenizer = Tokenizer.load(folder / "tokenizer")
+    training_text = TrainingText(text, cleaning, augmenter=Augmenter(rates))
+    blocks = clean_blocks(training_text, tokenizer, DuplicateFinder(cleaning), processes)
     return [block for _, block in blocks]
 
 
@@ -50,8 +57,8 @@ def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_p
     for processes in (1, 2):
         with pytest.raises(DataError, match=r"text\.en:34: not valid UTF-8 \(byte 0xe4\)"):
             encoded(text, tmp_path, processes)
-    settings = PairSettings(CleaningConfig(max_length=12, duplicates=True, invalid_utf8=True))
-    alone, together = (encoded(text, tmp_path, processes, settings) for processes in (1, 2))
+    cleaning = CleaningConfig(max_length=12, duplicates=True, invalid_utf8=True)
+    alone, together = (encoded(text, tmp_path, processes, cleaning) for processes in (1, 2))
     assert len(alone) == len(together) == 7
     for one, other in zip(alone, together, strict=True):
         for a, b in ((one.source, other.source), (one.target, other.target)):
@@ -80,12 +87,11 @@ def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_p
 def test_blocks_and_processes_change_no_augmented_pair(
     text: ParallelText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    augmenter = Augmenter(AugmentationConfig(no_final_punctuation=0.3, typos=0.3))
-    settings = PairSettings(CLEANING.cleaning, augmenter=augmenter)
+    rates = AugmentationConfig(no_final_punctuation=0.3, typos=0.3)
     found = []
     for size, processes in ((8, 1), (8, 2), (50, 1)):
         monkeypatch.setattr(parallel_text, "BLOCK", size)
-        blocks = encoded(text, tmp_path, processes, settings)
+        blocks = encoded(text, tmp_path, processes, rates=rates)
         ids = [
             block.source.sentence(i).tolist() for block in blocks for i in range(len(block.indices))
         ]
@@ -109,7 +115,7 @@ def test_a_process_that_dies_is_reported(
 def test_lines_of_a_megabyte_are_kept_or_counted(tmp_path: Path) -> None:
     """SentencePiece learns nothing from such lines, but nothing may break or be lost."""
     lines = ["a b c " * 10, "long " * 200_000, "d e f " * 10, "x" * 1_000_000]
-    (block,) = encoded(written(tmp_path, lines, 40), tmp_path, 1, PairSettings(CleaningConfig()))
+    (block,) = encoded(written(tmp_path, lines, 40), tmp_path, 1, CleaningConfig())
     assert block.counts.read - block.counts.kept == block.counts.dropped["too_long"] == 2
     assert block.indices.tolist() == [0, 2]
     assert [len(e["source"]) for e in block.counts.examples["too_long"]] == [200, 200]

@@ -1,14 +1,24 @@
-"""What a vocabulary lacks is hidden from the model, and comes back once, as it was."""
+"""What a vocabulary lacks is found, hidden from the model, and counted in the training text."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nmt.data.prepared import prepare
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.data.tokens.unknown_parts import unknown_parts
+from nmt.data.tokens.token_store import Sentences
+from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
+from nmt.data.tokens.unknown_parts import (
+    UnknownCounts,
+    describe_parts,
+    describe_unknown,
+    unknown_of_texts,
+    unknown_parts,
+)
 from nmt.data.tokens.vocabulary import learn_vocabulary
-from nmt.recipe.config import TokenizerConfig
+from nmt.recipe.config import Config, TokenizerConfig
+from tests.data.tokens.tokenizers import every_kind, learn
 
 KNOWN = (
     "The quick brown fox jumps over a lazy dog. Really? Yes! C: 1234567890, INFLAD (it's-) TM "
@@ -82,3 +92,59 @@ def test_a_vocabulary_of_words_knows_their_characters() -> None:
     model = tokenizer(kind="word", vocabulary_size=22).source
     text = "ox and 👍 fox"
     assert [text[slice(*part.span)] for part in unknown_parts(model, text)] == [" 👍"]
+
+
+def parts_of(model: SubwordModel, texts: list[str]) -> dict[int, list[str]]:
+    return unknown_of_texts(model, Sentences.of(model.encode(texts)), texts)
+
+
+@every_kind
+def test_unknown_characters_are_found_in_their_texts(kind: str) -> None:
+    texts = ["", "a ▅▅ 😀▅ \0", "a▁b", "②"]
+    found = parts_of(learn(kind).source, texts)
+    if kind == "word":
+        assert found[1] == ["▅▅", "😀▅", "\0"]
+    else:
+        assert found[1][-5:] == ["▅", "▅", "😀", "▅", "\0"]
+        assert found[3] == ["②"]  # as it stands in the text, and not as 2
+    assert found[2][-1] == "▁"
+    assert 0 not in found
+
+
+def test_the_counts_of_prepared_data_have_each_kept_pair_once(tmp_path: Path) -> None:
+    lines = ["a dog\tein Hund ▅", "a cat\teine Katze", "a dog\tein Hund ▅", "\t▅", "▅▅ a\tHund\0"]
+    path = tmp_path / "train.tsv"
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    text = [{"file": str(path)}]
+    section: dict[str, object] = {"train": text, "validation": text, "directory": str(tmp_path)}
+    section |= {"cleaning": {"duplicates": True, "control_characters": False}}
+    settings = {"data": section, "tokenizer": {"kind": "char", "vocabulary_size": 50}}
+    counts = prepare(Config.model_validate(settings), print).counts
+    assert counts["unknown"] == {
+        "source": {"total": 2, "most_frequent": {"▅": 2}},
+        "target": {"total": 2, "most_frequent": {"▅": 1, "\0": 1}},
+    }
+    assert describe_unknown(counts) == [
+        "2 in the source text: ▅ (U+2585) 2",
+        r"2 in the target text: ▅ (U+2585) 1, \x00 (U+0000) 1",
+    ]
+    assert describe_unknown({}) == []  # data that an older version has prepared
+
+
+def test_only_the_most_frequent_are_kept_and_shown() -> None:
+    counts = UnknownCounts()
+    for number in range(150_000):
+        counts.add({0: [f"word{number}", "often"]})
+    found = counts.as_json()
+    assert found["total"] == 300_000
+    assert found["most_frequent"]["often"] == 150_000 and len(found["most_frequent"]) == 100
+    assert describe_parts({"b": 1, "a": 2}) == "a (U+0061) 2, b (U+0062) 1"
+    assert describe_parts({str(n): 1 for n in range(99)}).endswith(", …")
+
+
+@pytest.mark.parametrize("byte_fallback", [False, True])
+def test_bytes_stand_for_what_the_vocabulary_lacks(byte_fallback: bool) -> None:
+    size = 270 if byte_fallback else 14
+    config = TokenizerConfig(vocabulary_size=size, byte_fallback=byte_fallback)
+    model = learn_vocabulary([SentencePair("a dog", "a Hund")] * 9, config).source
+    assert parts_of(model, ["a ▅ \0"]) == ({} if byte_fallback else {0: ["▅", "\0"]})
