@@ -23,7 +23,6 @@ from nmt.exchange.huggingface import CONFIG, GENERATION
 from nmt.exchange.huggingface_export import SPECIAL_IDS
 from nmt.exchange.huggingface_names import settings_of
 from nmt.exchange.onnx_graphs import ENCODER, MERGED, check_operators, quietly, write_graphs
-from nmt.exchange.onnx_page import page
 from nmt.exchange.verify import excluded_ids
 from nmt.files import read_json, write_atomically, write_json
 from nmt.run.directory import LoadedModel
@@ -32,6 +31,8 @@ MAX_WEIGHT_BYTES = 2**31 - 2**24
 """bytes of weights that fit into one ONNX file: protobuf allows 2 GiB, 16 MiB are for the rest"""
 GRAPHS, QUANTIZED = "onnx", "_quantized"
 """the folder of the graphs, and the end of the names of those in int8"""
+PAGE = Path(__file__).with_name("onnx_page.html")
+"""a page that translates in the browser, by transformers.js and the graphs beside it"""
 FEATURE = "the format onnx"
 BATCH = 16
 """texts that are translated at once, for a check"""
@@ -88,7 +89,7 @@ def export_onnx(loaded: LoadedModel, folder: Path) -> None:
     # transformers.js takes the sizes of its first cache from config.json
     write_json(folder / CONFIG, architecture | SPECIAL_IDS)
     write_json(folder / GENERATION, SPECIAL_IDS | search)
-    write_atomically(folder / "index.html", page())
+    write_atomically(folder / "index.html", PAGE.read_text("utf-8"))
     (folder / GRAPHS).mkdir()
     for path in write_graphs(loaded.model, folder / GRAPHS):
         with quietly():

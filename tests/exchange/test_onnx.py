@@ -2,12 +2,17 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -22,6 +27,7 @@ from nmt.exchange.onnx import export_onnx, translate_with_onnxruntime
 from nmt.recipe.config import TokenizerConfig
 from nmt.run.directory import LoadedModel
 from tests.exchange.exported_onnx import run_of
+from tests.serving.page_in_chromium import OPTIONS
 
 runtime: Any = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
@@ -216,3 +222,44 @@ def test_transformers_js_translates_as_onnxruntime_does(
     target = loaded.tokenizer.target
     ours = translate_with_onnxruntime(folder, texts)
     assert found == target.decode([[target.pieces.index(p) for p in each.pieces] for each in ours])
+
+
+PACKAGES = "/node_modules/@huggingface/transformers/dist/", "/node_modules/onnxruntime-web/dist/"
+
+
+@pytest.mark.slow
+def test_the_page_of_an_exported_folder_translates_in_chromium(
+    loaded: LoadedModel, folder: Path, tmp_path: Path
+) -> None:
+    chromium, modules = shutil.which("chromium"), os.environ.get("NMT_NODE_MODULES")
+    if not chromium or not modules:
+        pytest.skip(
+            "needs chromium, and in NMT_NODE_MODULES a folder with @huggingface/transformers"
+        )
+    site = shutil.copytree(folder, tmp_path / "site")
+    (site / "node_modules").symlink_to(modules)
+    # the scripts come from this machine, not from the network
+    page = re.sub('CDN = ".*"', f'CDN = "{PACKAGES[0]}"', exporter.PAGE.read_text("utf-8"))
+    local = f'env.backends.onnx.wasm.wasmPaths = "{PACKAGES[1]}";'
+    (site / "index.html").write_text(page.replace("Object", f"{local} Object", 1), "utf-8")
+    text = "a small dog"
+    handler = partial(SimpleHTTPRequestHandler, directory=str(site))
+    command = [chromium, "--headless", *OPTIONS, "--enable-logging=stderr"]
+    command.append(f"--user-data-dir={tmp_path / 'profile'}")
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,)).start()
+        command.append(f"http://127.0.0.1:{server.server_port}/#{quote(text)}")
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as browser:
+            limit = threading.Timer(100, browser.terminate)
+            limit.start()
+            assert browser.stderr
+            log = next(
+                (line for line in browser.stderr if "CONSOLE" in line and '\\n"' in line), ""
+            )
+            limit.cancel()
+            browser.terminate()
+        server.shutdown()
+    pieces = translate_with_onnxruntime(folder, [text], quantized=True)[0].pieces
+    target = loaded.tokenizer.target
+    (expected,) = target.decode([[target.pieces.index(piece) for piece in pieces]])
+    assert json.dumps(expected + "\n", ensure_ascii=False) in log
