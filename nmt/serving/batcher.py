@@ -64,7 +64,7 @@ class QueuedSegment:
     tokens: int
     is_waiting: bool = True
     batch: "_Batch | None" = None
-    """the batch that translates it; None: it waits"""
+    """the batch that translates it; None: it waits, or is done"""
 
 
 @dataclass(eq=False)
@@ -119,12 +119,13 @@ class Batcher:
         self._free = compute.slots
         self._slow = 0
         """batches that have given away their slots"""
+        self._batches: set[_Batch] = set()
+        """those that are being translated"""
         self._batches_of: Counter[str] = Counter()
         """of each client, how many batches are being translated"""
         self._gathering_since = 0.0
         """when the first segment that waits now came, or the latest batch ended"""
         self._timer: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def submit(self, lane: Lane, client: str, lines: Sequence[Line]) -> list[QueuedSegment]:
         """Let the segments `lines` of a client wait, and return them, each with its future.
@@ -140,14 +141,16 @@ class Batcher:
             tokens = max(len(line.ids or ()), MIN_COUNTED_LENGTH)
             segments.append(QueuedSegment(line, client, loop.create_future(), tokens))
         for start in range(0, len(segments), SORTED_TOGETHER):
-            group = segments[start : start + SORTED_TOGETHER]
-            for segment in sorted(group, key=lambda segment: segment.tokens):
-                own = lane._replace(is_long=segment.tokens > LONG_SEGMENT)
-                queue = self._queues.setdefault(own, _Queue())
-                queue.clients.setdefault(client, deque()).append(segment)
+            group = sorted(segments[start : start + SORTED_TOGETHER], key=lambda s: s.tokens)
+            for is_long in (False, True):
+                if alike := [s for s in group if (s.tokens > LONG_SEGMENT) == is_long]:
+                    queue = self._queues.setdefault(lane._replace(is_long=is_long), _Queue())
+                    queue.clients.setdefault(client, deque()).extend(alike)
         if not self._waiting:
             self._gathering_since = loop.time()
         self._waiting += len(segments)
+        if client not in self._batches_of:
+            self._ask_for_slot()
         self._schedule()
         return segments
 
@@ -178,10 +181,11 @@ class Batcher:
 
     async def close(self) -> None:
         """End the batches that are being translated."""
-        for task in self._tasks:
+        tasks = [batch.task for batch in self._batches if batch.task]
+        for task in tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        if tasks:
+            await asyncio.wait(tasks)
 
     def _schedule(self) -> None:
         """Begin a batch now, or when the waiting time is over."""
@@ -233,16 +237,15 @@ class Batcher:
         timer = loop.call_later(self._settings.batch_seconds, self._give_slot, batch)
         self._free -= 1
         self._running += len(batch.segments)
+        self._batches.add(batch)
         self._batches_of.update(batch.clients)
-        batch.task = task = asyncio.create_task(self._translate(lane, batch.segments))
-        self._tasks.add(task)
+        batch.task = asyncio.create_task(self._translate(lane, batch.segments))
 
         def end(_: object) -> None:  # also of a task that was cancelled before it began
             timer.cancel()
-            self._tasks.discard(task)
             self._end(lane, batch, loop.time() - started)
 
-        task.add_done_callback(end)
+        batch.task.add_done_callback(end)
 
     def _end(self, lane: Lane, batch: _Batch, seconds: float) -> None:
         tokens, time = self._rates.get(lane.rate_key, (0.0, 0.0))
@@ -254,6 +257,9 @@ class Batcher:
         else:
             self._free += 1
         self._running -= len(batch.segments)
+        for segment in batch.segments:  # else only a garbage collection would free both
+            segment.batch = None
+        self._batches.remove(batch)
         self._batches_of -= Counter(batch.clients)  # drops those that have none
         self._gathering_since = asyncio.get_running_loop().time()
         if self._timer and not self._running:  # what waits has nothing to wait for any more
@@ -268,6 +274,13 @@ class Batcher:
             self._slow += 1
             self._free += 1
             self._schedule()
+
+    def _ask_for_slot(self) -> None:
+        """Let a client that has several batches give a slot to one that has none."""
+        for batch in self._batches:
+            client, *others = batch.clients
+            if not self._free and not others and self._batches_of[client] > 1:
+                self._give_slot(batch)
 
     async def _translate(self, lane: Lane, segments: list[QueuedSegment]) -> None:
         """Translate a batch; one that fails is halved, until what fails stands alone."""

@@ -107,6 +107,7 @@ class Engine:
         translator = self._translators.get(version.digest)
         if self._settings.preload_pytorch and translator:
             _ = translator.searcher.loaded_in_torch  # the property loads the model, and keeps it
+        gc.freeze()  # no later collection of garbage looks at PyTorch's many objects
 
     def unload(self, version: ModelVersion) -> None:
         """Drop a model; a batch that uses it ends normally."""
@@ -114,6 +115,7 @@ class Engine:
         for digest, kind in list(self._pipelines):
             if digest == version.digest:
                 self._pipelines.pop((digest, kind), None)
+        gc.unfreeze()
         gc.collect()  # PyTorch's modules refer to each other in circles
         return_freed_memory()
 

@@ -1,6 +1,5 @@
 """Translates files of text, subtitles and HTML, and keeps the results until they are fetched."""
 
-import asyncio
 import atexit
 import codecs
 import contextlib
@@ -10,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -88,14 +88,10 @@ def files_router(server: Server) -> APIRouter:
             check_given_once(key, form.getlist(key))
         server.access.check_key(api_key or bearer_of(request.headers))  # before the file is read
         store.check_room(file.size or 0)
-        name = file.filename
-        if not name:
-            raise RequestError(400, "Invalid request: missing file parameter")
-        sources = server.models.sources if source == "auto" else [source]
-        text, encode = decode_file(name, await file.read(), sources)
-        server.check_file(text)
+        text, encode = await _read(server, request, file, source)
         client = server.admit(request, api_key, [text])
         asked = Asked(source, target, protected=usual_text(server.settings.protect))
+        name = str(file.filename)
         translated, used = await _translate_file(server, name, text, asked, client)
         server.name_models(request, used)
         stored = _keep(server, store, name, target, encode(translated))
@@ -119,6 +115,26 @@ def files_router(server: Server) -> APIRouter:
         return Response(content, headers=headers)
 
     return router
+
+
+async def _read(
+    server: Server, request: Request, file: UploadFile, source: str
+) -> tuple[str, Callable[[str], bytes]]:
+    """Return the text of an uploaded file, and what encodes its translation.
+
+    Raises:
+        RequestError: it has no name, or no text that can be translated.
+    """
+    name, content = file.filename, await file.read()
+    if not name:
+        raise RequestError(400, "Invalid request: missing file parameter")
+    sources = server.models.sources if source == AUTO else [source]
+    address = request.client.host if request.client else ""
+    text, encode = await server.service.long_work.run(
+        address, len(content), lambda: decode_file(name, content, sources)
+    )
+    server.check_file(text)
+    return text, encode
 
 
 def _keep(server: Server, store: "FileStore", name: str, target: str, content: bytes) -> str:
@@ -145,9 +161,10 @@ async def _translate_file(
     parts: list[TranslatedText] = []
     is_srt = Path(name).suffix.lower() == ".srt"
     asked = replace(asked, is_html=_is_html(name))
+    in_thread = partial(server.service.long_work.run, client, len(text))
     if asked.source == AUTO:  # a cue of subtitles is too short to tell its language
-        shown = await asyncio.to_thread(subtitle_text, text) if is_srt else text
-        [guess] = await server.service.detect([shown], asked)
+        shown = await in_thread(lambda: subtitle_text(text)) if is_srt else text
+        [guess] = await server.service.detect([shown], asked, client)
         asked = replace(asked, source=str(guess["language"]))
 
     async def translate(texts: Sequence[str], is_html: bool) -> list[str]:
@@ -156,7 +173,7 @@ async def _translate_file(
         return [translation.text for translation in found]
 
     if is_srt:
-        return await translate_subtitles(text, translate), parts
+        return await translate_subtitles(text, translate, in_thread), parts
     [translated] = await translate([text], asked.is_html)
     return translated, parts
 

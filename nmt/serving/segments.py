@@ -1,6 +1,5 @@
 """Texts of any length as segments: the sentences to translate, and the white space around them."""
 
-import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,13 +16,12 @@ from nmt.translation.line_ends import cut_ends
 from nmt.translation.protected import hide_protected
 from nmt.translation.spans import Link, Span, links_after, shift_span
 
-QUICK_CHARACTERS = 2000
-"""texts of so many characters are cut into segments at once; longer ones in a thread"""
 MAX_CUT_SECONDS = 5.0
 """seconds that own patterns of protected text may take for all texts of a request"""
+_NO_TERMS = Terminology()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A sentence of a text."""
 
@@ -40,7 +38,7 @@ class Segment:
         return links_after(links, self.tag_length)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TranslatedText:
     """A text with its translation."""
 
@@ -57,7 +55,7 @@ class TranslatedText:
     """the language that was found, in LibreTranslate's shape; None: it was given"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SegmentedText:
     """A text, and the sentences in it."""
 
@@ -125,28 +123,22 @@ class SegmentedText:
         return replace(best, alternatives=alternatives)
 
 
-async def split_texts(
+def split_texts(
     lines: Sequence[Line], loaded: LoadedVersion, tag: str, protected: ProtectedText
 ) -> list[SegmentedText]:
-    """Cut texts into segments; in a thread if that may take long, so that other requests go on.
+    """Cut texts into segments.
 
     Raises:
         DataError: a pattern takes too long.
         RequestError: the patterns take too long for all texts together.
     """
-
-    def split() -> list[SegmentedText]:
-        end = time.monotonic() + MAX_CUT_SECONDS
-        texts = []
-        for line in lines:
-            texts.append(SegmentedText.split(line, loaded, tag, protected))
-            if protected.patterns and time.monotonic() > end:
-                raise RequestError(400, "the protected patterns take too long; use simpler ones")
-        return texts
-
-    if not protected.patterns and sum(len(line.text) for line in lines) < QUICK_CHARACTERS:
-        return split()
-    return await asyncio.to_thread(split)
+    end = time.monotonic() + MAX_CUT_SECONDS
+    texts = []
+    for line in lines:
+        texts.append(SegmentedText.split(line, loaded, tag, protected))
+        if protected.is_own and time.monotonic() > end:
+            raise RequestError(400, "the protected patterns take too long; use simpler ones")
+    return texts
 
 
 def _inside(spans: Sequence[Span], start: int, length: int) -> tuple[Span, ...]:
@@ -169,7 +161,7 @@ def _segments(
     added = len(with_tag) - len(row)
     moved = tuple(shift_span(span, added) for span in _inside(line.protected, start, len(row)))
     hidden = hide_protected(replace(line, text=with_tag, protected=moved), protected)
-    [hidden] = CapitalsStage(loaded, line.terminology or Terminology()).mark([hidden])
+    [hidden] = CapitalsStage(loaded, line.terminology or _NO_TERMS).mark([hidden])
     if not has_words(without_tags(hidden, source).text):
         return
     [sentences] = split_lines(loaded, [hidden], warn=lambda _: None)

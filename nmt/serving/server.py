@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -26,6 +27,9 @@ from nmt.serving.workers import ProcessCompute
 
 SWITCH_SECONDS = 0.0005
 """how long a thread that reads a large file may keep Python's lock from one that answers others"""
+COLLECTION_THRESHOLDS = (700, 10, 1000)
+"""few new objects between two collections of garbage, during which Python's lock is kept, and
+seldom a collection of all objects, which takes tenths of a second for those of large files"""
 
 
 @dataclass(eq=False)
@@ -70,8 +74,9 @@ class Server:
         loop = asyncio.get_running_loop()
         reload = asyncio.Event()
         watcher = None
-        switch_seconds = sys.getswitchinterval()
+        switch_seconds, thresholds = sys.getswitchinterval(), gc.get_threshold()
         sys.setswitchinterval(SWITCH_SECONDS)
+        gc.set_threshold(*COLLECTION_THRESHOLDS)
         try:
             await self.compute.start()
             await self.models.load_first()
@@ -89,6 +94,7 @@ class Server:
             await self.batcher.close()
             await self.compute.close()
             sys.setswitchinterval(switch_seconds)
+            gc.set_threshold(*thresholds)
             self.operations.log("stopped")
 
     def _load_detection(self) -> None:

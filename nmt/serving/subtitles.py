@@ -7,11 +7,14 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
 from itertools import islice
+from typing import Any
 
 from nmt.serving.answers import RequestError
 
 Translate = Callable[[Sequence[str], bool], Awaitable[list[str]]]
 """translates texts, each of several sentences perhaps; the flag says whether they are HTML"""
+InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""runs a function in a thread, and returns its result"""
 _CUE_TIME = re.compile(r"\s*-?\d+:[\d:., ]*-->\s*-?\d+:.*")
 """00:00:01,500 --> 00:00:03,000, and what programs write in its place, as 0:01.5 --> 0:3"""
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -104,7 +107,9 @@ class _Cue:
         self.tail = line[start + len(text) :]
 
 
-async def translate_subtitles(text: str, translate: Translate) -> str:
+async def translate_subtitles(
+    text: str, translate: Translate, in_thread: InThread = asyncio.to_thread
+) -> str:
     """Translate the cues of an SRT file; numbers, times and formatting stay.
 
     The lines of a cue are one text, because a sentence does not end where a line does; but a line
@@ -116,13 +121,16 @@ async def translate_subtitles(text: str, translate: Translate) -> str:
     Raises:
         RequestError: there is no cue.
     """
-    cues = await asyncio.to_thread(_read_cues, text)
-    plain, formatted = await asyncio.to_thread(_sources, cues)
+    cues = await in_thread(lambda: _read_cues(text))
+    plain, formatted = await in_thread(lambda: _sources(cues))
     found_plain = deque(await translate(plain, False) if plain else [])
-    found_formatted = deque(await _translate_formatted(formatted, translate) if formatted else [])
+    found_formatted = deque[str]()
+    if formatted:
+        found_formatted.extend(await _translate_formatted(formatted, translate, in_thread))
     first_end = _LINE_END.search(text)
     end = first_end[0] if first_end else "\n"
-    return await asyncio.to_thread(_write_cues, cues, found_plain, found_formatted, end)
+    written: str = await in_thread(lambda: _write_cues(cues, found_plain, found_formatted, end))
+    return written
 
 
 def _sources(cues: Sequence[_Cue]) -> tuple[list[str], list[str]]:
@@ -207,7 +215,9 @@ def _read_cues(text: str) -> list[_Cue]:
     return [*cues, _Cue.read(head, lines)]
 
 
-async def _translate_formatted(texts: Sequence[str], translate: Translate) -> list[str]:
+async def _translate_formatted(
+    texts: Sequence[str], translate: Translate, in_thread: InThread
+) -> list[str]:
     """Translate texts with formatting as one page of HTML, where it is tags and comments.
 
     What stands at the start or the end of a text stays there; inside, it goes with its words.
@@ -246,8 +256,9 @@ async def _translate_formatted(texts: Sequence[str], translate: Translate) -> li
         parts = page.removeprefix(_START).removesuffix(_END).split(_END + _START)
         return [text_of(part, text) for part, text in zip(parts, texts, strict=True)]
 
-    [page] = await translate([await asyncio.to_thread(page_of_texts)], True)
-    return await asyncio.to_thread(texts_of, page)
+    [page] = await translate([await in_thread(page_of_texts)], True)
+    written: list[str] = await in_thread(lambda: texts_of(page))
+    return written
 
 
 def _character(entity: str) -> str:

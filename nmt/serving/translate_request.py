@@ -1,9 +1,9 @@
 """A request on its way to its answer: texts to segments, models one after the other, and back."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -12,19 +12,18 @@ from nmt.serving.answers import RequestError
 from nmt.serving.batcher import Batcher, Lane, QueuedSegment
 from nmt.serving.detection import AUTO, detect
 from nmt.serving.engine import SearchKind
+from nmt.serving.long_work import LongWork
 from nmt.serving.models import Direction, Models
 from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
 from nmt.serving.segments import SegmentedText, TranslatedText, split_texts
 from nmt.translation.html.languages import PageLanguages
 from nmt.translation.line import Alignment, Line, Terminology, Translation
-from nmt.translation.markup import page_text, translate_html
+from nmt.translation.markup import PageTexts, page_text
 from nmt.translation.message_texts import MessageTexts
 
 SLICE = 256
 """segments that are looked up, queued or kept before other requests have a turn"""
-PAGES_AT_ONCE = 8
-"""pages of HTML that are translated at once; others wait"""
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Asked:
     """no sequence of so many tokens may come twice in a sentence; None: as the run is configured"""
 
 
-Finished = Callable[[int, SegmentedText, int, Sequence[Translation]], Awaitable[None]]
+Finished = Callable[[int, SegmentedText, int, Sequence[Translation]], None]
 """called with the number of a text, the text, the number of a segment, and its translations"""
 
 
@@ -56,9 +55,7 @@ class TranslationService:
     ) -> None:
         self.models = models
         self._batcher, self._cache, self._operations = batcher, cache, operations
-        # Its threads wait for segments. In asyncio's own pool they could take all threads, and
-        # what cuts texts into these segments would find none.
-        self._pages = ThreadPoolExecutor(PAGES_AT_ONCE, "page")
+        self.long_work = LongWork()
 
     async def translate(
         self,
@@ -70,7 +67,7 @@ class TranslationService:
         """Return the translation of each text; with source auto, of each from its own language.
 
         `client` is the name of who asks; the segments of different clients take turns. `finished`
-        is awaited for each segment of the last model as soon as it is translated, except for HTML.
+        is called for each segment of the last model as soon as it is translated, except for HTML.
 
         Raises:
             RequestError: the pair is not served, or the server is busy.
@@ -81,7 +78,7 @@ class TranslationService:
             target = self.models.target_code(asked.target, source)
             asked = replace(asked, source=source, target=target)
             return await self._translate(texts, asked, client, finished)
-        detected = await self.detect(texts, asked)
+        detected = await self.detect(texts, asked, client)
         by_source: dict[str, list[int]] = {}  # {language: indices of its texts}
         for i, guess in enumerate(detected):
             by_source.setdefault(str(guess["language"]), []).append(i)
@@ -90,9 +87,9 @@ class TranslationService:
         async def translate_some(source: str, indices: list[int]) -> None:
             """Translate the texts at `indices`, which are in the language `source`."""
 
-            async def finished_one(i: int, *segment: Any) -> None:
+            def finished_one(i: int, *segment: Any) -> None:
                 if finished:  # it numbers all texts, and `i` those of this language
-                    await finished(indices[i], *segment)
+                    finished(indices[i], *segment)
 
             target = self.models.target_code(asked.target, source)
             of_source = replace(asked, source=source, target=target)
@@ -111,7 +108,9 @@ class TranslationService:
                 task.cancel()
         return [replace(results[i], detected=guess) for i, guess in enumerate(detected)]
 
-    async def detect(self, texts: Sequence[str], asked: Asked) -> list[dict[str, object]]:
+    async def detect(
+        self, texts: Sequence[str], asked: Asked, client: str
+    ) -> list[dict[str, object]]:
         """Return the language of each text or page: one that has the target, or the target itself.
 
         Raises:
@@ -128,7 +127,7 @@ class TranslationService:
             shown = map(page_text, texts) if asked.is_html else texts
             return [detect(text, [*sources, target])[0] for text in shown]
 
-        return await asyncio.to_thread(find)  # a large page, or many texts, would keep others out
+        return await self.long_work.run(client, sum(map(len, texts)), find)
 
     async def _translate(
         self, texts: Sequence[str], asked: Asked, client: str, finished: Finished | None
@@ -152,6 +151,8 @@ class TranslationService:
             found = await self._through(direction, texts, plain, client, None)
             texts, before = [each.text for each in found], [each.models for each in found]
         found = await self._through(last, texts, asked, client, finished)
+        if not pivots:
+            return found
         pairs = zip(before, found, strict=True)
         return [replace(text, models=models + text.models) for models, text in pairs]
 
@@ -166,46 +167,46 @@ class TranslationService:
         """Translate texts by one model."""
         if asked.is_html:
             return [await self._html(direction, text, asked, client) for text in texts]
-        lines = [Line(0, text, asked.terminology) for text in texts]
+
+        def as_lines() -> list[Line]:
+            return [Line(0, text, asked.terminology) for text in texts]
+
+        lines = await self.long_work.run(client, sum(map(len, texts)), as_lines)
         return await self._lines(direction, lines, asked, client, finished)
 
     async def _html(
         self, direction: Direction, html: str, asked: Asked, client: str
     ) -> TranslatedText:
         """Translate a page; its tags are read and placed in a thread."""
-        loop = asyncio.get_running_loop()
         languages = PageLanguages(direction.source, direction.target)
-        calls: list[Future[list[TranslatedText]]] = []
+        in_turn = partial(self.long_work.run, client, len(html))
 
-        def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
-            lines = [replace(line, terminology=asked.terminology) for line in lines]
+        def read() -> tuple[PageTexts, list[list[Line]]]:
+            page, terms = PageTexts(html, languages), asked.terminology
+            groups = page.plain, page.with_tags
+            return page, [[replace(line, terminology=terms) for line in each] for each in groups]
+
+        page, groups = await in_turn(read)
+        rows: list[list[TranslatedText]] = []
+        for lines, with_links in zip(groups, (False, True), strict=True):
             of_lines = replace(asked, alignments=with_links)
-            work = self._lines(direction, lines, of_lines, client, None)
-            calls.append(asyncio.run_coroutine_threadsafe(work, loop))
-            return [_as_translation(text, 0) for text in calls[-1].result()]
-
-        def alternative(n: int) -> str:
-            results = iter([call.result() for call in calls])
-            return translate_html(
-                html,
-                lambda lines, with_links: [_as_translation(t, n) for t in next(results)],
-                languages,
+            rows.append(
+                await self._lines(direction, lines, of_lines, client, None) if lines else []
             )
 
-        def all_pages() -> list[str]:
-            best = translate_html(html, translate, languages)
-            others = max((len(t.alternatives) for call in calls for t in call.result()), default=0)
-            return list(dict.fromkeys([best, *map(alternative, range(1, others + 1))]))
+        def write() -> list[str]:
+            others = max((len(text.alternatives) for row in rows for text in row), default=0)
+            pages = [page, *(PageTexts(html, languages) for _ in range(others))]
+            return list(
+                dict.fromkeys(
+                    each.write(*([_as_translation(text, n) for text in row] for row in rows))
+                    for n, each in enumerate(pages)
+                )
+            )
 
-        try:
-            best, *others = await loop.run_in_executor(self._pages, all_pages)
-            alternatives = [TranslatedText(other, 0.0) for other in others]
-            used = dict.fromkeys(m for call in calls for t in call.result() for m in t.models)
-            return TranslatedText(best, 0.0, alternatives, models=tuple(used))
-        except asyncio.CancelledError:  # the client has left: its sentences leave the queue
-            for call in calls:
-                call.cancel()
-            raise
+        best, *others = [TranslatedText(each, 0.0) for each in await in_turn(write)]
+        used = dict.fromkeys(model for row in rows for text in row for model in text.models)
+        return replace(best, alternatives=others, models=tuple(used))
 
     async def _lines(
         self,
@@ -220,18 +221,27 @@ class TranslationService:
         model = direction.model
         async with self.models.use(model) as loaded:
             n_best = min(asked.n_best, loaded.beam_size)
-            messages = MessageTexts(lines, asked.protected)
-            texts = await split_texts(messages.lines, loaded, direction.tag, asked.protected)
             kind = SearchKind(
                 n_best, asked.alignments, bool(asked.terminology), asked.no_repeat_ngram
             )
             lane = Lane(model.name, loaded.version, kind)
-            pending = _PendingTexts(lane, texts, client, finished, messages)
+
+            def cut() -> _PendingTexts:
+                messages = MessageTexts(lines, asked.protected)
+                texts = split_texts(messages.lines, loaded, direction.tag, asked.protected)
+                return _PendingTexts(lane, texts, client, finished, messages)
+
+            characters = sum(len(line.text) for line in lines)
+            if asked.protected.is_own:  # such patterns do not hold Python's lock
+                pending = await asyncio.to_thread(cut)
+            else:
+                pending = await self.long_work.run(client, characters, cut)
             cached = await self._translate_segments(pending)
         seconds = loop.time() - started
         self._operations.count_translation(model.name, len(pending.places), cached, seconds)
-        models = ((model.name, loaded.version.weights),)
-        return [replace(text, models=models) for text in await pending.translated()]
+        found = await self.long_work.run(client, characters * n_best, pending.translated)
+        pending.finish_messages()
+        return found
 
     async def _translate_segments(self, pending: "_PendingTexts") -> int:
         """Find the translations of all segments, and return how many were in the cache."""
@@ -239,33 +249,43 @@ class TranslationService:
         async for place in _in_slices(pending.places):
             known = self._cache.get(digest, kind, pending.line(place))
             if known is not None:
-                await pending.finish(place, known)
+                pending.finish(place, known)
         missing = [place for place in pending.places if place not in pending.found]
-        if not missing:
-            return len(pending.places)
-        self._batcher.check_room(len(missing))
-        segments: list[QueuedSegment] = []
-
-        async def wait_for(place: Place, segment: QueuedSegment) -> None:
-            await pending.finish(place, await segment.future)
-
-        try:
-            for start in range(0, len(missing), SLICE):
-                lines = [pending.line(place) for place in missing[start : start + SLICE]]
-                segments += self._batcher.submit(pending.lane, pending.client, lines)
-                if len(lines) == SLICE:
-                    await asyncio.sleep(0)
-            if pending.finished:
-                waiting = zip(missing, segments, strict=True)
-                await asyncio.gather(*(wait_for(*each) for each in waiting))
-            else:
-                rows = await asyncio.gather(*(segment.future for segment in segments))
-                pending.found.update(zip(missing, rows, strict=True))
-        finally:  # a client that left, or a segment that failed: nobody needs the others
-            self._batcher.cancel(segments)
+        if missing:
+            await self._search(pending, missing)
         async for place in _in_slices(missing):
             self._cache.put(digest, kind, pending.line(place), pending.found[place])
         return len(pending.places) - len(missing)
+
+    async def _search(self, pending: "_PendingTexts", missing: Sequence["Place"]) -> None:
+        """Let the batcher translate the segments at the places `missing`."""
+        self._batcher.check_room(len(missing))
+        segments: list[QueuedSegment] = []
+        all_found: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def finish(place: Place, future: "asyncio.Future[list[Translation]]") -> None:
+            if future.cancelled() or all_found.done():
+                return
+            if error := future.exception():
+                all_found.set_exception(error)
+                return
+            pending.finish(place, future.result())
+            if len(pending.found) == len(pending.places):
+                all_found.set_result(None)
+
+        try:
+            for start in range(0, len(missing), SLICE):
+                places = missing[start : start + SLICE]
+                lines = [pending.line(place) for place in places]
+                segments += self._batcher.submit(pending.lane, pending.client, lines)
+                for place, segment in zip(places, segments[start:], strict=True):
+                    segment.future.add_done_callback(partial(finish, place))
+                if len(lines) == SLICE:
+                    await asyncio.sleep(0)
+            await all_found
+        except BaseException:  # the client has left, or a segment has failed: nobody needs the rest
+            self._batcher.cancel(segments)
+            raise
 
 
 Place = tuple[int, int]
@@ -292,11 +312,13 @@ class _PendingTexts:
         messages: MessageTexts,
     ) -> None:
         self.lane, self.client = lane, client
-        self._texts, self.finished = texts, finished
+        self._texts, self._finished = texts, finished
         self._messages = messages
         """which of the texts are those in ICU messages; they are the last ones"""
         self.places = [(i, j) for i, text in enumerate(texts) for j in range(len(text.segments))]
         self.found: dict[Place, list[Translation]] = {}
+        self._filled: dict[Place, list[Translation]] = {}
+        """the segments of texts with ICU messages, once the messages are translated"""
 
     def line(self, place: Place) -> Line:
         return self._texts[place[0]].segments[place[1]].line
@@ -304,23 +326,20 @@ class _PendingTexts:
     def of_text(self, i: int) -> list[list[Translation]]:
         return [self.found[i, j] for j in range(len(self._texts[i].segments))]
 
-    async def finish(self, place: Place, translations: list[Translation]) -> None:
+    def finish(self, place: Place, translations: list[Translation]) -> None:
         self.found[place] = translations
         i, j = place
-        if self.finished and i < self._messages.count and not self._messages.has_any(i):
-            await self.finished(i, self._texts[i], j, translations)
+        if self._finished and i < self._messages.count and not self._messages.has_any(i):
+            self._finished(i, self._texts[i], j, translations)
 
-    async def translated(self) -> list[TranslatedText]:
-        """Return the texts with translated ICU messages, once all segments are found.
-
-        Segments of texts with such messages are finished only here.
-        """
-
-        def joined() -> list[TranslatedText]:
-            return [text.translated(self.of_text(i)) for i, text in enumerate(self._texts)]
-
-        found = joined() if len(self.places) <= SLICE else await asyncio.to_thread(joined)
-        if not any(map(self._messages.has_any, range(self._messages.count))):
+    def translated(self) -> list[TranslatedText]:
+        """Return the texts with translated ICU messages, once all segments are found."""
+        models = ((self.lane.model, self.lane.version.weights),)
+        found = [
+            replace(text.translated(self.of_text(i)), models=models)
+            for i, text in enumerate(self._texts)
+        ]
+        if self._messages.are_none:
             return found
         rows: list[list[Translation]] = []  # of each text, and then those of its segments
         for i, text in enumerate(found):
@@ -333,10 +352,16 @@ class _PendingTexts:
                 for text, new in zip([found[i], *found[i].alternatives], filled, strict=False)
             ]
             found[i] = replace(best, alternatives=others)
-            if self.finished and self._messages.has_any(i):
+            if self._messages.has_any(i):
                 for j, segment in enumerate(self.of_text(i)):
-                    await self.finished(i, self._texts[i], j, list(islice(filled, len(segment))))
+                    self._filled[i, j] = list(islice(filled, len(segment)))
         return found[: self._messages.count]
+
+    def finish_messages(self) -> None:
+        """Finish the segments of texts with ICU messages, after `translated`."""
+        for (i, j), translations in self._filled.items():
+            if self._finished:
+                self._finished(i, self._texts[i], j, translations)
 
 
 def _as_translation(text: TranslatedText, n: int) -> Translation:

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
@@ -27,6 +28,7 @@ MAX_TERMS = 1000
 MAX_PATTERNS = 20
 Pattern = Annotated[str, Field(min_length=1, max_length=500)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
+Written = TypeVar("Written")
 
 
 class TermBody(BaseModel):
@@ -195,7 +197,7 @@ def v1_router(server: Server) -> APIRouter:
             return await _stream(server, request, body, asked, client)
         found = await server.service.translate(body.texts, asked, client)
         server.name_models(request, found)
-        return JSONResponse(_answer(server, body, found))
+        return await _write(server, client, body, found, JSONResponse)
 
     @router.get("/models")
     async def models(request: Request) -> list[ModelBody]:
@@ -215,9 +217,20 @@ def v1_router(server: Server) -> APIRouter:
     return router
 
 
-def _answer(
-    server: Server, body: TranslationBody, found: Sequence[TranslatedText]
-) -> dict[str, Any]:
+async def _write(
+    server: Server,
+    client: str,
+    body: TranslationBody,
+    found: Sequence[TranslatedText],
+    write: Callable[[dict[str, Any]], Written],
+) -> Written:
+    """Return what `write` makes of the answer; in a thread, if it is long."""
+    characters = sum(map(len, body.texts)) * body.n_best
+    work = server.service.long_work
+    return await work.run(client, characters, lambda: write(_answer(body, found)))
+
+
+def _answer(body: TranslationBody, found: Sequence[TranslatedText]) -> dict[str, Any]:
     names, weights = (
         ", ".join(filter(None, dict.fromkeys("+".join(m[i] for m in t.models) for t in found)))
         for i in (0, 1)
@@ -256,21 +269,21 @@ async def _stream(
     """
     events: asyncio.Queue[bytes | RequestError | None] = asyncio.Queue()
 
-    async def finished(i: int, text: SegmentedText, j: int, found: Sequence[Translation]) -> None:
-        best, *others = found
-        span = text.segments[j].span
+    def finished(i: int, text: SegmentedText, j: int, found: Sequence[Translation]) -> None:
+        (best, *others), segment = found, text.segments[j]
         alternatives = [TranslatedText(other.text, other.score) for other in others]
-        translated = TranslatedText(
-            best.text, best.score, alternatives, text.segments[j].links(best)
-        )
-        record = _as_record(text.text[slice(*span)], translated, body)
-        events.put_nowait(_event("translation", {"index": i, "span": span, **record}))
+        links = segment.links(best)
+        translated = TranslatedText(best.text, best.score, alternatives, links)
+        record = _as_record(text.text[slice(*segment.span)], translated, body)
+        events.put_nowait(_event("translation", {"index": i, "span": segment.span, **record}))
 
     async def translate() -> None:
         try:
             found = await server.service.translate(body.texts, asked, client, finished)
             server.name_models(request, found)
-            events.put_nowait(_event("done", _answer(server, body, found)))
+            events.put_nowait(await _write(server, client, body, found, partial(_event, "done")))
+        except asyncio.CancelledError:  # a cancelled task would keep the texts until a collection
+            return
         except Exception as error:
             events.put_nowait(server.operations.explain(error))
         events.put_nowait(None)

@@ -37,40 +37,58 @@ def translate_html(
     Raises:
         DataError: `html` has half a surrogate pair; or what `translate` raises.
     """
-    check_text(html, "the page")
-    tokens = read_tokens(html)
-    elements = Elements(tokens, languages)
-    blocks = _blocks(tokens, elements)
-    attributes = _attributes(tokens, elements)
-    with_tags = {place: text for place, text in blocks.items() if text.tags or text.kept}
-    plain_texts = [text.text for place, text in blocks.items() if place not in with_tags]
-    plain_texts += [value for _, _, value in attributes]
-    distinct_texts = dict.fromkeys(plain_texts)
-    plain_lines = [Line(i, text) for i, text in enumerate(distinct_texts, start=1)]
-    translated = translate(plain_lines, False) if plain_lines else []
-    texts = {line.text: t.text for line, t in zip(plain_lines, translated, strict=True)}
-    lines_with_tags = [
-        Line(i, text.text, protected=tuple(text.kept))
-        for i, text in enumerate(with_tags.values(), start=len(plain_lines) + 1)
-    ]
-    aligned = translate(lines_with_tags, True) if lines_with_tags else []
-    aligned_at = dict(zip(with_tags, aligned, strict=True))
-    for token, name, value in attributes:  # changes `tokens`, which are written below
-        replace_attribute(token, name, texts[value])
-    if languages:
-        for token, is_translated in zip(tokens, elements.content_translated, strict=True):
-            if token.kind == "start" and is_translated:
-                languages.declare_target(token)
-    parts, at = [], 0  # of the new page; the tokens before `at` are in `parts`
-    for place, text in blocks.items():
-        parts.append(source_of(tokens[at : place.start]))
-        if place in with_tags:
-            parts.append(_with_tags(text, aligned_at[place]))
-        else:
-            inside = text.escape(texts[text.text])
-            parts.append(source_of(text.before) + inside + source_of(text.after))
-        at = place.stop
-    return "".join([*parts, source_of(tokens[at:])])
+    page = PageTexts(html, languages)
+    plain = translate(page.plain, False) if page.plain else []
+    return page.write(plain, translate(page.with_tags, True) if page.with_tags else [])
+
+
+class PageTexts:
+    """The texts of a page, or of a part of one, as `translate_html` translates them."""
+
+    def __init__(self, html: str, languages: PageLanguages | None = None) -> None:
+        """Find the texts.
+
+        Raises:
+            DataError: `html` has half a surrogate pair.
+        """
+        check_text(html, "the page")
+        self._languages = languages
+        self._tokens = tokens = read_tokens(html)
+        self._elements = Elements(tokens, languages)
+        self._blocks = _blocks(tokens, self._elements)
+        self._attributes = _attributes(tokens, self._elements)
+        texts = self._blocks.values()
+        plain = [text.text for text in texts if not text.has_tags]
+        plain += [value for _, _, value in self._attributes]
+        self.plain = [Line(i, text) for i, text in enumerate(dict.fromkeys(plain), start=1)]
+        """the texts without tags, equal ones once, and those of attributes"""
+        self.with_tags = [
+            Line(i, text.text, protected=tuple(text.kept))
+            for i, text in enumerate((t for t in texts if t.has_tags), start=len(self.plain) + 1)
+        ]
+        """the texts with tags, whose translations need links between the words"""
+
+    def write(self, plain: Sequence[Translation], with_tags: Sequence[Translation]) -> str:
+        """Return the page with the translations of its texts; call this only once."""
+        tokens, elements, languages = self._tokens, self._elements, self._languages
+        texts = {line.text: t.text for line, t in zip(self.plain, plain, strict=True)}
+        aligned = iter(with_tags)
+        for token, name, value in self._attributes:  # changes `tokens`, which are written below
+            replace_attribute(token, name, texts[value])
+        if languages:
+            for token, is_translated in zip(tokens, elements.content_translated, strict=True):
+                if token.kind == "start" and is_translated:
+                    languages.declare_target(token)
+        parts, at = [], 0  # of the new page; the tokens before `at` are in `parts`
+        for place, text in self._blocks.items():
+            parts.append(source_of(tokens[at : place.start]))
+            if text.has_tags:
+                parts.append(_with_tags(text, next(aligned)))
+            else:
+                inside = text.escape(texts[text.text])
+                parts.append(source_of(text.before) + inside + source_of(text.after))
+            at = place.stop
+        return "".join([*parts, source_of(tokens[at:])])
 
 
 def _blocks(tokens: Sequence[Token], elements: Elements) -> dict[range, BlockText]:

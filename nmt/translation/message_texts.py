@@ -111,6 +111,11 @@ class MessageTexts:
         """How many lines there are without the texts of messages."""
         return self._count
 
+    @property
+    def are_none(self) -> bool:
+        """Whether no line has a message."""
+        return not self._parts
+
     def has_any(self, i: int) -> bool:
         """Return whether line i has a message."""
         return i in self._parts

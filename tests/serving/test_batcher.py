@@ -260,6 +260,29 @@ def test_a_slow_batch_keeps_no_other_client_out() -> None:
     run(test, batch_seconds=0.1)
 
 
+def test_a_client_with_all_slots_gives_them_to_clients_that_come() -> None:
+    async def test(batcher: Batcher, compute: ComputeByHand) -> None:
+        book = batcher.submit(LANE, "book", lines(*(f"sentence {i}" for i in range(8))))
+        await asyncio.sleep(0.02)
+        assert [len(batch) for batch in compute.batches] == [4, 4]
+        book += batcher.submit(LANE, "book", lines("waits"))
+        await asyncio.sleep(0.02)
+        assert len(compute.batches) == 2
+        first = batcher.submit(LANE, "a", lines("first"))
+        await asyncio.sleep(0.02)
+        assert compute.batches[2:] == [["first"]]  # and "waits" still waits
+        others = [*first, *batcher.submit(LANE, "b", lines("second"))]
+        await asyncio.sleep(0.02)
+        others += batcher.submit(LANE, "c", lines("third"))  # the book has no more slots to give
+        await asyncio.sleep(0.02)
+        assert compute.batches[3:] == [["second"]]
+        await compute.end_all()
+        assert await results(others) == ["FIRST", "SECOND", "THIRD"]
+        assert all(segment.batch is None for segment in [*book, *others])
+
+    run(test, slots=2, batch_seconds=60.0)
+
+
 def test_long_segments_have_batches_of_their_own() -> None:
     async def test(batcher: Batcher, compute: ComputeByHand) -> None:
         batcher.submit(LANE, "a", lines("begun"))

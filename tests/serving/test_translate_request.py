@@ -63,21 +63,6 @@ def test_a_language_that_fails_ends_the_work_on_the_others(
     assert ended == [True]
 
 
-def test_the_languages_of_a_list_are_found_in_one_thread(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    in_thread, calls = asyncio.to_thread, []
-
-    async def counted(function: Any, *values: Any) -> Any:
-        calls.append(function)
-        return await in_thread(function, *values)
-
-    monkeypatch.setattr(asyncio, "to_thread", counted)
-    texts = ["This is a sentence about dogs.", "Das ist ein deutscher Satz.", "A small dog."]
-    assert len(translate(client, texts, "auto", "de")) == 3
-    assert len(calls) == 1
-
-
 @pytest.mark.parametrize("asked", [{"alignments": True}, {"forbidden": ["a"]}, {"prefix": "a"}])
 def test_a_pivot_allows_no_alignments_and_no_constraints(
     pivoting: TestClient, asked: dict[str, Any]

@@ -75,6 +75,11 @@ class ProtectedText:
         self._compiled = [_compile(pattern) for pattern in patterns]
         self._check_empty_text()
 
+    @property
+    def is_own(self) -> bool:
+        """Whether there are other patterns than `USUAL_PATTERNS`, which may take long."""
+        return self.patterns not in ((), tuple(USUAL_PATTERNS))
+
     def _check_empty_text(self) -> None:
         """Check that no pattern matches the empty string, nor needs long to say so."""
         end = time.monotonic() + SECONDS_WITHOUT_TEXT

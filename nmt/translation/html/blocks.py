@@ -51,7 +51,7 @@ _CLOSED_BY = {
 """the open elements that end where another one begins; a paragraph ends at all that separate"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Item:
     """A part of a block: some tokens that belong together."""
 

@@ -20,7 +20,7 @@ _BROKEN_TAG = re.compile("(<[a-zA-Z/!?][^>]*>?)")
 _SCRIPT = re.compile(r"<script[\s/>]", re.IGNORECASE)
 
 
-@dataclass
+@dataclass(slots=True)
 class Token:
     """A part of the source: a start tag, an end tag, a text, or something else."""
 

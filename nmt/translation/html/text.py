@@ -35,7 +35,7 @@ class _Part(NamedTuple):
     """of the tags of an element: the index of its start tag in the page"""
 
 
-@dataclass
+@dataclass(slots=True)
 class BlockText:
     """The text of a block, its tags, and what is before and after all text."""
 
@@ -47,6 +47,11 @@ class BlockText:
     after: list[Token]
     entities: dict[str, str]
     """characters that the block writes as entities, and these"""
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether tags or kept parts stand inside the text."""
+        return bool(self.tags or self.kept)
 
     def escape(self, text: str) -> str:
         """Return text as HTML, with the entities that the block uses."""
@@ -142,7 +147,7 @@ def text_of(source: str) -> str:
     return unescape(source).replace(_SOFT_HYPHEN, "").replace("\n", " ")
 
 
-@dataclass
+@dataclass(slots=True)
 class _OpenElement:
     opening: list[Token]
     start: int | None = None
