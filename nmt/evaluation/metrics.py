@@ -9,6 +9,7 @@ To add a metric of sacreBLEU, write a function like `ter_metric` here and list i
 """
 
 import functools
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -103,12 +104,14 @@ class Metric:
             affordable = MAX_DRAWN_NUMBERS // (self.statistics * len(hypotheses))
             resamples = max(1, min(RESAMPLES, affordable))
         result = self.corpus.corpus_score(hypotheses, [references], n_bootstrap=resamples)
+        signature = self.corpus.get_signature().format()
         interval = None
         if resamples > 1:
-            mean, half_width = float(result._mean), float(result._ci)
+            # with 17 digits after the point a number is exact; a mean of 0 is left out
+            figures = json.loads(result.format(17, signature=signature, is_json=True))
+            mean, half_width = (figures.get(f"confidence_{key}", 0.0) for key in ("mean", "var"))
             low, high = max(0.0, mean - half_width), min(self.highest, mean + half_width)
             interval = Interval(low, high, half_width=half_width)
-        signature = self.corpus.get_signature().format()
         return Score(self.name, float(result.score), signature, interval)
 
     def score_sentences(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:

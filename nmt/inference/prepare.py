@@ -56,7 +56,8 @@ KNOWN_MODULES = {
 class PrepackedLinear(nn.Module):
     """x W^T + b, or with `relu` max(0, x W^T + b), with W in oneDNN's blocked layout.
 
-    It runs on CPUs only and cannot be trained.
+    It runs on CPUs only and cannot be trained. PyTorch has no public function that multiplies by a
+    matrix in such a layout.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:

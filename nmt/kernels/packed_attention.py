@@ -2,7 +2,9 @@
 
 Short sentences have kernels of their own (`sentence_kernels`). Sentences of more than 128 tokens,
 and dropout of attention weights, are left to PyTorch's FlashAttention. Both are hidden in one
-operation, so that a compiled layer does not depend on which of them a batch needs.
+operation, so that a compiled layer does not depend on which of them a batch needs. FlashAttention
+is called by PyTorch's private names: the public `torch.nn.attention.varlen` has no dropout, its
+parameters differ between versions, and its backward pass cannot be part of another operation.
 
 Triton, the language of the kernels, takes a moment to import and is not imported before it is used.
 """

@@ -29,7 +29,8 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
         if compiles:
             layer.compile(dynamic=True, options=options)
         if training.activation_checkpointing:
-            # a module calls what is in this attribute, where `compile` puts its code, if anything
+            # A module calls what is in this attribute, where `compile` puts its code, if anything.
+            # No public one is left out of a copy of the module, as this one is.
             call = layer._compiled_call_impl or layer._call_impl
             layer._compiled_call_impl = partial(checkpoint, call, use_reentrant=False)
 

@@ -61,6 +61,7 @@ def update_weights(
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     parameters: list[Tensor] = [parameter for group in groups for parameter in group["params"]]
     gradients = [p.grad for p in parameters if p.grad is not None]
+    # operations on lists of tensors have no public names
     torch._foreach_mul_(gradients, 1 / divisor)
     if clip_norm is not None:
         torch.nn.utils.clip_grad_norm_(parameters, clip_norm)

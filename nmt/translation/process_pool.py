@@ -128,7 +128,8 @@ class ProcessPool(Generic[Task, Result]):
                 warnings.simplefilter("ignore", DeprecationWarning)
                 executor.submit(int)  # the first task starts all processes
             # A process may end in the middle of sending a result. This one would then wait for the
-            # rest as long as anybody could write to the pipe, so it must not keep its own end open.
+            # rest as long as anybody could write to the pipe, so it must not keep its own end open,
+            # for which there is no public way.
             executor._result_queue._writer.close()  # type: ignore[attr-defined]
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
