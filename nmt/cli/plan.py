@@ -19,8 +19,9 @@ def plan(
 ) -> None:
     """Estimate what a recipe will take, before it runs.
 
-    Prints parameters, memory, operations, time and disk space. Downloads and prepares nothing. The
-    probe trains the real model for about half a minute.
+    Prints parameters, memory, operations, time and disk space. Downloads and writes nothing. A text
+    that is not prepared is read, and a sample of it prepared, to estimate the size of an epoch and
+    the time of its preparation. The probe trains the real model for about half a minute.
     """
     config = recipe.load()
     from nmt.planning.plan import describe_plan, make_plan

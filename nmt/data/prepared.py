@@ -36,8 +36,8 @@ FORMAT = 1
 """The version of the folder's format: its files and the keys of its manifest."""
 
 _MANIFEST = "manifest.json"
-# The vocabulary is learnt from at most about this many pairs, evenly spread over the corpus.
-_VOCABULARY_PAIRS = 1_000_000
+VOCABULARY_PAIRS = 1_000_000
+"""The vocabulary is learnt from at most about this many pairs, evenly spread over the corpus."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _prepare_folder(
     """Write the folder of prepared data, which appears at once (`replace_folder_atomically`).
 
     Reads the texts up to three times: to count the pairs, to learn the vocabulary, and to encode
-    (`_write_ids`).
+    (`write_ids`).
 
     Raises:
         ConfigError: an adopted vocabulary is of another kind, or lacks a tag.
@@ -209,11 +209,11 @@ def _prepare_folder(
             check_tags(tokenizer, tags, "data")
         else:
             log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
-            stride = -(-total // _VOCABULARY_PAIRS)  # rounded up
-            tokenizer = learn_vocabulary(_VocabularySample(texts, stride), config.tokenizer, tags)
+            stride = -(-total // VOCABULARY_PAIRS)  # rounded up
+            tokenizer = learn_vocabulary(VocabularySample(texts, stride), config.tokenizer, tags)
         tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
-        counts = _write_ids(texts, tokenizer, folder, processes_for(total))
+        counts = write_ids(texts, tokenizer, folder, processes_for(total))
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
         write_json(folder / _MANIFEST, {FORMAT_KEY: FORMAT, "counts": counts, "sizes": sizes})
@@ -225,7 +225,7 @@ def _prepare_folder(
 
 
 @dataclass(frozen=True)
-class _VocabularySample:
+class VocabularySample:
     """The pairs from which the vocabulary is learnt; each iteration reads the texts again.
 
     These are every `stride`-th pair of all texts, without those that the rules leave out, and
@@ -254,7 +254,7 @@ class _VocabularySample:
         check_some_are_left(counts, self.texts)
 
 
-def _write_ids(
+def write_ids(
     texts: Sequence[TrainingText], tokenizer: Tokenizer, directory: Path, processes: int
 ) -> dict[str, Any]:
     """Clean and encode all texts in so many processes, and write the ids to the token store.

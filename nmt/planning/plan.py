@@ -31,6 +31,8 @@ _VALIDATION_PAIRS = 2000
 class RunTime:
     """Estimated seconds of a whole run on this machine; `total` is the sum of the other times."""
 
+    preparation: float | None
+    """0 if the text is prepared; None if it is not known, because the text is not here"""
     training: float
     validations: float
     ending: float
@@ -93,8 +95,9 @@ class Plan:
 def make_plan(config: Config, measure: bool = True) -> Plan:
     """Estimate what a recipe takes; `measure` also times some training steps on this machine.
 
-    Nothing is downloaded, prepared or written, but the number of PyTorch's threads is set. Without
-    `measure`, the `speed` and `time` of the plan are None.
+    Nothing is downloaded or written, but a sample of a text that is not prepared is prepared in
+    memory, and the number of PyTorch's threads is set. Without `measure`, the `speed` and `time` of
+    the plan are None.
 
     Raises:
         NmtError: the recipe is impossible, its device is missing, or `measure` is asked for and
@@ -163,7 +166,7 @@ def _check_model_fits(memory: Memory, device: torch.device) -> None:
 
 
 def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
-    """Estimate how long a run takes at this speed: its steps, its validations and its ending."""
+    """Estimate how long a run takes at this speed, from the preparation of its text to its end."""
     training = config.training
     pairs = workload.validation_pairs or _VALIDATION_PAIRS
     batches = pairs * workload.target_length / BATCH_TOKENS  # of a validation, or the test set
@@ -182,11 +185,12 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
     in_validations = validation_count * batches * validation_seconds
     in_ending = batches * (candidates * candidate_seconds + test_seconds)
     return RunTime(
+        preparation=workload.preparation,
         training=in_training,
         validations=in_validations,
         ending=in_ending,
         validation_pairs=pairs,
-        total=in_training + in_validations + in_ending,
+        total=(workload.preparation or 0.0) + in_training + in_validations + in_ending,
     )
 
 

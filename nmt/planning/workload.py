@@ -1,7 +1,6 @@
-"""The size of an epoch: from prepared data, from known figures of a corpus, or unknown."""
+"""The size of an epoch: from prepared data, a sample of the text, known figures, or unknown."""
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,8 @@ import numpy.typing as npt
 
 from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import Prepared, find_prepared
-from nmt.data.text.lines import raw_lines
+from nmt.data.rehearsal import rehearse
+from nmt.data.text.parallel_text import ParallelText
 from nmt.data.tokens.stages import StagedPlan
 from nmt.data.tokens.token_store import Sentences, TokenStore
 from nmt.data.tokens.tokenizer import EOS
@@ -28,6 +28,7 @@ _RANDOM_STEPS = 128
 """steps of training that a sample of random pairs suffices for"""
 _MAX_SAMPLE = 200_000
 """pairs of prepared data that a sample holds at most"""
+_SAMPLED_STEPS = 50  # at least so many steps, maybe smaller ones, are made of a sample
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Workload:
     validation_pairs: int | None
     stages: int = 1
     """parts of the training in which other texts are learnt"""
+    preparation: float | None = None
+    """seconds that preparing the text takes on this machine; 0 if it is prepared"""
 
     @property
     def vocabularies(self) -> tuple[int, int]:
@@ -64,25 +67,47 @@ class Workload:
 
 
 def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
-    """Return the size of an epoch and the prepared data; if not prepared, an estimate and None."""
+    """Return the size of an epoch, and the prepared data or a prepared sample of the text.
+
+    A text that is not prepared is read, and a sample of it is prepared in memory. Of a text that is
+    not here, or cannot be prepared, the size is an estimate, and the second value None.
+    """
     try:
-        prepared = find_prepared(config)
-    except DataError:
-        prepared = None  # a file is missing; `nmt doctor` says which
-    workload = _prepared_workload(config, prepared) if prepared else _assumed_workload(config)
-    return workload, prepared
+        if prepared := find_prepared(config):
+            origin = f"prepared data in {prepared.directory}"
+            return _workload_of(config, prepared, origin), prepared
+        if rehearsal := rehearse(config):
+            prepared, counts = rehearsal.prepared, rehearsal.prepared.counts
+            origin = f"estimated from {counts['read']:,} pairs of the text, which is not prepared"
+            workload = _workload_of(config, prepared, origin, rehearsal.scale)
+            workload = replace(workload, preparation=rehearsal.seconds)
+            if config.tokenizer.kind != "char" and not config.tokenizer.models:
+                size = config.tokenizer.vocabulary_size  # a sample may have too few words for it
+                workload = replace(workload, source_vocabulary=size, target_vocabulary=size)
+            return workload, prepared
+    except DataError as error:  # a file may be missing
+        return _assumed_workload(config, f"the text cannot be used: {error}"), None
+    return _assumed_workload(config, "nothing is known before `nmt prepare`"), None
 
 
-def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
-    """Return the size of the average epoch; the steps of a large text follow from a sample."""
-    store, tokenizer, stages = prepared.train, prepared.tokenizer, prepared.stages
+def _workload_of(config: Config, prepared: Prepared, origin: str, scale: float = 1.0) -> Workload:
+    """Return the size of the average epoch; the steps of a large text follow from a sample.
+
+    `prepared` has the whole text, or a sample of it: each pair then stands for `scale` pairs.
+    """
+    store, stages = prepared.train, prepared.stages
     sample, max_steps = _sample(store), config.training.max_steps
     lengths = sample.source.lengths, sample.target.lengths
     mixtures = stages if sample is store else []  # a sample has other rows than the texts
-    plan = StagedPlan(*lengths, config.training.batch_tokens, config.seed, mixtures)
+    batch_tokens = config.training.batch_tokens
+    if scale > 1:  # smaller steps, so that there are enough of them to be scaled up
+        tokens = int(np.maximum(*lengths).sum())
+        batch_tokens = max(1, min(batch_tokens, tokens // _SAMPLED_STEPS))
+    step_scale = scale * batch_tokens / config.training.batch_tokens
+    plan = StagedPlan(*lengths, batch_tokens, config.seed, mixtures)
     # these lists have a number for each stage
     pairs_per_epoch = [sum(text.pairs_per_epoch for text in each.corpus_weights) for each in stages]
-    steps_per_epoch: list[float] = list(plan.steps_per_epoch)
+    steps_per_epoch: list[float] = [step_scale * steps for steps in plan.steps_per_epoch]
     if sample is not store:  # one plan for the sample: its steps in proportion to the pairs
         steps_of_sample = plan.steps_per_epoch[0]
         steps_per_epoch = [steps_of_sample * pairs / len(sample) for pairs in pairs_per_epoch]
@@ -93,19 +118,20 @@ def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
     ]
     pairs = sum(size * count for size, count in zip(pairs_per_epoch, epochs, strict=True))
     return Workload(
-        origin=f"prepared data in {prepared.directory}",
-        pairs=round(pairs / sum(epochs)),
+        origin=origin,
+        pairs=round(scale * pairs / sum(epochs)),
         source_length=float(store.source.lengths.mean()),
         target_length=float(store.target.lengths.mean()),
         steps_per_epoch=max(1, round(max_steps / sum(epochs))),
-        source_vocabulary=tokenizer.source.size,
-        target_vocabulary=tokenizer.target.size,
+        source_vocabulary=prepared.tokenizer.source.size,
+        target_vocabulary=prepared.tokenizer.target.size,
         validation_pairs=_validation_pairs(config),
         stages=len(stages),
+        preparation=0.0,
     )
 
 
-def _assumed_workload(config: Config) -> Workload:
+def _assumed_workload(config: Config, reason: str) -> Workload:
     """Return the size of an epoch by known_figures.yaml, with numbers None if it lacks the text."""
     corpus = _corpus_figures(config)
     pairs, length = corpus.get("pairs"), corpus.get("length", _DEFAULT_LENGTH)
@@ -113,7 +139,7 @@ def _assumed_workload(config: Config) -> Workload:
         length *= _CHARACTERS_PER_SUBWORD
     origin = f"what is known of the corpus {config.data.corpus}; it is not prepared here"
     if not corpus:
-        origin = f"nothing is known before `nmt prepare`; {length:.0f} tokens a sentence assumed"
+        origin = f"{reason}; {length:.0f} tokens a sentence assumed"
     source_size = target_size = config.tokenizer.vocabulary_size
     if config.tokenizer.models:
         tokenizer = adopt_vocabulary(config.tokenizer)
@@ -142,11 +168,11 @@ def _corpus_figures(config: Config) -> dict[str, Any]:
 
 def _validation_pairs(config: Config) -> int | None:
     """Count the validation pairs if they are in text files on this machine, else return None."""
-    splits = find_splits(config.data)
-    if splits is None or any(text.file for text in splits.validation):
-        return None
     try:
-        return sum(1 for text in splits.validation for _ in raw_lines(Path(text.paths[0])))
+        splits = find_splits(config.data)
+        texts = splits.validation if splits else []
+        blocks = (ParallelText(text, config.data.languages).blocks() for text in texts)
+        return sum(len(block) for of_text in blocks for block in of_text) or None
     except NmtError:
         return None
 

@@ -161,7 +161,7 @@ def test_pairs_left_out_are_counted_by_reason(tmp_path: Path) -> None:
 def test_the_vocabulary_is_learnt_from_a_spread_of_a_large_corpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepared, "_VOCABULARY_PAIRS", 20)
+    monkeypatch.setattr(prepared, "VOCABULARY_PAIRS", 20)
     lines = [SentencePair(f"{'ab'[n % 2 == 0]} {n}", f"b {n}") for n in range(60)]
     characters = TokenizerConfig(kind="char", vocabulary_size=30)
     config = configure(tmp_path, lines).model_copy(update={"tokenizer": characters})

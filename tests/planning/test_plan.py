@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from nmt.data.prepared import prepare
 from nmt.errors import ConfigError
 from nmt.planning import plan as module
 from nmt.planning.plan import RunTime, describe_plan, make_plan
 from nmt.planning.probe import Speed
+from nmt.planning.workload import find_workload
 from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config, parse_config
 from tests.machine_speed import constant_speed
@@ -33,11 +35,14 @@ def time_of(config: Config) -> RunTime:
 def test_the_run_time_is_the_sum_of_steps_validations_and_end(recipe: Recipe) -> None:
     time = time_of(recipe())
     assert time.validation_pairs == 8
-    batches = 8 * 25 / 4096
+    batches = 8 * find_workload(recipe())[0].target_length / 4096
     assert time.training == 40 * 2.0
     assert time.validations == pytest.approx(4 * batches * (1.0 + 4.0))
     assert time.ending == pytest.approx(batches * (2 * (1.0 + 4 * 4.0) + 4 * 4.0))
-    assert time.total == time.training + time.validations + time.ending
+    assert time.preparation is not None and 0 < time.preparation < 60
+    assert time.total == time.preparation + time.training + time.validations + time.ending
+    prepare(recipe(), lambda message: None)
+    assert time_of(recipe()).preparation == 0
 
 
 def test_disabled_features_take_no_time(recipe: Recipe) -> None:
@@ -88,6 +93,7 @@ def test_time_and_load_of_other_processes_are_described(monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "probe", lambda config, store, sizes: speed)
     text = describe_plan(make_plan(load_config("base.yaml")))
     for part in (
+        "without preparing the text, which is not here",
         "training 30.4 days",
         "26.3 s a step, 868 target tokens/s",
         "measured on 2 threads, bf16, over 6 steps of 1,973 tokens",
@@ -105,5 +111,5 @@ def test_unknown_epochs_and_too_small_gpus_are_described() -> None:
     )
     text = describe_plan(make_plan(config, measure=False))
     assert "too little memory" in text
-    assert "nothing is known before `nmt prepare`; 25 tokens a sentence assumed" in text
+    assert "the text cannot be used: a: no such file; check the path; 25 tokens a" in text
     assert "100,000 steps; the size of an epoch is not known" in text

@@ -1,16 +1,21 @@
-"""The size of an epoch is found without preparing or downloading anything."""
+"""The size of an epoch is found without downloading or writing anything."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
+import numpy as np
 import pytest
 
+from nmt.data import rehearsal
 from nmt.data.prepared import prepare
 from nmt.data.tokens.batches import BatchPlan
 from nmt.data.tokens.stages import StagedPlan
+from nmt.errors import DataError
 from nmt.planning import workload
 from nmt.planning.workload import find_workload, sample_sentences
-from nmt.recipe.config_file import load_config
+from nmt.recipe.config_file import load_config, parse_config
 from tests.training.runs import Recipe
 
 
@@ -66,16 +71,62 @@ def test_an_epoch_is_the_average_of_all_stages(
     assert found.pairs / found.steps_per_epoch == pytest.approx(expected, rel=0.15)
 
 
-def test_an_unprepared_or_missing_text_is_not_prepared(recipe: Recipe, tmp_path: Path) -> None:
+def test_a_text_that_is_not_prepared_is_sampled_and_nothing_is_written(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    """A text that is smaller than the sample gives what preparing it gives."""
     before = set(tmp_path.rglob("*"))
+    config = recipe("data.cleaning.max_length_ratio=2", "training.batch_tokens=40")
+    found, sample = find_workload(config)
+    assert set(tmp_path.rglob("*")) == before
+    prepare(config, lambda message: None)
+    expected, prepared = find_workload(config)
+    assert found.preparation and expected.preparation == 0
+    assert replace(found, origin="", preparation=0) == replace(expected, origin="")
+    assert "estimated from 60 pairs" in found.origin and sample and prepared
+    assert np.array_equal(sample.train.source.ids, prepared.train.source.ids)
+
+
+def test_a_sample_estimates_the_epoch_of_a_larger_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every second line is long, and the pairs of the second text occur three times an epoch."""
+    monkeypatch.setattr(rehearsal, "_SAMPLED_PAIRS", 1500)
+    random = Random(1)
+    words = ["".join(random.choices("abcdefgh", k=3)) for _ in range(99)]
+    for name, lines in (("long", 3000), ("short", 1000)):
+        text = [" ".join(random.choices(words, k=4 + 16 * (i % 2))) for i in range(lines)]
+        (tmp_path / f"{name}.en").write_text("".join(f"{line}\n" for line in text), "utf-8")
+    long, short = tmp_path / "long.en", tmp_path / "short.en"
+    config = parse_config(
+        f"data: {{directory: {tmp_path}, train: [{{source: {long}, target: {long}}}, "
+        f"{{source: {short}, target: {short}, weight: 3, until_step: 300}}], "
+        f"validation: {{source: {short}, target: {short}}}}}\n"
+        "tokenizer: {vocabulary_size: 900}\ntraining: {batch_tokens: 1000, max_steps: 600}\n"
+    )
+    with pytest.raises(DataError, match="vocabulary_size is 900"):  # nor has the whole text as many
+        prepare(config, lambda message: None)
+    found, _ = find_workload(config)
+    assert (found.source_vocabulary, found.stages) == (900, 2)
+    size = {"tokenizer": config.tokenizer.model_copy(update={"vocabulary_size": 200})}
+    config = config.model_copy(update=size)
+    found, _ = find_workload(config)
+    prepare(config, lambda message: None)
+    expected, _ = find_workload(config)
+    assert found.pairs == pytest.approx(expected.pairs, rel=0.1)
+    assert found.steps_per_epoch == pytest.approx(expected.steps_per_epoch, rel=0.1)
+    assert found.source_length == pytest.approx(expected.source_length, rel=0.1)
+
+
+def test_a_text_that_cannot_be_used_is_named(recipe: Recipe, tmp_path: Path) -> None:
+    with (tmp_path / "train.en").open("a", encoding="utf-8") as file:
+        file.write("one line more\n")
     found, prepared = find_workload(recipe())
     assert prepared is None and found.pairs is None and found.steps_per_epoch is None
-    assert "nmt prepare" in found.origin
-    assert set(tmp_path.rglob("*")) == before
-    (tmp_path / "data" / "prepared").mkdir(parents=True)
+    assert "train.en has 61 lines" in found.origin and found.preparation is None
     (tmp_path / "train.en").unlink()
     found, prepared = find_workload(recipe())
-    assert prepared is None and found.pairs is None
+    assert prepared is None and found.pairs is None and "no such file" in found.origin
 
 
 def test_a_sentence_has_more_characters_than_subwords(tmp_path: Path) -> None:

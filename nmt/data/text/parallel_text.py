@@ -86,6 +86,8 @@ class ParallelText:
     """their paths, and the fields of records"""
     languages: tuple[str, str] = ("source", "target")
     """keys of source and target in a record, unless `files` names other languages"""
+    sample: Block | None = None
+    """some pairs of the files, if these alone are to be read"""
 
     def __iter__(self) -> Iterator[SentencePair]:
         for block in self.blocks():
@@ -103,6 +105,9 @@ class ParallelText:
             DataError: the text has no pair, its files differ in length, a file cannot be read or is
                 of an unknown kind, or a record lacks the fields.
         """
+        if self.sample:
+            yield self.sample
+            return
         paths = [with_urls(Path(path)) for path in self.files.paths]
         source, target = paths[0], paths[-1]  # the same if one file has both sides
         if self.files.file:

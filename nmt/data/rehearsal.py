@@ -1,0 +1,128 @@
+"""Prepares a sample of the training text in memory: what preparing all of it takes and gives."""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from nmt.data.corpora.registry import find_splits
+from nmt.data.mixture import stages_of
+from nmt.data.prepared import (
+    VOCABULARY_PAIRS,
+    Prepared,
+    VocabularySample,
+    training_texts,
+    write_ids,
+)
+from nmt.data.text.cleaning import TrainingText
+from nmt.data.text.parallel_text import Block, LinePair
+from nmt.data.tokens.encoding import processes_for
+from nmt.data.tokens.token_store import Sentences, TokenStore
+from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
+from nmt.errors import DataError
+from nmt.recipe.config import MIN_VOCABULARY_SIZE, Config
+
+_SAMPLED_PAIRS = 30_000
+_LEARNING_EXPONENT = 0.7  # n times as many pairs take n ** 0.7 as long to learn a vocabulary from
+_PROCESS_SECONDS = 3.0  # until a process that encodes has imported its modules
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What preparing a sample of the training text tells about preparing all of it."""
+
+    prepared: Prepared
+    """the prepared sample, in memory; its directory is gone"""
+    scale: float
+    """the pairs of the training text for each one of the sample"""
+    seconds: float
+    """how long this machine is likely to take for preparing the training text"""
+
+
+def rehearse(config: Config) -> Rehearsal | None:
+    """Prepare a sample of the training text; return None if the corpus is not downloaded.
+
+    All of the text is read once, and nothing stays on disk. The vocabulary is smaller than the
+    recipe's if the sample has too few different words for it.
+
+    Raises:
+        ConfigError: the configuration names no training text, or a setting is impossible.
+        DataError: the text cannot be used as it is.
+    """
+    splits = find_splits(config.data)
+    if splits is None:
+        return None
+    texts, start = training_texts(config, splits), time.perf_counter()
+    samples, total = _sample(texts, _SAMPLED_PAIRS)
+    sampled = sum(len(block) for text in samples for block in text.text.blocks())
+    read = time.perf_counter()
+    tokenizer = _vocabulary(config, samples, whole=sampled == total)
+    learnt = time.perf_counter()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        counts = write_ids(samples, tokenizer, folder, processes=1)
+        stored = TokenStore.open(folder)
+        sides = [
+            Sentences(side.ids.copy(), side.offsets) for side in (stored.source, stored.target)
+        ]
+    scale, processes = total / sampled, max(1, processes_for(total))
+    learning = (learnt - read) * (min(total, VOCABULARY_PAIRS) / sampled) ** _LEARNING_EXPONENT
+    encoding = (time.perf_counter() - learnt) * scale / processes
+    starting = _PROCESS_SECONDS if processes > 1 else 0.0
+    # it is read for the fingerprint, to count the pairs, to learn the vocabulary, and to encode
+    seconds = 4 * (read - start) + learning + starting + encoding
+    stages = stages_of(config, splits.train, counts["kept_of_each_text"])
+    prepared = Prepared(Path(name), "", tokenizer, TokenStore(*sides), stages, counts)
+    return Rehearsal(prepared, scale, seconds)
+
+
+def _vocabulary(config: Config, samples: Sequence[TrainingText], whole: bool) -> Tokenizer:
+    """Return the vocabulary, as small as the samples need unless they are the `whole` text."""
+    settings, tags = config.tokenizer, [tag for sample in samples for tag in sample.tags]
+    if settings.models:
+        return adopt_vocabulary(settings)
+    while True:
+        try:
+            return learn_vocabulary(
+                VocabularySample(samples, 1), settings, list(dict.fromkeys(tags))
+            )
+        except DataError:
+            smaller = settings.vocabulary_size // 2
+            if whole or smaller < MIN_VOCABULARY_SIZE:
+                raise
+            settings = settings.model_copy(update={"vocabulary_size": smaller})
+
+
+def _sample(texts: Sequence[TrainingText], most: int) -> tuple[list[TrainingText], int]:
+    """Read texts once, and return random pairs of each, with the number of pairs of all texts.
+
+    All pairs have the same chance, and about `most` are drawn at most; but of each text there is
+    the first one. Every n-th pair would not do: in Multi30k every second sentence is a short one.
+
+    Raises:
+        DataError: a text cannot be read.
+    """
+    random, share, total = np.random.default_rng(1), 1.0, 0
+    drawn: list[list[tuple[float, LinePair]]] = [[] for _ in texts]
+    for text, pairs in zip(texts, drawn, strict=True):
+        for block in text.text.blocks():
+            numbers = random.random(len(block)).tolist()
+            if not pairs:
+                numbers[0] = 0.0
+            total += len(block)
+            pairs += (each for each in zip(numbers, block.lines, strict=True) if each[0] < share)
+            while share > most / total and sum(map(len, drawn)) > most:
+                share /= 2
+                for each in drawn:
+                    each[:] = [pair for pair in each if pair[0] < share]
+    samples = []
+    for text, pairs in zip(texts, drawn, strict=True):
+        paths = text.text.files.paths
+        lines = [line for _, line in pairs]
+        block = Block(lines, Path(paths[0]), Path(paths[-1]), range(1, len(lines) + 1))
+        samples.append(replace(text, text=replace(text.text, sample=block)))
+    return samples, total
