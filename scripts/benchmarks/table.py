@@ -116,8 +116,9 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def short_markdown(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A line for each kind of processor: the range over all sizes and vocabularies, in int8."""
     yield (
-        "| translating in int8, 8,000 and 32,000 entries | machine "
-        "| throughput | latency of a sentence |\n|---|---|---|---|\n"
+        "| int8, 8,000 and 32,000 entries | machine "
+        "| throughput (more is better) | time of one sentence (less is better) |\n"
+        "|---|---|---|---|\n"
     )
     for kind in dict.fromkeys(row["generation"] for row in rows):
         of_kind = [row for row in rows if row["generation"] == kind]
@@ -126,7 +127,7 @@ def short_markdown(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             values = [row[name] for row in of_kind]
             cells.append(f"{min(values):.2f} to {max(values):.2f}")
         sizes = f"{of_kind[0]['size']} to {of_kind[-1]['size']}"
-        what = f"over CTranslate2's int8, {sizes} | {of_kind[0]['machine']}, {kind}"
+        what = f"{sizes} | {of_kind[0]['machine']}, {kind}"
         yield f"| {what} | {' | '.join(cells)} |\n"
 
 
