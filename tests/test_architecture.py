@@ -133,6 +133,12 @@ def test_no_module_imports_itself_through_others() -> None:
     assert graph == {}
 
 
+def test_the_readme_shows_the_layers() -> None:
+    drawn = (PACKAGE / "README.md").read_text("utf-8").split("```text")[1].split("```")[0]
+    layers = [set(re.findall(r"\w+", layer)) for layer in drawn.split("->")]
+    assert layers == [layer - {"__main__"} for layer in LAYERS]
+
+
 def test_third_party_libraries_stay_at_home() -> None:
     strays = [
         f"{FILES[module]} imports {imported}"

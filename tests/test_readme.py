@@ -192,10 +192,11 @@ def test_the_commands_of_a_room_run(
     run_document(process, folder, document)
 
 
-def test_the_front_page_is_short_and_its_scripts_are_executable() -> None:
-    lines = TEXTS[FRONT_PAGE].splitlines()
-    assert len(lines) <= 200
-    assert [line for line in lines if len(line) > 160] == []
+def test_the_front_pages_are_short_and_scripts_are_executable() -> None:
+    for name in (FRONT_PAGE, "nmt/README.md"):
+        lines = TEXTS[name].splitlines()
+        assert len(lines) <= 200, name
+        assert [line for line in lines if len(line) > 160] == []
     scripts = [c.split()[0] for c in commands(FRONT_PAGE) if c.startswith("./scripts/")]
     assert {"./scripts/demo", "./scripts/test"} <= set(scripts)
     assert all(os.access(PROJECT / script, os.X_OK) for script in scripts)
