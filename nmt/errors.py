@@ -46,18 +46,6 @@ class ExchangeError(NmtError):
     """A model of another program that cannot be read, or ours that cannot be written for it."""
 
 
-class UnknownModuleError(NmtError):
-    """A model with a module or an activation that inference does not support."""
-
-    def __init__(self, name: str, unknown: str) -> None:
-        """Say that the module `name` ("": the model) is or has something `unknown`."""
-        super().__init__(
-            f"{name or 'the model'}: unknown {unknown}: inference cannot be sure what it computes; "
-            "add it to nmt/inference/prepare.py (modules) or nmt/model/feed_forward.py "
-            "(activations)"
-        )
-
-
 class DivergedError(NmtError):
     """A loss or a gradient that is NaN or infinite, or a sudden rise of the loss."""
 

@@ -1,115 +1,273 @@
-"""Faster code computes in place of Python code only as long as that is unchanged."""
+"""Faster code computes in place of Python code only as long as nothing of that has been changed."""
 
 import shutil
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nmt.inference import prepare
-from nmt.inference.prepare import prepare_for_inference
-from nmt.kernels import packed_attention, python_code
-from nmt.kernels.python_code import LIST, PACKAGE, changed_files, is_code_unchanged
-from nmt.model import attention
+from nmt.inference.prepare import PrepackedLinear, prepare_for_inference
+from nmt.kernels import library, packed_attention, python_code
+from nmt.kernels.python_code import PACKAGE, RECORD, what_was_changed, write_record
+from nmt.model import attention, decoder, feed_forward, layout, sublayer
 from nmt.model.attention import AttentionContext, MultiHeadAttention
-from nmt.model.decoder import Decoder
-from nmt.model.embedding import TokenEmbedding
 from nmt.model.feed_forward import FeedForward
+from nmt.model.transformer import Transformer
 from nmt.planning import machine_checks
+from nmt.run.directory import LoadedModel
+from nmt.search import beam_search
+from nmt.search.native_search import NativeSearch
 from nmt.training import loss
-from tests.inference.small_models import small_transformer
+from nmt.training.loss import Objective
+from tests.inference.small_models import CONFIG, small_transformer
 
-SEARCH = ("beam_search", "decoding", "hypothesis", "sampling", "source_attention")
-REMEDY = "see .github/CONTRIBUTING.md, 'The model, the loss or the search, and code in C'"
-
-
-def test_the_list_names_the_files_as_they_are() -> None:
-    assert changed_files() == [], REMEDY
-    files = [*PACKAGE.glob("model/*.py"), PACKAGE / "training" / "loss.py"]
-    files += [PACKAGE / "search" / f"{name}.py" for name in SEARCH]
-    listed = [line.split()[1] for line in LIST.read_text("utf-8").splitlines()]
-    assert sorted(listed) == sorted(str(path.relative_to(PACKAGE.parent)) for path in files)
+RENEW = "run .venv/bin/python -m nmt.kernels.python_code: see 'code in C' in CONTRIBUTING.md"
 
 
-def test_a_changed_file_turns_faster_code_off_with_one_warning(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def warnings_again() -> None:
+    python_code._warn_once.cache_clear()
+
+
+def test_the_record_is_that_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = RECORD.read_text("utf-8")
+    monkeypatch.setattr(python_code, "RECORD", tmp_path / "record")
+    write_record()
+    assert (tmp_path / "record").read_text("utf-8") == recorded, RENEW
+    names = [line.split()[2] for line in recorded.splitlines()]
+    assert {"model/attention.py", "training/loss.py", "search/beam_search.py"} < set(names)
+
+
+EDITS = {
+    "comment": ("model/feed_forward.py", "import torch.nn", "# a note\nimport torch.nn", None),
+    "docstring": ("model/feed_forward.py", "Transform each position", "Change each one", None),
+    "string below a field": ("search/hypothesis.py", "target ids without", "ids without", None),
+    "spaces": ("model/masks.py", "ids != padding", "(ids   !=  padding)", None),
+    "line ends": ("model/masks.py", "\n", "\r\n", None),
+    "arithmetic": ("model/embedding.py", "math.sqrt(d_model)", "1.0", "has been changed"),
+    "number": ("search/hypothesis.py", "-inf", "-1e9", "has been changed"),
+    "order": ("model/attention.py", "query @ key", "key @ query", "has been changed"),
+    "syntax": ("model/masks.py", "return", "return return", "has been changed"),
+    "removed": ("model/layout.py", "", None, "is missing"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_file_is_changed_where_its_meaning_is(
+    edit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, old, new, expected = EDITS[edit]
     shutil.copytree(PACKAGE, tmp_path / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
-    embedding = tmp_path / "nmt" / "model" / "embedding.py"
-    text = embedding.read_text("utf-8")
-    embedding.write_text(text.replace("self.scale = math.sqrt(d_model)", "self.scale = 1.0"))
-    assert embedding.read_text("utf-8") != text
+    file = tmp_path / "nmt" / name
+    text = file.read_text("utf-8")
+    if new is None:
+        file.unlink()
+    else:
+        assert old in text
+        file.write_bytes(text.replace(old, new).encode())
+    monkeypatch.setattr(python_code, "PACKAGE", tmp_path / "nmt")
+    monkeypatch.delitem(sys.modules, "torch")  # a process that imports no model
+    assert what_was_changed() == (expected and f"nmt/{name} {expected}")
+
+
+def test_without_a_record_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python_code, "RECORD", PACKAGE / "nothing.txt")
+    assert what_was_changed() == "nmt/nothing.txt is missing"
+
+
+def test_equal_bytes_are_not_parsed_and_pytorch_is_not_imported() -> None:
     program = (
-        "import torch\n"
-        "from nmt.inference.native.library import native_library\n"
-        "from nmt.kernels.library import kernel_library\n"
-        "from nmt.model.attention import MultiHeadAttention\n"
-        "print(native_library(), kernel_library(torch.bfloat16), MultiHeadAttention(8, 2).may_fuse)"
+        "import ast, sys\n"
+        "ast.parse = None\n"
+        "from nmt.kernels.python_code import what_was_changed\n"
+        "print(what_was_changed(), 'torch' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "None None False\n"
-    assert done.stderr.count("changed or missing: nmt/model/embedding.py; ") == 1
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"None False\n"
 
 
-def test_a_missing_file_counts_as_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "nmt/model/embedding.py" in changed_files(tmp_path / "nmt")
-    monkeypatch.setattr(python_code, "LIST", tmp_path / "python_code.sha256")
-    assert not is_code_unchanged.__wrapped__()
-    assert "missing: python_code.sha256; so the code in C" in capsys.readouterr().err
+def other(*_: Any) -> Any:
+    """What a notebook puts into the place of a function."""
 
 
-def test_many_changed_files_are_counted(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(python_code, "changed_files", lambda: ["a.py", "b.py", "c.py"])
-    assert not is_code_unchanged.__wrapped__()
-    assert "a.py and 2 other files; so" in capsys.readouterr().err
+PATCHES: dict[str, tuple[Any, str, Any]] = {
+    "function": (attention, "attention_weights", other),
+    "another function of its file": (attention, "attention_weights", attention.fused_attention),
+    "method": (FeedForward, "forward", other),
+    "inherited method": (FeedForward, "__call__", other),
+    "static method": (loss._SmoothedCrossEntropy, "forward", staticmethod(other)),
+    "decorated function": (beam_search, "beam_search", other),
+    "cached function": (loss, "_compiled_softmax", other),
+    "generated method": (attention.AttentionContext, "__init__", other),
+    "class": (sublayer, "LayerNorm", nn.LayerNorm),
+    "imported class": (decoder, "FeedForward", type("Other", (FeedForward,), {})),
+    "imported function": (sublayer, "can_use_kernels", other),
+    "imported module": (feed_forward, "F", types.ModuleType("F")),
+    "number": (attention, "FEW_QUERIES", 3),
+    "table": (feed_forward, "ACTIVATIONS", {"relu": torch.tanh}),
+    "object": (layout, "PADDED", None),
+    "function of PyTorch": (nn.Linear, "forward", other),
+}
 
 
-@pytest.mark.parametrize("is_training", [False, True])
-def test_attention_is_equation_1_as_it_stands(
-    monkeypatch: pytest.MonkeyPatch, is_training: bool
-) -> None:
-    monkeypatch.setattr(attention, "is_code_unchanged", lambda: False)
-    layer = MultiHeadAttention(16, 2).train(is_training)
-    x, context = torch.randn(3, 5, 16), AttentionContext(None)
-    before = layer(x, x, context)
-    monkeypatch.setattr(attention, "attention_weights", lambda query, key, mask: query @ key.mT)
-    assert not torch.allclose(layer(x, x, context), before)
+@pytest.mark.parametrize("patch", PATCHES)
+def test_what_a_notebook_changes_is_named(patch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_transformer()
+    assert what_was_changed(model) is None
+    owner, name, new = PATCHES[patch]
+    monkeypatch.setattr(owner, name, new)
+    is_class = isinstance(owner, type)
+    whole = f"{owner.__name__}.{name}" if is_class else name
+    file = (owner.__module__ if is_class else owner.__name__).replace(".", "/") + ".py"
+    place = "torch.nn.modules.linear" if owner is nn.Linear else file
+    assert what_was_changed(model) == f"{whole} is not that of {place}"
+    monkeypatch.undo()
+    assert what_was_changed(model) is None
+
+
+def test_code_that_is_replaced_inside_a_function_is_named() -> None:
+    code = FeedForward.forward.__code__
+    FeedForward.forward.__code__ = MultiHeadAttention.project_query.__code__
+    try:
+        assert what_was_changed() == "FeedForward.forward is not that of nmt/model/feed_forward.py"
+    finally:
+        FeedForward.forward.__code__ = code
+
+
+class OtherAttention(MultiHeadAttention):
+    """A subclass may compute something else with the same matrices."""
+
+
+def subclass(model: Transformer) -> None:
+    model.decoder.layers[0].cross_attention = OtherAttention(64, 4)
+
+
+def norm_of_pytorch(model: Transformer) -> None:
+    model.decoder.layers[0].cross_attention_sublayer.norm = nn.LayerNorm(64)  # type: ignore
+
+
+def own_forward(model: Transformer) -> None:
+    module = model.decoder.layers[0].feed_forward
+    module.forward = types.MethodType(lambda self, x: 2 * x, module)  # type: ignore
+
+
+def own_projection(model: Transformer) -> None:
+    model.decoder.layers[0].self_attention.project_query = other  # type: ignore
+
+
+def hook(model: Transformer) -> None:
+    model.decoder.layers[0].register_forward_hook(other)
+
+
+def hook_before(model: Transformer) -> None:
+    model.decoder.layers[0].feed_forward.inner.register_forward_pre_hook(other)
+
+
+def hook_backwards(model: Transformer) -> None:
+    model.register_full_backward_hook(other)
+
+
+def parametrization(model: Transformer) -> None:
+    nn.utils.parametrizations.weight_norm(model.decoder.layers[0].feed_forward.inner)
+
+
+def another_number(model: Transformer) -> None:
+    model.decoder.layers[0].self_attention.heads = 2
+
+
+INSIDE: dict[Callable[[Transformer], None], str] = {
+    subclass: "decoder.layers.0.cross_attention (OtherAttention) is of a class that is not known",
+    norm_of_pytorch: "cross_attention_sublayer.norm (LayerNorm) is of a class that is not known",
+    own_forward: "decoder.layers.0.feed_forward (FeedForward) has its own forward",
+    own_projection: "self_attention (MultiHeadAttention) has its own project_query",
+    hook: "decoder.layers.0 (DecoderLayer) has a hook",
+    hook_before: "decoder.layers.0.feed_forward.inner (Linear) has a hook",
+    hook_backwards: "the model (Transformer) has a hook",
+    parametrization: "feed_forward.inner (ParametrizedLinear) is of a class that is not known",
+    another_number: "has another heads than its configuration",
+}
+
+
+@pytest.mark.parametrize("change", INSIDE, ids=lambda change: change.__name__)
+def test_what_is_changed_inside_a_model_is_named(change: Callable[[Transformer], None]) -> None:
+    model = small_transformer(d_model=64)
+    assert what_was_changed(model, {"heads": 4}) is None
+    change(model)
+    assert (what_was_changed(model, {"heads": 4}) or "").endswith(INSIDE[change])
+
+
+def test_a_hook_of_all_modules_is_named() -> None:
+    handle = nn.modules.module.register_module_forward_hook(other)
+    assert what_was_changed(small_transformer()) == "all modules have a hook"
+    handle.remove()
 
 
 def multiplied(method: Callable[..., Tensor], factor: float) -> Callable[..., Tensor]:
     return lambda *arguments, **named: factor * method(*arguments, **named)
 
 
-@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-6), ("bf16", 0.02)])
-def test_a_prepared_model_computes_what_was_changed(
-    monkeypatch: pytest.MonkeyPatch, precision: str, tolerance: float
+SIZES = CONFIG.model_copy(update={"d_model": 64, "d_ff": 128})
+
+
+def small_run(model: Transformer) -> LoadedModel:
+    config: Any = types.SimpleNamespace(model=SIZES)
+    return LoadedModel(config, None, model, Path())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("change", [None, "patch", *INSIDE], ids=str)
+def test_a_changed_model_is_translated_with_by_its_own_code(
+    change: Callable[[Transformer], None] | str | None,
+    precision: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(prepare, "is_code_unchanged", lambda: False)
-    changes: list[tuple[Any, str, float]] = [(TokenEmbedding, "logits", 3.0)]
-    changes += [(FeedForward, "forward", 2.0), (Decoder, "forward", 5.0)]
-    for cls, name, factor in changes:
-        monkeypatch.setattr(cls, name, multiplied(getattr(cls, name), factor))
-    model = small_transformer()
+    model = small_transformer(d_model=SIZES.d_model, d_ff=SIZES.d_ff)
+    if change == "patch":
+        twice = multiplied(FeedForward.forward, 2.0)
+        monkeypatch.setattr(FeedForward, "forward", twice)
+    elif callable(change):
+        change(model)
     source, target = torch.randint(4, 50, (2, 7)), torch.randint(4, 50, (2, 5))
     expected = model(source, target)
-    difference = prepare_for_inference(model, precision)(source, target) - expected
-    assert difference.norm() < tolerance * expected.norm()
+    ready = prepare_for_inference(model, precision)
+    is_prepacked = any(isinstance(module, PrepackedLinear) for module in ready.modules())
+    assert (NativeSearch.build(small_run(model), "int8") is None) == (change is not None)
+    assert is_prepacked == (change in (None, another_number))  # the copy has that number too
+    assert (ready(source, target) - expected).norm() < 0.03 * expected.norm()
+    said = capsys.readouterr().err
+    assert said.count("so PyTorch computes what the Python code says") == (change is not None)
 
 
-def test_the_loss_is_not_that_for_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss, "is_code_unchanged", lambda: False)
-    monkeypatch.setattr(loss, "_compiled_softmax", pytest.fail)
-    x, target = torch.randn(3, 8), torch.tensor([1, 2, 3])
-    loss.label_smoothed_cross_entropy(x, torch.randn(5, 8), target, 0, 0.1, compiles=True)
+@pytest.fixture
+def changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the feed-forward network be another one than that of its file."""
+    monkeypatch.setattr(FeedForward, "forward", multiplied(FeedForward.forward, 2.0))
+
+
+def test_a_changed_model_is_trained_by_its_own_code(changed: None) -> None:
+    assert library.kernel_library.__wrapped__(torch.float32) is None
+    model = small_transformer()
+    assert not model.decoder.layers[0].self_attention.may_fuse
+    assert not Objective(model, 0.1, "fp32", compiles=True).compiles
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+def test_attention_is_equation_1_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch, is_training: bool
+) -> None:
+    monkeypatch.setattr(attention, "attention_weights", lambda query, key, mask: query @ key.mT)
+    layer = MultiHeadAttention(16, 2).train(is_training)
+    x, context = torch.randn(3, 5, 16), AttentionContext(None)
+    query, key, value = layer.project_all(x)
+    expected = layer.output(layout.PADDED.join_heads(query @ key.mT @ value))
+    torch.testing.assert_close(layer(x, x, context), expected)
 
 
 def test_a_gpu_packs_no_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,12 +276,12 @@ def test_a_gpu_packs_no_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     device = torch.device("cuda")
     assert packed_attention.can_attend_packed(device, 64)
-    monkeypatch.setattr(packed_attention, "is_code_unchanged", lambda: False)
+    monkeypatch.setattr(FeedForward, "forward", other)
     assert not packed_attention.can_attend_packed(device, 64)
 
 
-def test_doctor_names_the_changed_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_what_was_changed(changed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NMT_NATIVE", raising=False)
     monkeypatch.setattr(machine_checks, "runs_on_this_processor", lambda: True)
-    monkeypatch.setattr(machine_checks, "changed_files", lambda: ["nmt/model/masks.py"])
-    assert "because of a change of nmt/model/masks.py" in machine_checks._check_search().found
+    expected = "FeedForward.forward is not that of nmt/model/feed_forward.py, so PyTorch searches"
+    assert machine_checks._check_search().found == expected

@@ -5,8 +5,8 @@ its registers, and converting a matrix into blocks costs about as much as multip
 by it. So each matrix is converted once, before the first translation.
 
 A prepared model has the modules of `nmt.model`, with other linear maps inside them. All other
-arithmetic stays that of the modules. A module that this file does not know might use its matrices
-in another way, so it raises an error.
+arithmetic stays that of the modules. A module that has been changed might use its matrices in
+another way, so such a model is copied as it is.
 
 A model can also be restricted to a part of its target vocabulary; the logits of the rest are not
 computed. The projection onto 37,000 entries takes two fifths of a decoding step of `base`, and a
@@ -19,38 +19,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.errors import UnknownModuleError
 from nmt.inference.cuda_graphs import CudaGraphDecoder
 from nmt.kernels.python_code import is_code_unchanged
 from nmt.machine.cuda_recorder import CudaRecorder, Recorder
-from nmt.model.attention import MultiHeadAttention
-from nmt.model.decoder import Decoder, DecoderLayer
-from nmt.model.dropout import Dropout
 from nmt.model.embedding import TokenEmbedding
-from nmt.model.encoder import Encoder, EncoderLayer
-from nmt.model.feed_forward import ACTIVATIONS, FeedForward
-from nmt.model.positional_encoding import PositionalEncoding
-from nmt.model.sublayer import LayerNorm, Sublayer
+from nmt.model.feed_forward import FeedForward
 from nmt.model.transformer import Transformer
-
-KNOWN_MODULES = {
-    Transformer,
-    TokenEmbedding,
-    PositionalEncoding,
-    Dropout,
-    Sublayer,
-    FeedForward,
-    Encoder,
-    EncoderLayer,
-    Decoder,
-    DecoderLayer,
-    MultiHeadAttention,
-    nn.Linear,
-    LayerNorm,
-    nn.Identity,
-    nn.ModuleList,
-}
-"""the modules of a Transformer; a subclass of one of them counts as unknown"""
 
 
 class PrepackedLinear(nn.Module):
@@ -98,22 +72,19 @@ class OutputProjection(nn.Module):
 def prepare_for_inference(model: Transformer, precision: str, graphs: bool = True) -> Transformer:
     """Copy a Transformer, or an ensemble; the copy is faster, but cannot be trained.
 
-    If the Python code of the model has been changed, the copy has the same modules, in the type
-    that the precision says: faster ones would compute what the code was before.
+    If the Python code or a module of the model has been changed (`is_code_unchanged`), the copy has
+    the same modules, in the type that the precision says: faster ones would compute what the code
+    was before.
 
     Args:
         model: The model, which does not change.
         precision: bf16 for everything, also the weights (training keeps them in float32); any
             other name, such as int8, which only the C library computes, means fp32.
         graphs: Whether the decoder's steps become CUDA graphs; without a GPU they never do.
-
-    Raises:
-        UnknownModuleError: the model has a module or an activation that is not known here.
     """
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    if not is_code_unchanged():
+    if not is_code_unchanged(model):
         return _copy_as(model, dtype).eval()
-    check_modules(model)
     ready = _copy_as(model, dtype)
     device = next(ready.parameters()).device
     if device.type == "cpu" and can_prepack(dtype):
@@ -159,22 +130,6 @@ def restrict_vocabulary(model: Transformer, ids: Tensor) -> Transformer:
     restricted.add_module("output_embedding", output)
     restricted.add_module("target_embedding", _SubsetEmbedding(model.target_embedding, ids))
     return restricted
-
-
-def check_modules(model: nn.Module) -> None:
-    """Check that `model`, or each model of an ensemble, has known modules and activations only.
-
-    Raises:
-        UnknownModuleError: it has others; the first one is named.
-    """
-    for transformer in model.modules():
-        if not isinstance(transformer, Transformer):
-            continue
-        for name, module in transformer.named_modules():
-            if type(module) not in KNOWN_MODULES:
-                raise UnknownModuleError(name, f"module {type(module).__name__}")
-            if isinstance(module, FeedForward) and module.activation not in ACTIVATIONS.values():
-                raise UnknownModuleError(name, f"activation {module.activation!r}")
 
 
 def use_cuda_graphs(model: nn.Module, recorder: Recorder) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from nmt.inference.native.library import native_library
-from nmt.kernels.compilation import SWITCH, is_turned_off, runs_on_this_processor
-from nmt.kernels.python_code import changed_files
+from nmt.kernels.python_code import what_was_changed
+from nmt.machine.compilation import SWITCH, is_turned_off, runs_on_this_processor
 from nmt.machine.processor import available_cores, control_groups, meminfo, read_number
 
 if TYPE_CHECKING:
@@ -176,8 +176,8 @@ def _check_search() -> Check:
         return Check("search", "ok", found)
     if is_turned_off():
         return Check("search", "ok", f"PyTorch searches: {SWITCH}=0 turns the search in C off")
-    if changed := changed_files():
-        return Check("search", "ok", f"PyTorch searches, because of a change of {changed[0]}")
+    if changed := what_was_changed():
+        return Check("search", "ok", f"{changed}, so PyTorch searches")
     if native_library():
         return Check("search", "ok", "in C, compiled for this processor")
     found = "the search in C cannot be compiled, so PyTorch searches on a CPU"

@@ -5,6 +5,7 @@ to call the hundreds of operations of a step than the processor takes to compute
 """
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import Self
 
@@ -19,6 +20,7 @@ from nmt.inference.native.weights import (
     NativeWeights,
     UnexpectedWeightsError,
 )
+from nmt.kernels.python_code import is_code_unchanged
 from nmt.recipe.config import DecodingConfig, ModelConfig
 from nmt.run.checkpoint_files import Array
 from nmt.run.directory import LoadedModel
@@ -53,14 +55,30 @@ class CSearch(ctypes.Structure):
 def why_pytorch_searches(loaded: LoadedModel | StoredModel) -> str | None:
     """Return why the C library cannot translate with a model, as a clause; None: it can."""
     if isinstance(loaded, LoadedModel):
-        from nmt.model.transformer import Transformer  # PyTorch is imported: it has made the model
+        from nmt.search.ensemble import Ensemble  # PyTorch is imported: it has made the model
 
         device = next(loaded.model.parameters()).device.type
         if device != "cpu":
             return f"the model is on {device}"
-        if type(loaded.model) is not Transformer:
+        if isinstance(loaded.model, Ensemble):
             return "several models translate together"
+        if not is_code_unchanged(loaded.model, _attributes(loaded.config.model)):
+            return "the model has been changed"
     return why_library_cannot(loaded.config.model)
+
+
+def _attributes(config: ModelConfig) -> dict[str, object]:
+    """Return the attributes of modules that the C library takes from the configuration instead."""
+    from nmt.model.feed_forward import ACTIVATIONS as FUNCTIONS
+
+    return {
+        "heads": config.heads,
+        "activation": FUNCTIONS[config.activation],
+        "pre": config.norm == "pre",
+        "eps": config.layer_norm_epsilon,
+        "positions": config.positions,
+        "scale": math.sqrt(config.d_model),
+    }
 
 
 def why_library_cannot(config: ModelConfig) -> str | None:
@@ -68,6 +86,8 @@ def why_library_cannot(config: ModelConfig) -> str | None:
 
     The reason is a clause that ends a sentence.
     """
+    if not is_code_unchanged():
+        return "the model has been changed"
     library = native_library()
     if library is None:
         return "this machine cannot use the C library (`nmt doctor` says why)"
@@ -95,16 +115,11 @@ class NativeSearch:
         """Pack the weights of a run; None if the library is not there or cannot compute the model.
 
         Raises:
-            UnknownModuleError: the model has a module or an activation that is not known.
             NonFiniteScoresError: int8 of weights that hold NaN or infinity, which have no scale.
         """
         library = native_library()
         if library is None or precision not in PRECISIONS or why_pytorch_searches(loaded):
             return None
-        if isinstance(loaded, LoadedModel):  # somebody may have changed its modules
-            from nmt.inference.prepare import check_modules
-
-            check_modules(loaded.model)
         arrays, int8 = arrays_of_run(loaded), precision == "int8"
         try:
             return cls(library, NativeWeights(loaded.config.model, arrays, library, int8))

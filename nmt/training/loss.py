@@ -53,7 +53,7 @@ class Objective(nn.Module):
         """
         super().__init__()
         self.model, self.smoothing, self.precision = model, smoothing, precision
-        self.compiles = compiles
+        self.compiles = compiles and is_code_unchanged(model)
         self.device = next(model.parameters()).device
         attention = model.decoder.layers[0].self_attention
         head_width = attention.query.out_features // attention.heads
@@ -119,8 +119,7 @@ def label_smoothed_cross_entropy(
     With `compiles`, PyTorch compiles the softmax, which makes the loss much faster on a GPU.
     """
     real = (target != padding).flatten()
-    is_compiled = compiles and is_code_unchanged()
-    softmax = _compiled_softmax() if is_compiled else _loss_and_gradient
+    softmax = _compiled_softmax() if compiles else _loss_and_gradient
     loss_and_gradient = functools.partial(softmax, smoothing=smoothing)
     total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         x.flatten(0, -2), embedding, bias, target.flatten(), real, loss_and_gradient

@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from nmt.kernels import compilation, library, random
+from nmt.kernels import library, random
+from nmt.machine import compilation
 from nmt.machine.processor import processor_features
 
 KERNEL_LIBRARY = library.kernel_library  # before it is replaced

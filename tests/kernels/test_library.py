@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from nmt.data.tokens.batch import Batch
-from nmt.kernels import compilation, library, random
+from nmt.kernels import library, random
 from nmt.kernels.library import can_use_kernels
+from nmt.machine import compilation
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import TrainingConfig
 from nmt.training.layers import prepare_layers

@@ -17,7 +17,7 @@ from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.library import native_library
 from nmt.inference.prepare import restrict_vocabulary
-from nmt.kernels import compilation
+from nmt.machine import compilation
 from nmt.machine.processor import processor_features
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Activation, DecodingConfig, ModelConfig

@@ -4,13 +4,17 @@ import ctypes
 import functools
 from pathlib import Path
 
-from nmt.kernels.compilation import load_library
+from nmt.machine.compilation import load_library
+
+SOURCE = Path(__file__).parent / "library.c"
+KERNELS = Path(__file__).parents[2] / "kernels"
+"""the folder of `vectors.h` and `tiles.h`, which it includes"""
 
 
 @functools.cache
 def native_library() -> ctypes.CDLL | None:
     """Return the library, or None where it cannot be compiled: PyTorch translates there."""
-    library = load_library(Path(__file__).parent / "library.c")
+    library = load_library(SOURCE, KERNELS)
     if library:
         library.nmt_encode.restype = library.nmt_start.restype = ctypes.c_void_p
     return library

@@ -24,7 +24,7 @@ import yaml
 import nmt
 from nmt.data.tokens.vocabulary import parse_model
 from nmt.errors import NmtError
-from nmt.kernels import compilation
+from nmt.machine import compilation
 from nmt.recipe.config import Activation
 
 SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")

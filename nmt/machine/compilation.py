@@ -9,13 +9,11 @@ import hashlib
 import os
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.kernels.python_code import is_code_unchanged
 from nmt.machine.processor import processor_features
 
-VECTORS = Path(__file__).parent / "vectors.h"
-"""what all C files include"""
 SWITCH = "NMT_NATIVE"
 """environment variable: 0 turns all libraries in C off"""
 FLAGS = (
@@ -30,17 +28,18 @@ COMPILATION_TIMEOUT = 60.0
 """seconds; it takes one or two"""
 
 
-def load_library(source: Path) -> ctypes.CDLL | None:
+def load_library(source: Path, *folders: Path) -> ctypes.CDLL | None:
     """Return the library of a C file; it is compiled first if this machine has not done it before.
 
-    Returns None where it cannot be used: another kind of processor, no C compiler, no folder to
-    store it in, the variable `NMT_NATIVE` is 0, or the Python code that it stands for has changed.
+    It includes files of its own folder and of `folders`. Returns None where it cannot be used:
+    another kind of processor, no C compiler, no folder to store it in, or the variable `NMT_NATIVE`
+    is 0.
     """
-    if is_turned_off() or not runs_on_this_processor() or not is_code_unchanged():
+    if is_turned_off() or not runs_on_this_processor():
         return None
     compiler = os.environ.get("CC", "cc")
     try:
-        path = cache_folder() / f"{source.stem}-{_digest(source, compiler)}.so"
+        path = cache_folder() / f"{source.stem}-{_digest([source.parent, *folders], compiler)}.so"
         if not path.exists():
             _compile(source, compiler, path)
         return ctypes.CDLL(str(path))
@@ -64,10 +63,10 @@ def cache_folder() -> Path:
     return Path(caches) / "nmt"
 
 
-def _digest(source: Path, compiler: str) -> str:
+def _digest(folders: Sequence[Path], compiler: str) -> str:
     """Return a hash of all that the library depends on: sources, flags, compiler and processor."""
     contents = hashlib.sha256()
-    for folder in (source.parent, VECTORS.parent):
+    for folder in folders:
         for file in sorted(folder.glob("*.[ch]")):
             contents.update(file.read_bytes())
     # a home folder may be shared by different machines
