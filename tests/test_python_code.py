@@ -181,6 +181,10 @@ def another_number(model: Transformer) -> None:
     model.decoder.layers[0].self_attention.heads = 2
 
 
+def name_of(change: object) -> str:
+    return getattr(change, "__name__", str(change))
+
+
 INSIDE: dict[Callable[[Transformer], None], str] = {
     subclass: "decoder.layers.0.cross_attention (OtherAttention) is of a class that is not known",
     norm_of_pytorch: "cross_attention_sublayer.norm (LayerNorm) is of a class that is not known",
@@ -194,7 +198,7 @@ INSIDE: dict[Callable[[Transformer], None], str] = {
 }
 
 
-@pytest.mark.parametrize("change", INSIDE, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", INSIDE, ids=name_of)
 def test_what_is_changed_inside_a_model_is_named(change: Callable[[Transformer], None]) -> None:
     model = small_transformer(d_model=64)
     assert what_was_changed(model, {"heads": 4}) is None
@@ -221,7 +225,7 @@ def small_run(model: Transformer) -> LoadedModel:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("change", [None, "patch", *INSIDE], ids=str)
+@pytest.mark.parametrize("change", [None, "patch", *INSIDE], ids=name_of)
 def test_a_changed_model_is_translated_with_by_its_own_code(
     change: Callable[[Transformer], None] | str | None,
     precision: str,
