@@ -6,8 +6,11 @@ cli -> serving, report, planning -> training -> evaluation -> translation -> sea
 
 import ast
 import re
+import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -147,6 +150,30 @@ def test_third_party_libraries_stay_at_home() -> None:
         if not FILES[module].startswith(HOMES.get(imported.split(".")[0], ""))
     ]
     assert strays == []
+
+
+def test_libraries_are_declared_and_those_of_the_tests_are_pinned() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    pins = (PROJECT / "scripts/constraints.txt").read_text("utf-8").splitlines()
+    tested = [project["dependencies"], extras["dev"]]
+    tested += [extras[name] for name in re.findall(r"[\w]+", extras["dev"][0])[1:]]
+    assert names_of(sum(tested, [])) - names_of(pins) == {"nmt"}
+    declared = names_of(sum(extras.values(), project["dependencies"]))
+    imported = {name.split(".")[0] for tree in TREES.values() for name in imports_of(tree)}
+    providers = {**packages_distributions(), "triton": ["torch"]}  # which brings it for a GPU
+    undeclared = [
+        name
+        for name in imported - sys.stdlib_module_names - {"nmt"}
+        if not names_of(providers.get(name, [name])) & declared
+    ]
+    assert undeclared == []
+
+
+def names_of(requirements: list[str]) -> set[str]:
+    """The names of the packages that lines such as "PyYAML>=6" ask for."""
+    found = (re.match(r"[\w.-]+", line) for line in requirements)
+    return {re.sub(r"[-_.]+", "-", name[0]).lower() for name in found if name}
 
 
 def test_package_files_of_the_folders_hold_no_code() -> None:

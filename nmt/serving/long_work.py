@@ -5,6 +5,7 @@ would rarely have its turn.
 """
 
 import asyncio
+import math
 from bisect import bisect_left
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +14,10 @@ from weakref import WeakValueDictionary
 
 QUICK_CHARACTERS = 2_000
 """work on so many characters is done at once"""
-LANES = (10_000, 100_000)
+LANES = (10_000, 100_000, 100_000_000)
 """most characters of what the first threads work on, so that a file keeps no text waiting"""
+UNKNOWN = math.inf
+"""in place of characters: nobody knows how long the work takes; the last thread does it"""
 Result = TypeVar("Result")
 
 
@@ -24,7 +27,7 @@ class LongWork:
     def __init__(self) -> None:
         self._lanes = [_Lane() for _ in range(len(LANES) + 1)]
 
-    async def run(self, client: str, characters: int, work: Callable[[], Result]) -> Result:
+    async def run(self, client: str, characters: float, work: Callable[[], Result]) -> Result:
         """Return the result of `work`, on texts of so many characters, once it is its turn."""
         if characters <= QUICK_CHARACTERS:
             return work()

@@ -12,7 +12,7 @@ from nmt.serving.answers import RequestError
 from nmt.serving.batcher import Batcher, Lane, QueuedSegment
 from nmt.serving.detection import AUTO, detect
 from nmt.serving.engine import SearchKind
-from nmt.serving.long_work import LongWork
+from nmt.serving.long_work import UNKNOWN, LongWork
 from nmt.serving.models import Direction, Models
 from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
@@ -232,10 +232,8 @@ class TranslationService:
                 return _PendingTexts(lane, texts, client, finished, messages)
 
             characters = sum(len(line.text) for line in lines)
-            if asked.protected.is_own:  # such patterns do not hold Python's lock
-                pending = await asyncio.to_thread(cut)
-            else:
-                pending = await self.long_work.run(client, characters, cut)
+            size = UNKNOWN if asked.protected.is_own else characters
+            pending = await self.long_work.run(client, size, cut)
             cached = await self._translate_segments(pending)
         seconds = loop.time() - started
         self._operations.count_translation(model.name, len(pending.places), cached, seconds)

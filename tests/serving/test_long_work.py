@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 
-from nmt.serving.long_work import LANES, QUICK_CHARACTERS, LongWork
+from nmt.serving.long_work import LANES, QUICK_CHARACTERS, UNKNOWN, LongWork
 
 LONG = QUICK_CHARACTERS + 1
 
@@ -32,9 +32,9 @@ def test_clients_take_turns() -> None:
 def test_a_file_keeps_no_text_waiting_and_who_leaves_nobody() -> None:
     async def test() -> None:
         work, done, may_end = LongWork(), list[str](), threading.Event()
-        file = asyncio.create_task(work.run("a", LANES[-1] + 1, may_end.wait))
-        other = asyncio.create_task(work.run("b", LANES[-1] + 1, lambda: done.append("other")))
-        left = asyncio.create_task(work.run("c", LANES[-1] + 1, lambda: done.append("left")))
+        file = asyncio.create_task(work.run("a", UNKNOWN, may_end.wait))
+        other = asyncio.create_task(work.run("b", UNKNOWN, lambda: done.append("other")))
+        left = asyncio.create_task(work.run("c", UNKNOWN, lambda: done.append("left")))
         for lane in LANES:
             await work.run("a", lane, lambda: done.append("text"))
         left.cancel()

@@ -5,7 +5,8 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -54,33 +55,50 @@ def test_a_mistake_of_a_client_is_its_own(server: ServerProcess) -> None:
 
 
 def test_a_killed_worker_is_replaced_and_its_batch_is_translated(server: ServerProcess) -> None:
-    answers: list[str] = []
-    ends = threading.Event()
+    """The next process is killed only when each client has an answer since the last time: a batch
+    that is killed twice is refused."""
+    counts = [0] * 4  # answers of each client, who waits for one before the next request
+    is_over = threading.Event()
 
-    def ask(name: int) -> None:
-        while not ends.is_set():
-            answers.append(server.translate(f"dog number {name} " * 20 + str(len(answers))))
+    def ask(client: int) -> None:
+        while not is_over.is_set():
+            assert server.translate(f"dog number {client} " * 20 + str(counts[client]))
+            counts[client] += 1
 
-    asking = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
-    for thread in asking:
-        thread.start()
-    [host] = children(server.process.pid)
-    try:
-        for _ in range(3):
-            time.sleep(0.2)
-            before = children(host)
-            os.kill(before[0], signal.SIGKILL)
-            while len(set(children(host)) - {before[0]}) < 2:
+    with ThreadPoolExecutor(len(counts)) as pool:
+        asking = [pool.submit(ask, client) for client in range(len(counts))]
+
+        def wait_until(condition: Callable[[], bool]) -> None:
+            end = time.monotonic() + 60
+            while not condition():
+                assert time.monotonic() < end
+                assert not any(future.done() for future in asking), [f.exception() for f in asking]
                 time.sleep(0.01)
-        os.kill(host, signal.SIGKILL)
-        count = len(answers)
-        while len(answers) < count + 20:
-            time.sleep(0.01)
-    finally:
-        ends.set()
-        for thread in asking:
-            thread.join()
-    assert all(answers)
+
+        def wait_for_answers() -> None:
+            before = list(counts)
+            wait_until(lambda: all(map(int.__gt__, counts, before)))
+
+        try:
+            wait_for_answers()
+            [host] = children(server.process.pid)
+            known: set[int] = set()  # all workers there have been
+            for number in range(4):  # all four, and then one more for each that was killed
+                wait_until(
+                    lambda: len(children(host)) == 4 and not known.issuperset(children(host))
+                )
+                known.update(children(host))
+                assert len(known) == 4 + number
+                os.kill(children(host)[0], signal.SIGKILL)
+                wait_for_answers()
+            os.kill(host, signal.SIGKILL)
+            wait_for_answers()
+            wait_until(lambda: [new for new in children(server.process.pid) if new != host] != [])
+            wait_for_answers()
+        finally:
+            is_over.set()
+    for future in asking:
+        future.result()
 
 
 def test_all_processes_end_with_the_server(en_de: Path, tmp_path: Path) -> None:
