@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, JSON files, and versions of file formats.
+"""Files that are written completely or not at all, locks, JSON files, versions of file formats.
 
 A file format carries its version as the number `FORMAT_KEY` of a JSON object; a file without one
 has version 1.
@@ -6,6 +6,7 @@ has version 1.
 
 import contextlib
 import errno
+import fcntl
 import glob
 import json
 import os
@@ -14,9 +15,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from nmt.errors import ConfigError, DataError, NmtError
+from nmt.errors import ConfigError, DataError, Log, NmtError
 
 FORMAT_KEY = "format"
 # .NAME.tmp or .NAME.old, with the number of a process before the suffix or without it
@@ -98,6 +99,60 @@ def create_folder_atomically(path: Path) -> Iterator[Path]:
         _flush_entries(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def explain_os_errors(
+    path: Path | str, action: str, error: type[NmtError] = DataError, remedy: str = ""
+) -> Iterator[None]:
+    """Turn an `OSError` inside the block into an `error` that names `path`.
+
+    `action` is "read" or "written"; `remedy` ends the message.
+    """
+    try:
+        yield
+    except OSError as caught:
+        reason = f"{path}: cannot be {action}: {caught.strerror or caught}"
+        raise error(f"{reason}; {remedy}" if remedy else reason) from caught
+
+
+def lock_file(file: IO[Any], path: Path) -> None:
+    """Lock an open file for this process, until it is closed or the process ends.
+
+    Raises:
+        DataError: another process has locked it, or has just put another one at `path`; the message
+            names the folder if the file is only its lock, called .lock.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+            return
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    locked_path = path.parent if path.name == ".lock" else path
+    raise DataError(
+        f"{locked_path}: another process writes it; wait for it, or choose another output"
+    )
+
+
+@contextlib.contextmanager
+def locked(folder: Path, name: str, log: Log) -> Iterator[None]:
+    """Hold the lock called `name` in a folder during the block; wait if another process has it.
+
+    The folder is made if it is missing. The empty lock file remains.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f".{name}.lock"
+    with open(path, "w") as file:
+        try:
+            lock_file(file, path)
+        except DataError:
+            log(f"waiting for another process that works on {folder / name}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def make_temporary_folder(prefix: str, remedy: str) -> Path:

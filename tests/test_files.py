@@ -3,7 +3,9 @@
 import os
 import shutil
 import sys
+import threading
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -11,6 +13,7 @@ from nmt.errors import CheckpointError
 from nmt.files import (
     check_format,
     create_folder_atomically,
+    locked,
     read_json,
     write_atomically,
     write_folder_atomically,
@@ -66,6 +69,39 @@ def test_the_next_folder_removes_what_a_killed_process_has_left(tmp_path: Path) 
     with create_folder_atomically(tmp_path / "new"):
         pass
     assert {path.name for path in tmp_path.iterdir()} == {living, other, "new", ".new.tmp.tmp"}
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_folder_appears_when_it_is_full_and_not_after_an_error(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    folder = tmp_path / "deep" / "folder"
+    with pytest.raises(error), create_folder_atomically(folder) as new:
+        (new / "file").write_text("text")
+        raise error
+    assert list(folder.parent.iterdir()) == []
+    with create_folder_atomically(folder) as new:
+        (new / "inside").mkdir()
+        (new / "inside" / "file").write_text("text")
+        assert not folder.exists()
+    assert [path.name for path in (folder / "inside").iterdir()] == ["file"]
+
+
+def test_a_second_user_of_a_lock_waits_for_the_first(tmp_path: Path) -> None:
+    messages: Queue[str] = Queue()
+
+    def second() -> None:
+        with locked(tmp_path, "thing", messages.put):
+            messages.put("mine")
+
+    thread = threading.Thread(target=second)
+    with locked(tmp_path, "thing", print):
+        thread.start()
+        assert messages.get(timeout=30).startswith("waiting for another process that works on")
+        assert messages.empty()
+    thread.join(30)
+    second()  # it can be taken again
+    assert [messages.get(timeout=30) for _ in range(2)] == ["mine"] * 2 and messages.empty()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the names of descriptors from /proc")

@@ -65,8 +65,7 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
     """
     from nmt.data.clean_corpus import CleanedCorpus
     from nmt.data.clean_corpus import clean as clean_corpus
-    from nmt.data.corpora.missing_files import check_files
-    from nmt.data.corpora.registry import obtain_splits
+    from nmt.data.corpora.registry import check_files, obtain_splits
     from nmt.data.text.pair_folder import PairFolder, folder_text, read_manifest
     from nmt.report.tables import render_cleaning
 

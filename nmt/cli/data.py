@@ -16,7 +16,7 @@ from nmt.cli.options.model import RecipeOptions
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from nmt.data.corpora.listing import Listing
+    from nmt.data.corpora.catalogue import Listing
 
 app = typer.Typer(
     name="data",

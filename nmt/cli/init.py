@@ -104,10 +104,11 @@ def init(options: InitOptions) -> None:
     """
     output = options.output
     _check_output(output)
-    from nmt.data.corpora.folders import replace_folder_atomically
+    from nmt.data.corpora.download import disk_errors
     from nmt.data.corpora.splits import divide_text
     from nmt.data.text.lines import check_name, check_no_pipe
     from nmt.data.text.parallel_text import ParallelText
+    from nmt.files import create_folder_atomically
     from nmt.planning.first_recipe import choose_recipe, describe_recipe
 
     for path in (
@@ -136,7 +137,7 @@ def init(options: InitOptions) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     if not isinstance(text, str) and missing:
         pairs = ParallelText(text, data.languages)
-        with replace_folder_atomically(folder) as unfinished:
+        with disk_errors(folder), create_folder_atomically(folder) as unfinished:
             counts = divide_text(pairs, profile.pairs, missing, unfinished)
         sizes = ", ".join(f"{name} {count:,}" for name, count in counts.items())
         log(f"split into {folder}: {sizes} pairs")

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from nmt.data.tokens.batches import CorpusWeight
-from nmt.data.tokens.stages import Stage
+from nmt.data.tokens.batches import CorpusWeight, Stage
 from nmt.errors import DataError
 from nmt.recipe.config import Config, DataConfig, TextPair
 

@@ -6,15 +6,15 @@ is written beside its final name, flushed to disk and renamed: complete or absen
 """
 
 import contextlib
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.data.corpora.folders import locked, replace_folder_atomically
-from nmt.data.corpora.missing_files import check_files
-from nmt.data.corpora.registry import Splits, find_splits, obtain_splits
+from nmt.data.corpora.download import disk_errors
+from nmt.data.corpora.registry import Splits, check_files, find_splits, obtain_splits
 from nmt.data.fingerprint import fingerprint
 from nmt.data.mixture import stages_of
 from nmt.data.text.augmentation import KINDS, Augmenter
@@ -22,14 +22,21 @@ from nmt.data.text.cleaning import Counts, TrainingText, check_some_are_left, fi
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.data.tokens.batches import Stage
 from nmt.data.tokens.encoding import clean_blocks, processes_for
-from nmt.data.tokens.stages import Stage
 from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.unknown_parts import UnknownCounts
 from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
 from nmt.errors import DataError, Log
-from nmt.files import FORMAT_KEY, check_format, read_json, write_json
+from nmt.files import (
+    FORMAT_KEY,
+    check_format,
+    create_folder_atomically,
+    locked,
+    read_json,
+    write_json,
+)
 from nmt.recipe.config import Config, spell_tag
 
 FORMAT = 1
@@ -79,7 +86,7 @@ def prepare(config: Config, log: Log) -> Prepared:
     name = _fingerprint(config, texts, root)
     directory = root / name
     if _read_manifest(directory) is None:
-        with locked(root, name, log):
+        with disk_errors(directory), locked(root, name, log):
             if _read_manifest(directory) is None:  # no other process has made it meanwhile
                 _prepare_folder(config, texts, directory, log)
     return _open(directory, config, texts)
@@ -192,7 +199,7 @@ def _open(directory: Path, config: Config, texts: Sequence[TrainingText]) -> Pre
 def _prepare_folder(
     config: Config, texts: Sequence[TrainingText], directory: Path, log: Log
 ) -> None:
-    """Write the folder of prepared data, which appears at once (`replace_folder_atomically`).
+    """Write the folder of prepared data, which appears at once; a damaged one is replaced.
 
     Reads the texts up to three times: to count the pairs, to learn the vocabulary, and to encode
     (`write_ids`).
@@ -200,8 +207,10 @@ def _prepare_folder(
     Raises:
         ConfigError: an adopted vocabulary is of another kind, or lacks a tag.
         DataError: a text cannot be read or changes meanwhile, or no pair is left.
+        OSError: the folder cannot be written.
     """
-    with replace_folder_atomically(directory) as folder:
+    shutil.rmtree(directory, ignore_errors=True)
+    with create_folder_atomically(directory) as folder:
         total = sum(len(block) for text in texts for block in text.text.blocks())
         tags = list(dict.fromkeys(tag for text in texts for tag in text.tags))  # each once
         if config.tokenizer.models:

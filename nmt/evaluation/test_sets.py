@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.data.corpora.listing import Listing
+from nmt.data.corpora.catalogue import Listing
 from nmt.data.corpora.registry import obtain_splits
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair

@@ -25,7 +25,7 @@ from nmt.data.tokens.foreign_vocabulary import (
 from nmt.data.tokens.tokenizer import SOURCE, TARGET
 from nmt.errors import ConfigError, DataError, ExchangeError
 from nmt.exchange.engine import EXCLUDED_BIAS
-from nmt.files import create_folder_atomically, read_json, write_json
+from nmt.files import create_folder_atomically, explain_os_errors, read_json, write_json
 from nmt.recipe.config import Config, DataConfig, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.run.checkpoint import load_into, save_checkpoint, weights_of
 from nmt.run.directory import LoadedModel, RunDirectory, find_run
@@ -145,12 +145,10 @@ def read_small_file(path: Path) -> bytes:
     Raises:
         ExchangeError: it cannot be read, or is larger than `LARGEST_SMALL_FILE`.
     """
-    try:
+    with explain_os_errors(path, "read", ExchangeError):
         if path.stat().st_size > LARGEST_SMALL_FILE:
             raise ExchangeError(f"{path}: has {path.stat().st_size:,} bytes, which no model needs")
         return path.read_bytes()
-    except OSError as error:
-        raise ExchangeError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def check_links(folder: Path, paths: Iterable[Path]) -> None:

@@ -10,7 +10,7 @@ from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import Prepared, find_prepared
 from nmt.data.rehearsal import rehearse
 from nmt.data.text.parallel_text import ParallelText
-from nmt.data.tokens.stages import StagedPlan
+from nmt.data.tokens.batches import StagedPlan
 from nmt.data.tokens.token_store import Sentences, TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import adopt_vocabulary

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from nmt.errors import ConfigError, NmtError
+from nmt.files import explain_os_errors
 from nmt.recipe import strict_yaml
 from nmt.recipe.config import Config, Section, TextPair
 
@@ -59,10 +60,8 @@ def read_yaml_file(path: Path) -> str:
     Raises:
         ConfigError: the file cannot be read, is larger than 1 MiB, or is not UTF-8.
     """
-    try:
+    with explain_os_errors(path, "read", ConfigError):
         data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     if len(data) > MAX_CONFIG_BYTES:
         raise ConfigError(f"{path}: {len(data):,} bytes, expected a YAML file of at most 1 MiB")
     try:

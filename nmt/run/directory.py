@@ -8,7 +8,6 @@ runs/NAME/
 """
 
 import contextlib
-import fcntl
 import os
 import re
 import shlex
@@ -20,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.errors import CheckpointError, ConfigError, RunDirectoryBusyError
-from nmt.files import final_name, read_json_or_empty, write_atomically
+from nmt.errors import CheckpointError, ConfigError, DataError, RunDirectoryBusyError
+from nmt.files import final_name, lock_file, read_json_or_empty, write_atomically
 from nmt.recipe.config import Config, Section
 from nmt.recipe.config_file import dump_config, load_config
 from nmt.run.checkpoint_files import WEIGHTS
@@ -115,8 +114,8 @@ class RunDirectory:
         """
         with (self.path / ".lock").open("a+") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+                lock_file(file, self.path / ".lock")
+            except DataError as error:
                 file.seek(0)
                 owner = file.read().strip() or "another process"
                 raise RunDirectoryBusyError(

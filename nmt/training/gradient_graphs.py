@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmt.data.tokens.packing import PackedBatch, pack
+from nmt.data.tokens.batch import PackedBatch, pack
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.machine.cuda_recorder import CudaRecorder, Program, Recorder, warn_without_graphs
 from nmt.machine.device import release_free_memory

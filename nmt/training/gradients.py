@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nmt.data.tokens.batches import micro_batches
-from nmt.data.tokens.stages import StagedPlan
+from nmt.data.tokens.batches import StagedPlan, micro_batches
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.machine.device import release_free_memory, step_seed, widest_float
 from nmt.machine.memory import is_out_of_memory

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.data.tokens.batch import Batch, collate
-from nmt.data.tokens.packing import PackedBatch, pack
+from nmt.data.tokens.batch import Batch, PackedBatch, collate, pack
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.data.tokens.tokenizer import PAD
 from nmt.kernels.cross_entropy import replace_logits_by_gradient

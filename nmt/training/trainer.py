@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from nmt.data.tokens.stages import Stage, StagedPlan
+from nmt.data.tokens.batches import Stage, StagedPlan
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.machine.memory import return_freed_memory

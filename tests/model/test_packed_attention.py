@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 import nmt.kernels
-from nmt.data.tokens.batch import collate
-from nmt.data.tokens.packing import pack
+from nmt.data.tokens.batch import collate, pack
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.kernels.packed_attention import can_attend_packed

@@ -10,8 +10,7 @@ import pytest
 
 from nmt.data import rehearsal
 from nmt.data.prepared import prepare
-from nmt.data.tokens.batches import BatchPlan
-from nmt.data.tokens.stages import StagedPlan
+from nmt.data.tokens.batches import BatchPlan, StagedPlan
 from nmt.errors import DataError
 from nmt.planning import workload
 from nmt.planning.workload import find_workload, sample_sentences

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 import nmt
-from nmt.data.tokens.batch import collate
-from nmt.data.tokens.packing import pack
+from nmt.data.tokens.batch import collate, pack
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.machine.cuda_recorder import CudaRecorder, Program

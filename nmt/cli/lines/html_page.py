@@ -9,7 +9,8 @@ from nmt.cli.lines.streams import input_name, is_stdin
 from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.lines import open_bytes
 from nmt.data.text.remote_files import open_file
-from nmt.errors import ConfigError, DataError, print_warning
+from nmt.errors import ConfigError, print_warning
+from nmt.files import explain_os_errors
 
 if TYPE_CHECKING:
     from nmt.cli.lines.line_translation import OutputOptions
@@ -40,11 +41,8 @@ def _read_bytes(path: Path | None) -> bytes:
     if path.suffix in SUFFIXES:
         with open_bytes(path) as decompressed:
             return decompressed.read()
-    try:
-        with open_file(path) as file:
-            return file.read()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    with explain_os_errors(path, "read"), open_file(path) as file:
+        return file.read()
 
 
 def check_options(options: "OutputOptions", is_long: bool) -> None:

@@ -8,7 +8,6 @@ folder, and is uploaded when it is complete.
 """
 
 import contextlib
-import fcntl
 import itertools
 import json
 import os
@@ -28,7 +27,7 @@ from nmt.cli.lines.streams import (
 )
 from nmt.data.text.remote_files import RemotePath, before_upload, check_service, is_file, upload
 from nmt.errors import ConfigError, DataError, StoppedBySignal
-from nmt.files import FORMAT_KEY, check_format, read_json, write_json
+from nmt.files import FORMAT_KEY, check_format, lock_file, read_json, write_json
 
 FORMAT = 1
 """version of the state file; a file without a version is of version 1"""
@@ -111,16 +110,10 @@ class PartialOutput:
         with explain_write_errors(self.named_in_errors):
             self.file = self.part.open("a+b", buffering=0)
         try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # not so if another process has completed and renamed the part in the meantime
-            is_ours = os.path.samestat(os.fstat(self.file.fileno()), os.stat(self.part))
-        except (BlockingIOError, FileNotFoundError):
-            is_ours = False
-        if not is_ours:
+            lock_file(self.file, self.part)
+        except DataError:
             self.file.close()
-            raise DataError(
-                f"{self.part}: another process writes it; wait for it, or choose another -o FILE"
-            )
+            raise
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
         """Read past the `lines` whose output `OUT.part` holds already; return their number.

@@ -14,6 +14,7 @@ from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.lines import decode_or_warn, read_lines
 from nmt.data.text.remote_files import RemotePath, before_upload, open_file, upload
 from nmt.errors import ConfigError, DataError, print_warning
+from nmt.files import explain_os_errors
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -102,10 +103,8 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
     elif path.suffix in SUFFIXES:
         yield read_lines(path)
     else:
-        try:
+        with explain_os_errors(path, "read"):
             file = open_file(path)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror}") from error
         with file:
             yield decode_or_warn(file, str(path), print_warning)
 

@@ -5,14 +5,14 @@ import json
 import time
 import urllib.error
 import urllib.request
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from nmt.data.corpora.folders import disk_errors
 from nmt.errors import DataError
+from nmt.files import explain_os_errors
 
 _CHUNK = 1 << 18  # bytes
 _ATTEMPTS = 5
@@ -22,6 +22,16 @@ _TIMEOUT_S = 30
 
 class AbsentError(DataError):
     """The server has no such file."""
+
+
+class DiskError(DataError):
+    """A file or folder of this machine that cannot be written."""
+
+
+def disk_errors(path: Path) -> AbstractContextManager[None]:
+    """Turn an `OSError` inside the block into a `DiskError` that names `path` and a remedy."""
+    remedy = "free some space, or set data.directory to another folder"
+    return explain_os_errors(path, "written", DiskError, remedy)
 
 
 def fetch(url: str, path: Path) -> None:

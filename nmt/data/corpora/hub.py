@@ -11,12 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from tqdm import tqdm
 
-from nmt.data.corpora.download import fetch_json
-from nmt.data.corpora.listing import Listing, Pair
 from nmt.data.corpora.origin import Origin
 from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, write_split
 from nmt.data.text.parallel_text import TRANSLATION
@@ -26,15 +23,14 @@ ENDPOINT: str | None = None
 """the URL of the Hub; None: the default of its library"""
 
 _ROWS = 1000  # read at once
-_LISTED = 100  # data sets, those with the most downloads
 _LINE_ENDS = re.compile(r"[\r\n]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-# the names that data sets give to our splits
-_UPSTREAM = {
+UPSTREAM_SPLITS = {
     "train": ("train",),
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test",),
 }
+"""the names that data sets give to our splits"""
 # data sets that are, or were, loading scripts, and corpora with the same text
 _SCRIPTS = {
     "iwslt/iwslt2017": "the corpus iwslt2017",
@@ -82,7 +78,7 @@ def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: Hub
     try:
         rows = _load(data, origin)
         for split in SPLITS:
-            names = [name for name in _UPSTREAM[split] if name in rows]
+            names = [name for name in UPSTREAM_SPLITS[split] if name in rows]
             if names:
                 pairs = _pairs(rows[names[0]], split, languages, data, origin.log)
                 write_split(folder, split, languages, pairs)
@@ -96,58 +92,6 @@ def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: Hub
     except Exception as error:  # the library and those that it uses raise dozens of kinds
         raise _explain(data, error) from error
     complete_splits(folder, languages, origin.log)
-
-
-def find_hub_data(pair: Pair, timeout_s: float) -> Iterator[Listing]:
-    """Yield the translation data sets that name both languages and need no permission.
-
-    If a configuration is named by the two languages ("de-en"), the listing names it too. Each wait
-    for the Hub takes at most `timeout_s`.
-
-    Raises:
-        DataError: the Hub does not answer.
-        KeyError, TypeError, ValueError, AttributeError: the Hub answers something unexpected.
-    """
-    from huggingface_hub import constants
-
-    tags = ["task_categories:translation", "library:datasets"]
-    tags += [f"language:{language.base}" for language in pair]
-    query = [*(("filter", tag) for tag in tags), ("gated", "false"), ("sort", "downloads")]
-    query += [("limit", str(_LISTED)), ("expand", "tags"), ("expand", "cardData")]
-    address = f"{ENDPOINT or constants.ENDPOINT}/api/datasets?{urlencode(query)}"
-    for entry in fetch_json(address, timeout_s):
-        # tags such as "license:mit"; of several with one key, the first counts
-        facts = dict(tag.split(":", 1) for tag in reversed(entry["tags"]) if ":" in tag)
-        name, upstream_sizes = _configuration(entry.get("cardData") or {}, pair)
-        sizes = {  # the number of pairs of each of our splits
-            split: upstream_sizes[upstream_name]
-            for split, upstream_names in _UPSTREAM.items()
-            for upstream_name in upstream_names
-            if upstream_name in upstream_sizes
-        }
-        yield Listing(
-            name=f"hf:{entry['id']}:{name}" if name else f"hf:{entry['id']}",
-            source="Hub",
-            pairs=sizes.get("train", sizes.get("test")),
-            size=facts.get("size_categories", ""),
-            licence=facts.get("license", ""),
-            use=", ".join(sizes).replace("train", "training"),
-        )
-
-
-def _configuration(card: Mapping[str, Any], pair: Pair) -> tuple[str, dict[str, int]]:
-    """Return the name of the configuration for two languages, and its pairs in each split.
-
-    `card` is the metadata of a data set. Without such a configuration both results are empty.
-    """
-    infos = card.get("dataset_info") or []
-    codes = {language.base for language in pair}
-    for info in [infos] if isinstance(infos, dict) else infos:
-        name = info.get("config_name") or ""
-        if codes <= {*re.split(r"[^a-z]+", name.lower())}:
-            splits = info.get("splits") or []
-            return name, {split["name"]: split["num_examples"] for split in splits}
-    return "", {}
 
 
 def _load(data: HubData, origin: Origin) -> Any:
@@ -193,7 +137,7 @@ def _parquet_files(root: Path, data: HubData) -> dict[str, list[str]]:
     configuration = data.configuration or "default"
     folder = root / configuration if (root / configuration).is_dir() else root
     files: dict[str, list[str]] = {}
-    for split, names in _UPSTREAM.items():
+    for split, names in UPSTREAM_SPLITS.items():
         patterns = [f"{name}{rest}" for name in names for rest in ("-*.parquet", "/*.parquet")]
         matches = [sorted(folder.glob(pattern)) for pattern in patterns]
         paths = next(filter(None, matches), [])  # those of the first pattern that has any

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from nmt.data.corpora.download import AbsentError, fetch
-from nmt.data.corpora.folders import DiskError, disk_errors
+from nmt.data.corpora.download import AbsentError, DiskError, disk_errors, fetch
 from nmt.data.text.compressed import DAMAGED, SUFFIXES
 from nmt.data.text.lines import open_bytes
 from nmt.errors import DataError, Log

@@ -9,8 +9,9 @@ downloaded if the folder that the environment variable NMT_TEST_DATA names has c
 
 import difflib
 import re
+import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -18,14 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data.corpora import by_language, demo_corpus, iwslt2017
-from nmt.data.corpora.folders import locked, replace_folder_atomically
+from nmt.data.corpora.download import disk_errors
 from nmt.data.corpora.hub import HubData, write_hub_text
 from nmt.data.corpora.opus import write_moses
 from nmt.data.corpora.origin import Origin, RemoteText, obtain, test_data
 from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, split_files, write_split
+from nmt.data.text.lines import check_no_pipe, no_such_file
 from nmt.data.text.pair_folder import synthetic_text
 from nmt.data.text.parallel_text import ParallelText
-from nmt.errors import ConfigError, Log
+from nmt.errors import ConfigError, DataError, Log
+from nmt.files import create_folder_atomically, locked
 from nmt.recipe import strict_yaml
 from nmt.recipe.config import DataConfig, TextPair
 
@@ -282,12 +285,12 @@ def obtain_corpus(
     folder = _folder_of(corpus, languages, directory)
     home = folder.parent
     if not folder.is_dir():
-        with locked(home, folder.name, log):
+        with disk_errors(home), locked(home, folder.name, log):
             if not folder.is_dir():  # no other process has made it meanwhile
                 downloads = home / f"{folder.name}.downloads"
                 record = home / f"{folder.name}.source.json"
                 upstream_files = copies or test_data(corpus.test_data or corpus.folder)
-                with replace_folder_atomically(folder) as new:
+                with create_folder_atomically(folder) as new:
                     corpus.write(new, languages, Origin(upstream_files, downloads, record, log))
                 shutil.rmtree(downloads, ignore_errors=True)
     texts = split_files(folder, SPLITS, languages)
@@ -296,3 +299,40 @@ def obtain_corpus(
 
 def _folder_of(corpus: Corpus, languages: Languages, directory: Path) -> Path:
     return directory / corpus.folder / "-".join(sorted(languages))
+
+
+def check_files(texts: Iterable[TextPair], key: str, directory: Path) -> None:
+    """Check that the files of `texts` are there; those of a recipe are files of this machine.
+
+    `key` is where the recipe names them, such as data.train; `directory` is data.directory.
+
+    Raises:
+        DataError: a file is missing, a folder or a pipe; the message names `nmt data download` if
+            it is of a known corpus.
+    """
+    for path in (Path(path) for text in texts for path in text.paths):
+        check_no_pipe(path)
+        if not path.is_file():
+            hint = _download_of(path, directory) or f"check {key} in the configuration"
+            if path.is_dir():
+                raise DataError(f"{path}: is a folder, expected a file; {hint}")
+            raise DataError(f"{no_such_file(path)}; {hint}")
+
+
+def _download_of(path: Path, directory: Path) -> str | None:
+    """Return which command downloads a file; None if it is not where a known corpus would be.
+
+    A corpus is in `directory`/NAME/PAIR/, where PAIR is such as de-en.
+    """
+    names = {corpus.folder: name for name, corpus in CORPORA.items()}
+    if not path.is_relative_to(directory):
+        return None
+    match path.relative_to(directory).parts:
+        case (folder, pair, _) if folder in names and pair.count("-") == 1:
+            one, other = pair.split("-")
+            command = f"nmt data download {names[folder]} --source-language {one}"
+            command += f" --target-language {other}"
+            if directory != Path("data"):
+                command += f" --directory {shlex.quote(str(directory))}"
+            return f"`{command}` downloads it"
+    return None

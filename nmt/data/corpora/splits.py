@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from nmt.data.corpora.folders import disk_errors
+from nmt.data.corpora.download import disk_errors
 from nmt.data.text.lines import raw_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError, Log

@@ -9,7 +9,6 @@ the parts become
     pairs.json        how the pairs were made: models, settings, input files, counts; written last
 """
 
-import fcntl
 import hashlib
 import json
 import math
@@ -24,7 +23,9 @@ from nmt.errors import ConfigError, DataError
 from nmt.files import (
     FORMAT_KEY,
     check_format,
+    explain_os_errors,
     final_name,
+    lock_file,
     read_json,
     write_atomically,
     write_json,
@@ -135,18 +136,14 @@ class PairFolder:
 
     def _open(self) -> IO[bytes]:
         """Create the folder if it is missing, and return its lock file, locked."""
-        try:
+        with explain_os_errors(self.folder, "written"):
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = open(self.folder / ".lock", "ab")  # noqa: SIM115 - open until `__exit__`
-        except OSError as error:
-            raise DataError(f"{self.folder}: cannot be written: {error.strerror}") from error
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            lock_file(lock, self.folder / ".lock")
+        except DataError:
             lock.close()
-            raise DataError(
-                f"{self.folder}: another process writes it; wait for it, or choose another -o"
-            ) from error
+            raise
         return lock
 
     def _remove_leftovers(self) -> None:

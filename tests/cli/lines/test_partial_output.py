@@ -251,7 +251,7 @@ def test_a_second_process_is_refused(command: Command) -> None:
         file.flush()
         error = command().exception
     assert isinstance(error, DataError)
-    assert "another process writes it; wait for it, or choose another -o FILE" in str(error)
+    assert "another process writes it; wait for it, or choose another output" in str(error)
     assert command.part.read_bytes() == b"of the first process"
 
 

@@ -9,8 +9,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from nmt.data.corpora import catalogue, hub, opus
-from nmt.data.corpora.catalogue import ask_sources, known_corpora
-from nmt.data.corpora.listing import Listing, Pair
+from nmt.data.corpora.catalogue import Listing, Pair, ask_sources, known_corpora
 from nmt.data.corpora.registry import CORPORA, find_corpus
 from nmt.data.languages import find_language
 from tests.data.corpora.site import Site
@@ -187,7 +186,7 @@ def test_the_known_corpora_of_two_languages_have_their_sizes() -> None:
 
 
 def test_the_table_names_corpora_and_languages_that_there_are() -> None:
-    table = catalogue._TABLE
+    table = catalogue._table()
     assert set(table["known"]) <= set(CORPORA)
     for name, facts in table["opus"].items():
         find_corpus(f"opus:{name}")
