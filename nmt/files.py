@@ -5,7 +5,6 @@ has version 1.
 """
 
 import contextlib
-import errno
 import fcntl
 import glob
 import json
@@ -75,6 +74,12 @@ def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryvie
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def check_absent(path: Path) -> None:
+    """Raise a ConfigError if there is something at the path of a folder to write."""
+    if path.exists() or path.is_symlink():
+        raise ConfigError(f"{path}: exists already; choose another folder, or remove it")
+
+
 @contextlib.contextmanager
 def create_folder_atomically(path: Path) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; after the block it is flushed to disk and renamed.
@@ -83,11 +88,10 @@ def create_folder_atomically(path: Path) -> Iterator[Path]:
     process has left of the same folder is removed first.
 
     Raises:
-        FileExistsError: `path` exists already; it is unchanged, and the block does not run.
+        ConfigError: `path` exists already; it is unchanged, and the block does not run.
         OSError: a file cannot be written.
     """
-    if path.exists() or path.is_symlink():
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    check_absent(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     _remove_leftovers(path)
     try:

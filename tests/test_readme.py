@@ -75,7 +75,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 COMMANDS = """
 import json, os, sys
 import torch._dynamo
-import nmt.planning.probe, nmt.report.figure, nmt.training.train
+import nmt.planning.probe, nmt.report.plots, nmt.training.train
 from nmt.cli.app import main
 
 nmt.planning.probe._MAX_STEPS = 2  # steps by which `nmt init` measures the machine

@@ -135,10 +135,6 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
                 loaded, _format_name(options), result, exporter.usage, is_changed=is_changed
             )
             (folder / "README.md").write_text(card, "utf-8")
-    except FileExistsError as error:
-        raise ConfigError(
-            f"{options.output}: exists already; choose another folder as --output, or remove it"
-        ) from error
     except OSError as error:
         reason = error.strerror or error
         raise ExchangeError(f"{options.output}: the export is not written: {reason}") from error

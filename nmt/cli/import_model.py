@@ -10,6 +10,7 @@ import typer
 from nmt.cli.lines.streams import log
 from nmt.cli.options.groups import with_option_groups
 from nmt.errors import ConfigError, ExchangeError
+from nmt.files import check_absent
 
 if TYPE_CHECKING:
     from nmt.exchange.imported import ImportedModel
@@ -49,7 +50,7 @@ def import_model(source: SourceArgument, options: ImportOptions) -> None:
     """
     from nmt.exchange.imported import write_run
 
-    _check_absent(options.output)  # before a download, which may take minutes
+    check_absent(options.output)  # before a download, which may take minutes
     models = [_with_languages(model, options) for model in _read_models(source, options.revision)]
     is_ensemble = len(models) > 1
     outputs = [options.output]
@@ -58,7 +59,7 @@ def import_model(source: SourceArgument, options: ImportOptions) -> None:
         numbers = range(1, len(models) + 1)
         outputs = [options.output.with_name(f"{name}-{number}") for number in numbers]
     for output in outputs:
-        _check_absent(output)
+        check_absent(output)
     for model, output in zip(models, outputs, strict=True):
         write_run(model, output)
         log(_describe(model))
@@ -66,14 +67,6 @@ def import_model(source: SourceArgument, options: ImportOptions) -> None:
     if is_ensemble:
         model_options = " ".join(f"--model {shlex.quote(str(output))}" for output in outputs)
         log(f"they translate together: nmt translate {model_options}")
-
-
-def _check_absent(output: Path) -> None:
-    """Raise a ConfigError if the output exists already."""
-    if output.exists():
-        raise ConfigError(
-            f"{output}: exists already; choose another folder as --output, or remove it"
-        )
 
 
 def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":

@@ -116,7 +116,7 @@ class CleanedCorpus:
         Raises:
             DataError: the text cannot be read.
         """
-        total = sum(len(block) for text in self.texts for block in text.text.blocks())
+        total = sum(text.text.count_pairs() for text in self.texts)
         processes = processes_for(total, _COST)
         finder = DuplicateFinder(self.texts[0].cleaning)
         for file, text in enumerate(self.texts):

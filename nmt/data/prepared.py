@@ -211,7 +211,7 @@ def _prepare_folder(
     """
     shutil.rmtree(directory, ignore_errors=True)
     with create_folder_atomically(directory) as folder:
-        total = sum(len(block) for text in texts for block in text.text.blocks())
+        total = sum(text.text.count_pairs() for text in texts)
         tags = list(dict.fromkeys(tag for text in texts for tag in text.tags))  # each once
         if config.tokenizer.models:
             tokenizer = adopt_vocabulary(config.tokenizer)

@@ -175,9 +175,8 @@ def training_words(config: DataConfig, tokenize: str = PLAIN) -> TrainingWords:
         NmtError: The text cannot be read.
     """
     texts = [ParallelText(text, config.languages) for text in obtain_splits(config).train]
-    blocks = chain.from_iterable(text.blocks() for text in texts)  # parts of the files, in order
     # "replace": bytes that are no UTF-8 become a symbol, so a damaged line does not end the count
-    pairs = (pair for block in blocks for pair in block.pairs("replace"))
+    pairs = chain.from_iterable(text.pairs("replace") for text in texts)
     counts: Counter[str] = Counter()
     pair_count = 0
     for pair in islice(pairs, MAX_TRAINING_PAIRS):

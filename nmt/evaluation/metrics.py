@@ -21,7 +21,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from nmt.data.languages import look_up_language
-from nmt.data.text.scripts import unspaced_script
+from nmt.data.text.language_identification import unspaced_script
 from nmt.errors import DataError
 
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF"}

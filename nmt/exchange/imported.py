@@ -23,7 +23,7 @@ from nmt.data.tokens.foreign_vocabulary import (
     tokenizer_of,
 )
 from nmt.data.tokens.tokenizer import SOURCE, TARGET
-from nmt.errors import ConfigError, DataError, ExchangeError
+from nmt.errors import DataError, ExchangeError
 from nmt.exchange.engine import EXCLUDED_BIAS
 from nmt.files import create_folder_atomically, explain_os_errors, read_json, write_json
 from nmt.recipe.config import Config, DataConfig, DecodingConfig, ModelConfig, TokenizerConfig
@@ -99,10 +99,6 @@ def write_run(imported: ImportedModel, output: Path) -> None:
             write_json(directory.imported / PROVENANCE, imported.provenance)
             directory.checkpoints.mkdir()
             save_checkpoint(directory.checkpoint(0), weights_of(model))
-    except FileExistsError as error:
-        raise ConfigError(
-            f"{output}: exists already; choose another folder as --output, or remove it"
-        ) from error
     except OSError as error:
         raise ExchangeError(
             f"{output}: the run is not written: {error.strerror or error}"

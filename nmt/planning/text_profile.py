@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from nmt.data.languages import look_up_language
+from nmt.data.text.language_identification import unspaced_script
 from nmt.data.text.parallel_text import ParallelText, SentencePair
-from nmt.data.text.scripts import unspaced_script
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.text_checks import detect_text_form
 from nmt.planning.resources import known_figures

@@ -6,8 +6,12 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from nmt.data.languages import closest_language, look_up_language
-from nmt.data.text.language_identification import known_languages, rank_languages
-from nmt.data.text.scripts import chinese_script, share_in_scripts
+from nmt.data.text.language_identification import (
+    chinese_script,
+    known_languages,
+    rank_languages,
+    share_in_scripts,
+)
 
 AUTO = "auto"
 """what clients write for a source language that is to be detected"""

@@ -106,9 +106,7 @@ def test_options_that_exclude_each_other_are_an_error(
 def test_an_existing_folder_is_an_error_and_unchanged(tiny_run: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("text")
     message = fail(ConfigError, "export", tiny_run, "--to", "safetensors", "-o", tmp_path)
-    assert message == (
-        f"{tmp_path}: exists already; choose another folder as --output, or remove it"
-    )
+    assert message == (f"{tmp_path}: exists already; choose another folder, or remove it")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 

@@ -90,8 +90,16 @@ class ParallelText:
     """some pairs of the files, if these alone are to be read"""
 
     def __iter__(self) -> Iterator[SentencePair]:
+        return self.pairs()
+
+    def pairs(self, errors: str = "strict") -> Iterator[SentencePair]:
+        """Yield the pairs, decoded as `Block.pairs` does."""
         for block in self.blocks():
-            yield from block.pairs()
+            yield from block.pairs(errors)
+
+    def count_pairs(self) -> int:
+        """Return the number of pairs; reads the files without decoding them."""
+        return sum(map(len, self.blocks()))
 
     def tagged_pairs(self) -> Iterator[SentencePair]:
         """Return an iterator over the pairs; each source begins with the tags of `files`."""

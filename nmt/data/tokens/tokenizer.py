@@ -197,17 +197,21 @@ class SubwordModel:
         These are the characters that the vocabulary lacks, at word level the words, and "▁", which
         SentencePiece reads as a space.
         """
-        from sentencepiece import sentencepiece_pb2
-
         _tag_ids, plain = self.divide_tags(text)
-        proto: Any = sentencepiece_pb2.SentencePieceText()
-        proto.ParseFromString(self._processor.encode(plain, out_type="serialized_proto"))
         # neighbours that are unknown are one piece
-        lacked = (p for p in proto.pieces if p.id == UNK and p.piece not in self._hidden)
+        lacked = (p for p in self._segments(plain) if p.id == UNK and p.piece not in self._hidden)
         parts = " ".join(piece.surface for piece in lacked)
         is_of_words = self._is_of_words
         unknown = [*filter(None, parts.split(" "))] if is_of_words else [*parts.replace(" ", "")]
         return unknown + [SPACE] * plain.count(SPACE)
+
+    def _segments(self, plain: str) -> Any:
+        """Return the pieces of a text without tags: ids, spellings and places in its UTF-8."""
+        from sentencepiece import sentencepiece_pb2
+
+        proto: Any = sentencepiece_pb2.SentencePieceText()
+        proto.ParseFromString(self._processor.encode(plain, out_type="serialized_proto"))
+        return proto.pieces
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the characters [start, end) of the text that each piece of `split` stands for.
@@ -215,16 +219,12 @@ class SubwordModel:
         They are characters of `text` as it is, not normalised; a span includes the spaces before a
         word. Some characters may be in no span.
         """
-        from sentencepiece import sentencepiece_pb2
-
         _tag_ids, plain = self.divide_tags(text)
         plain_start = len(text) - len(plain)
         spans = [tag.span(1) for tag in _TAG.finditer(text, 0, plain_start)]
-        proto: Any = sentencepiece_pb2.SentencePieceText()
-        proto.ParseFromString(self._processor.encode(plain, out_type="serialized_proto"))
         encoded = plain.encode("utf-8")
         last_byte, last_character = 0, plain_start  # the end of the last piece in both units
-        for piece in proto.pieces:  # their offsets are bytes of `encoded`
+        for piece in self._segments(plain):  # their offsets are bytes of `encoded`
             start = last_character + len(encoded[last_byte : piece.begin].decode("utf-8"))
             last_character = start + len(encoded[piece.begin : piece.end].decode("utf-8"))
             last_byte = piece.end
