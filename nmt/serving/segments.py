@@ -166,8 +166,7 @@ def _segments(
         return
     [sentences] = split_lines(loaded, [hidden], warn=lambda _: None)
     for part in sentences:
-        _, untagged = source.divide_tags(part.text)
-        tag_length = len(part.text) - len(untagged)
+        tag_length = source.tag_length(part.text)
         sentence = original_text(without_tags(part, source))
         first = start + part.start + tag_length - added
         yield Segment(part, (first, first + len(sentence)), tag_length)

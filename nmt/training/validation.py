@@ -156,8 +156,7 @@ class Validator:
                 start = end
         by_tags: dict[str, list[int]] = {}
         for i, pair in enumerate(self.pairs):
-            _, text = self.loaded.tokenizer.source.divide_tags(pair.source)
-            tags = pair.source[: len(pair.source) - len(text)].rstrip()
+            tags = pair.source[: self.loaded.tokenizer.source.tag_length(pair.source)].rstrip()
             by_tags.setdefault(tags, []).append(i)
         if any(by_tags):
             parts.update(by_tags)

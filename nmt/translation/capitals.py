@@ -55,7 +55,7 @@ class CapitalsStage:
         """Return whether a line is in capitals, and has no more tokens in small letters."""
         text = line.text
         if text.startswith(">>"):
-            _, text = self.loaded.tokenizer.source.divide_tags(text)
+            text = text[self.loaded.tokenizer.source.tag_length(text) :]
         if line.capitals or not text.isupper():
             return line.capitals
         has_word = any(sum(map(str.isupper, word)) >= MIN_LETTERS for word in text.split())
@@ -72,8 +72,8 @@ class CapitalsStage:
         A glossary's term stays in capitals if it is not found in small letters.
         """
         language = self.loaded.config.data.source_language
-        _, text = self.loaded.tokenizer.source.divide_tags(line.text)
-        tags = line.text[: len(line.text) - len(text)]
+        start = self.loaded.tokenizer.source.tag_length(line.text)
+        tags, text = line.text[:start], line.text[start:]
         lower = tags + self._known(_sentence_case(text, language), _small_letters(text, language))
         kept = [span for span, _ in line.hidden]
         for terminology in (self.terminology, line.terminology):

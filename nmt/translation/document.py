@@ -63,9 +63,9 @@ def _sentences(loaded: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
     source = loaded.tokenizer.source
     tags, sentences = "", [line.text]
     if has_words(line.text):  # a line without words is copied with its spaces
-        _, text = source.divide_tags(line.text)
-        tags = line.text[: len(line.text) - len(text)]
-        sentences = split_sentences(text, loaded.config.data.source_language)
+        start = source.tag_length(line.text)
+        tags = line.text[:start]
+        sentences = split_sentences(line.text[start:], loaded.config.data.source_language)
 
     def with_tags(part: str) -> str:  # the tags of the line hold for each part that is translated
         return tags + part if tags and has_words(part) else part

@@ -120,7 +120,5 @@ def sentence_of(line: Line, span: Span, tags: str = "") -> Line:
 
 def without_tags(line: Line, model: SubwordModel) -> Line:
     """Return a line that is copied without the tags before it, such as `>>fr<<`."""
-    _, text = model.divide_tags(line.text)
-    if text == line.text:
-        return line
-    return sentence_of(line, (len(line.text) - len(text), len(line.text)))
+    start = model.tag_length(line.text)
+    return sentence_of(line, (start, len(line.text))) if start else line

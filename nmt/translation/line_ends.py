@@ -47,8 +47,8 @@ def cut_ends(line: Line, model: SubwordModel, language: str) -> tuple[Line, Line
 
     `model` knows the tags of the source, `language` is its code. A blank line keeps its ends.
     """
-    _, text = model.divide_tags(line.text)
-    tags = line.text[: len(line.text) - len(text)]
+    tag_length = model.tag_length(line.text)
+    tags, text = line.text[:tag_length], line.text[tag_length:]
     start, end = inner_span(text, language)
     if line.protected:  # what must not change cannot be cut
         start = min(start, line.protected[0][0] - len(tags))

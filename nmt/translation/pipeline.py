@@ -204,7 +204,8 @@ class Pipeline:
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Encode the lines, finish those that are copied, and cut the others into batches."""
         loaded = self.searcher.loaded
-        messages = MessageTexts(lines, self.protection.patterns, self._tag_length)
+        tag_length = loaded.tokenizer.source.tag_length
+        messages = MessageTexts(lines, self.protection.patterns, tag_length)
         lines, ends = self._cut_ends(messages.lines)
         hidden = self.capitals.mark(self.protection.hide(lines))
         groups = split_lines(loaded, hidden, warn) if self.document else [[line] for line in hidden]
@@ -226,11 +227,6 @@ class Pipeline:
             batches = [[]]
         counts = [len(group) for group in groups]
         return _Window(lines, ends, counts, encoded, translations, batches, messages)
-
-    def _tag_length(self, text: str) -> int:
-        """Return the characters of the tags, such as `>>fr<<`, before a text."""
-        _, untagged = self.searcher.loaded.tokenizer.source.divide_tags(text)
-        return len(text) - len(untagged)
 
     def _cut_ends(self, lines: Sequence[Line]) -> tuple[list[Line], dict[int, LineEnds]]:
         """Return the lines without their ends, and the ends of each line that has some."""

@@ -64,12 +64,12 @@ class ProtectionStage:
 
     def _without_unknown(self, line: Line) -> Line:
         source = self.searcher.loaded.tokenizer.source
-        _, text = source.divide_tags(line.text)
-        added = len(line.text) - len(text)
+        added = source.tag_length(line.text)
         terms = self._combined(line)
         kept = [*terms.glossary.spans(line.text), *(span for span, _ in line.hidden)]
         stand_ins = {
-            shift_span(part.span, added): part.stand_in for part in unknown_parts(source, text)
+            shift_span(part.span, added): part.stand_in
+            for part in unknown_parts(source, line.text[added:])
         }
         spans = [s for s in stand_ins if not any(overlap(s, other) for other in kept)]
         if not spans:
@@ -105,8 +105,7 @@ class ProtectionStage:
         self, encoded: EncodedLine, translation: Translation, links: Sequence[Link] = ()
     ) -> PartPlaces:
         asked = encoded.constraints.text if encoded.constraints else None
-        _, text = self.searcher.loaded.tokenizer.source.divide_tags(encoded.line.text)
-        tag_length = len(encoded.line.text) - len(text)
+        tag_length = self.searcher.loaded.tokenizer.source.tag_length(encoded.line.text)
         return PartPlaces(encoded.line, tag_length, translation.text, links, asked)
 
     def restore(

@@ -50,7 +50,7 @@ def test_a_sentence_has_only_some_of_the_parts_of_its_line() -> None:
     sentence = sentence_of(line, (7, 13), tags=">>fr<< ")
     assert sentence.text == ">>fr<< Two 2."
     assert sentence.hidden == (Edit((11, 12), "{b}"),)
-    model = SimpleNamespace(divide_tags=lambda text: ([9], text.removeprefix(">>fr<< ")))
+    model = SimpleNamespace(tag_length=lambda text: 7 * text.startswith(">>fr<< "))
     copied = without_tags(sentence, cast(Any, model))
     assert copied.text == "Two 2."
     assert original_text(copied) == "Two {b}."

@@ -143,6 +143,10 @@ class SubwordModel:
         tags, rest = divide_tags(text, self.tags)
         return [self.tags[tag] for tag in tags], rest
 
+    def tag_length(self, text: str) -> int:
+        """Return how many characters the tags at the start of a text have, with their spaces."""
+        return len(text) - len(divide_tags(text, self.tags)[1])
+
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each sequence of ids; PAD, BOS and EOS are ignored."""
         kept = [[int(i) for i in row if i not in (PAD, BOS, EOS)] for row in ids]
