@@ -14,8 +14,7 @@ from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import build_model
+from nmt.run.model import LoadedModel, build_model
 
 STATES = 9973
 

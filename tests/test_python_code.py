@@ -20,7 +20,7 @@ from nmt.model.attention import AttentionContext, MultiHeadAttention
 from nmt.model.feed_forward import FeedForward
 from nmt.model.transformer import Transformer
 from nmt.planning import machine_checks
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.search import beam_search
 from nmt.search.native_search import NativeSearch
 from nmt.training import loss

@@ -182,7 +182,6 @@ def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions
     from nmt.evaluation.metrics import bleu
     from nmt.evaluation.test_sets import find_split, translate_test_set
     from nmt.run.directory import find_run
-    from nmt.run.stored_model import arrays_of_run
 
     data = find_run(student).config_with_texts().data
     name = "test" if data.test or data.corpus else "validation"
@@ -201,6 +200,6 @@ def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions
         if teacher_seconds is None:  # the teacher is the first
             teacher_seconds = seconds
         score = bleu(translations, test_set.references, test_set.tokenizer, confidence=False).value
-        parameters = sum(array.size for array in arrays_of_run(translator.loaded).values())
+        parameters = sum(array.size for array in translator.loaded.arrays.values())
         relative_speed = teacher_seconds / seconds
         typer.echo(f"{role:8} {parameters:12,} {score:6.2f} {relative_speed:16.2f}")

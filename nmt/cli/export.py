@@ -14,7 +14,7 @@ from nmt.errors import ConfigError, ExchangeError
 from nmt.exchange.engine import EngineTranslation, Quantization
 
 if TYPE_CHECKING:
-    from nmt.run.directory import LoadedModel
+    from nmt.run.model import LoadedModel
 
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run directory, checkpoint or exported folder.")
@@ -118,13 +118,13 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
     from nmt.data.text.lines import check_name
     from nmt.exchange.model_card import model_card
     from nmt.files import create_folder_atomically
-    from nmt.run.load_run import load_run
+    from nmt.run.model import load_model
 
     if options.to != "safetensors":  # the libraries of the others take names of files as UTF-8
         check_name(options.output)
     try:
         with create_folder_atomically(options.output) as folder:
-            loaded = load_run(run, torch.device("cpu"), options.checkpoint, options.adapter)
+            loaded = load_model(run, torch.device("cpu"), options.checkpoint, options.adapter)
             exporter = _choose_exporter(loaded, options, verification)
             exporter.export(loaded, folder)
             result = "not verified (--no-verify)"

@@ -86,9 +86,9 @@ def attention(options: AttentionOptions) -> None:
     from nmt.report.attention_maps import attention_map, merge_words, record_attention
     from nmt.report.plots import draw_attention
     from nmt.run.directory import find_run
-    from nmt.run.load_run import load_run
+    from nmt.run.model import load_model
 
-    loaded = load_run(options.model, torch.device("cpu"))
+    loaded = load_model(options.model, torch.device("cpu"))
     record = record_attention(loaded, options.sentence)
     weights = attention_map(record, options.kind, options.layer, options.head)
     if options.words:

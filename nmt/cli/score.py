@@ -137,7 +137,7 @@ def _make_scorer(models: list[str], options: PairOptions, compute: ComputeOption
     precision = pick_precision(compute.precision, pick_device(compute.device))
     search = BeamOptions(batch_tokens=options.batch_tokens)
     translator = make_translator(models, replace(compute, precision=precision), search)
-    return Scorer(translator.searcher.loaded_in_torch, translator.settings.batch_tokens, precision)
+    return Scorer(translator.searcher.loaded, translator.settings.batch_tokens, precision)
 
 
 def _score_rest(
@@ -188,11 +188,8 @@ def _add(totals: dict[str, float], scored: "TargetScore") -> None:
 
 def _settings(scorer: "Scorer", options: PairOptions) -> dict[str, object]:
     """Return all that the score of a pair depends on, so that --resume can compare it."""
-    from nmt.run.checkpoint_files import arrays_digest
-    from nmt.run.stored_model import arrays_of_run
-
     return {
-        "weights": arrays_digest(arrays_of_run(scorer.loaded))[:16],
+        "weights": scorer.loaded.digest,
         "precision": scorer.precision,
         "batch_tokens": scorer.batch_tokens,
         "length_penalty": options.length_penalty,

@@ -156,12 +156,9 @@ def _upload(folder: "PairFolder", output: Path) -> None:
 
 def translator_facts(translator: "Translator", sampling: SamplingOptions) -> dict[str, Any]:
     """Return what translations depend on; an interrupted folder is continued with the same."""
-    from nmt.run.checkpoint_files import arrays_digest
-    from nmt.run.stored_model import arrays_of_run
-
     return {
         "model": str(translator.loaded.path),
-        "weights": arrays_digest(arrays_of_run(translator.loaded))[:16],
+        "weights": translator.loaded.digest,
         "precision": translator.precision,
         "search": translator.settings.model_dump(),
         "shortlist": translator.shortlist.digest if translator.shortlist else None,
@@ -210,6 +207,6 @@ def dual_scores(translator: "Translator", reverse: str, weights: WeightsOptions)
             "the opposite of --model"
         )
     return DualScores(
-        Scorer(translator.searcher.loaded_in_torch),
-        Scorer(reverse_translator.searcher.loaded_in_torch),
+        Scorer(translator.searcher.loaded),
+        Scorer(reverse_translator.searcher.loaded),
     )

@@ -156,7 +156,7 @@ def translate(
     if job.html:
         page = read_page(file)
         translator, request = load()
-        processes = workers.choose_processes(translator.searcher.device_type)
+        processes = workers.choose_processes(translator.loaded.device_type)
         with open_output(output) as file_out:
             file_out.write(translate_page(page, translator, request, processes, options.to))
         return
@@ -173,9 +173,6 @@ def _settings(
     translator: "Translator", terminology: "Terminology", options: Mapping[str, object]
 ) -> dict[str, object]:
     """Return all that the translation of a line depends on, so that --resume can compare it."""
-    from nmt.run.checkpoint_files import arrays_digest
-    from nmt.run.stored_model import arrays_of_run
-
     precision = translator.precision  # not "auto", which differs from machine to machine
     search = translator.settings.model_dump()
     not_compared = {*NOT_COMPARED, *search, "precision"}
@@ -186,6 +183,6 @@ def _settings(
         del search["batch_tokens"]
     if translator.shortlist:
         others["shortlist"] = translator.shortlist.digest
-    weights = arrays_digest(arrays_of_run(translator.loaded))[:16]
+    weights = translator.loaded.digest
     model = {"weights": weights, "precision": precision, "terminology": terminology.digest}
     return {**model, **search, **others}

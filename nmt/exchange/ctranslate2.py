@@ -29,7 +29,7 @@ from nmt.model.encoder import Encoder, EncoderLayer
 from nmt.model.positional_encoding import sinusoids
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import ModelConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 
 POSITIONS = 2 * MAX_SOURCE
 """rows of the exported table of positions, which the engine cannot exceed: it cuts a source at

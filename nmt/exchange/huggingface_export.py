@@ -56,7 +56,8 @@ from nmt.exchange.imported import (
 from nmt.exchange.verify import excluded_ids
 from nmt.model.positional_encoding import sinusoids
 from nmt.recipe.config import DecodingConfig, ModelConfig
-from nmt.run.directory import LoadedModel, find_run
+from nmt.run.directory import find_run
+from nmt.run.model import LoadedModel
 
 USAGE = """\
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer

@@ -28,8 +28,8 @@ from nmt.exchange.engine import EXCLUDED_BIAS
 from nmt.files import create_folder_atomically, explain_os_errors, read_json, write_json
 from nmt.recipe.config import Config, DataConfig, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.run.checkpoint import load_into, save_checkpoint, weights_of
-from nmt.run.directory import LoadedModel, RunDirectory, find_run
-from nmt.run.load_run import build_model
+from nmt.run.directory import RunDirectory, find_run
+from nmt.run.model import LoadedModel, build_model
 
 PROVENANCE = "provenance.json"
 ARCHITECTURE = (

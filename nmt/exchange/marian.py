@@ -40,7 +40,8 @@ from nmt.exchange.marian_package import (
 )
 from nmt.recipe import strict_yaml
 from nmt.recipe.config import Config, ModelConfig
-from nmt.run.directory import LoadedModel, find_run
+from nmt.run.directory import find_run
+from nmt.run.model import LoadedModel
 
 MODEL = "model.npz"
 DESCRIPTION = "model.yml"

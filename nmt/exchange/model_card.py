@@ -10,7 +10,8 @@ from nmt.exchange.imported import origin_of, read_provenance
 from nmt.files import read_json_or_empty
 from nmt.recipe import strict_yaml
 from nmt.recipe.config import Config
-from nmt.run.directory import LoadedModel, RunDirectory, find_run
+from nmt.run.directory import RunDirectory, find_run
+from nmt.run.model import LoadedModel
 
 
 def model_card(

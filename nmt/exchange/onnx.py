@@ -25,7 +25,7 @@ from nmt.exchange.huggingface_names import settings_of
 from nmt.exchange.onnx_graphs import ENCODER, MERGED, check_operators, quietly, write_graphs
 from nmt.exchange.verify import excluded_ids
 from nmt.files import read_json, write_atomically, write_json
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 
 MAX_WEIGHT_BYTES = 2**31 - 2**24
 """bytes of weights that fit into one ONNX file: protobuf allows 2 GiB, 16 MiB are for the rest"""

@@ -12,8 +12,8 @@ from nmt.data.tokens.tokenizer import SHARED, SOURCE
 from nmt.errors import ExchangeError
 from nmt.recipe.config import Config
 from nmt.run.checkpoint import save_checkpoint, weights_digest, weights_of
-from nmt.run.directory import LoadedModel, RunDirectory
-from nmt.run.load_run import load_run
+from nmt.run.directory import RunDirectory
+from nmt.run.model import LoadedModel, load_model
 
 
 def export_safetensors(loaded: LoadedModel, folder: Path) -> None:
@@ -38,7 +38,7 @@ def verify_safetensors(loaded: LoadedModel, folder: Path) -> str:
         ExchangeError: weights, configuration or vocabulary are not those of `loaded`.
         NmtError: the folder cannot be loaded.
     """
-    reloaded = load_run(folder, torch.device("cpu"))
+    reloaded = load_model(folder, torch.device("cpu"))
     if (
         weights_digest(reloaded.model) != weights_digest(loaded.model)
         or reloaded.config != _merged(loaded.config)

@@ -18,7 +18,7 @@ from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import DataError, ExchangeError
 from nmt.exchange.engine import MAX_TRANSLATION, EngineTranslation
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 
 SENTENCES = 200
 """sentences that are translated to verify an export"""

@@ -27,7 +27,7 @@ from nmt.machine.device import (
 from nmt.machine.memory import tune_memory
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Config
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.training.layers import prepare_layers
 from nmt.training.lora import add_adapters, merged
 from nmt.training.trainer import Trainer

@@ -14,7 +14,7 @@ from nmt.data.text.words import continues_cluster, continues_word, is_unspaced
 from nmt.data.tokens.tokenizer import BOS
 from nmt.errors import DataError
 from nmt.model.attention import AttentionRecord
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.search.beam_search import beam_search
 
 Kind = Literal["cross", "encoder", "decoder"]

@@ -27,8 +27,8 @@ from nmt.recipe.config_file import load_config
 from nmt.report.attention_maps import MAX_PIECES, SentenceAttention, record_attention
 from nmt.report.curves import Record, read_metrics
 from nmt.report.page import render_page
-from nmt.run.directory import LoadedModel, RunDirectory, find_run
-from nmt.run.load_run import load_run
+from nmt.run.directory import RunDirectory, find_run
+from nmt.run.model import LoadedModel, load_model
 from nmt.training.step_memory import parameter_count
 from nmt.training.validation import ExampleTranslation, read_examples
 from nmt.translation.translator import Translator
@@ -94,7 +94,7 @@ def build_report(
     examples = read_examples(directory.translations)
     records, problem = _read_records(directory)
     loaded_or_reason = _or_reason(
-        "There are no weights to look into", lambda: load_run(model, device, options.checkpoint)
+        "There are no weights to look into", lambda: load_model(model, device, options.checkpoint)
     )
     about_run = {
         "name": directory.path.resolve().name,

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.errors import CheckpointError
-from nmt.run.checkpoint import check_finite, load_with_metadata, weights_digest
+from nmt.run.checkpoint import load_with_metadata, weights_digest
+from nmt.run.checkpoint_files import check_finite
 
 A, B = "lora_a", "lora_b"
 """the last part of the names of A and B; W is `weight` of the same module"""
@@ -77,7 +78,7 @@ def merge_adapter(model: nn.Module, path: Path) -> None:
     tensors, metadata = load_with_metadata(path)
     origin = AdapterOrigin.read(metadata, path)
     origin.check_parent(weights_digest(model), path)
-    check_finite(tensors, path)
+    check_finite({name: tensor.numpy() for name, tensor in tensors.items()}, path)
     parameters = dict(model.named_parameters())
     updates = {}  # all of them are computed before the first weight changes
     modules = {name.rpartition(".")[0] for name in tensors}  # without ".lora_a" and ".lora_b"

@@ -29,7 +29,6 @@ from nmt.run.checkpoint_files import (
     MANIFEST,
     STATE,
     WEIGHTS,
-    Array,
     check_header,
     digest_of,
     read_verified,
@@ -46,14 +45,6 @@ def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """Return what a checkpoint holds: the `trained_parameters`, sharing memory with the model."""
     return {name: parameter.detach() for name, parameter in trained_parameters(model).items()}
-
-
-def arrays_of(model: nn.Module) -> dict[str, Array]:
-    """Return {name: array} of all parameters, in the model's order.
-
-    The arrays of a model on the CPU share its memory.
-    """
-    return {name: p.detach().cpu().numpy() for name, p in model.named_parameters()}
 
 
 def weights_digest(model: nn.Module) -> str:
@@ -86,23 +77,6 @@ def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> 
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(weights[name])
-
-
-def check_finite(weights: Mapping[str, Tensor], origin: Path) -> None:
-    """Check that all weights are finite; `origin` names them in the error message.
-
-    Call it before translation or scoring: a fused attention kernel may hide a NaN, and 8-bit
-    integers hide an infinity, so that the output would still look like text.
-
-    Raises:
-        CheckpointError: a weight is NaN or infinite.
-    """
-    for name, weight in weights.items():
-        if not weight.sum().isfinite():  # a sum of finite weights is finite
-            raise CheckpointError(
-                f"{origin}: {name} holds NaN or infinity where numbers are expected, so the "
-                "training diverged; choose another checkpoint with --checkpoint"
-            )
 
 
 def save_checkpoint(

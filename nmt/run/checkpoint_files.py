@@ -71,6 +71,25 @@ def read_arrays(path: Path) -> dict[str, Array]:
         raise CheckpointError(f"{path / WEIGHTS}: not readable: {error}") from error
 
 
+def check_finite(weights: Mapping[str, Array], origin: Path) -> None:
+    """Check that all weights are finite; `origin` names them in the error message.
+
+    Call it before translation or scoring: a fused attention kernel may hide a NaN, and 8-bit
+    integers hide an infinity, so that the output would still look like text.
+
+    Raises:
+        CheckpointError: a weight is NaN or infinite.
+    """
+    for name, weight in weights.items():
+        with np.errstate(all="ignore"):
+            is_finite = np.isfinite(weight.sum())  # a sum of finite weights is finite
+        if not is_finite:
+            raise CheckpointError(
+                f"{origin}: {name} holds NaN or infinity where numbers are expected, so the "
+                "training diverged; choose another checkpoint with --checkpoint"
+            )
+
+
 def check_header(start: bytes) -> None:
     """Check that the header of a safetensors file is small; its first eight bytes say its size.
 

@@ -1,4 +1,4 @@
-"""The files of a run directory, its lock, and what is loaded from it.
+"""The files of a run directory, and its lock.
 
 runs/NAME/
   config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
@@ -13,12 +13,10 @@ import re
 import shlex
 import shutil
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import CheckpointError, ConfigError, DataError, RunDirectoryBusyError
 from nmt.files import final_name, lock_file, read_json_or_empty, write_atomically
 from nmt.recipe.config import Config, Section
@@ -28,9 +26,6 @@ from nmt.run.checkpoint_files import WEIGHTS
 _Section = TypeVar("_Section", bound=Section)
 _PATHS = ("directory", "source", "target", "file", "folder", "model", "target_model")
 """keys of `data` and `tokenizer` whose values are paths"""
-
-if TYPE_CHECKING:
-    from nmt.model.transformer import Transformer
 
 _STEP = re.compile(r"step-\d{8,18}")
 # other names that nmt writes: checkpoints, translations of a step, averages
@@ -201,19 +196,6 @@ def _found(section: _Section, folders: Sequence[Path]) -> _Section:
             if there != Path.cwd():  # else it stays as short as it is
                 changes[name] = str(there / value)
     return section.model_copy(update=changes)
-
-
-@dataclass(frozen=True)
-class LoadedModel:
-    """A model, trained or not, with the configuration and tokenizer that it needs to translate."""
-
-    config: Config
-    tokenizer: Tokenizer
-    model: "Transformer"
-    path: Path
-    """the folder of the weights; during training, the run directory"""
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    """text that training stores with the weights, see `adapter.AdapterOrigin`"""
 
 
 def find_run(path: Path) -> RunDirectory:

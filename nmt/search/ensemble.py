@@ -14,8 +14,7 @@ from nmt.inference.prepare import restrict_vocabulary
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.transformer import Transformer
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import load_run
+from nmt.run.model import LoadedModel, load_model
 
 
 def log_mean_probability(logits: Sequence[Tensor]) -> Tensor:
@@ -103,7 +102,7 @@ def load_ensemble(
 
     `checkpoint` names the weights in a run directory: best, last, step-N and so on. The result has
     the configuration, tokenizer and path of the first model. `adapter` is for a single path, see
-    `load_run`.
+    `load_model`.
 
     Raises:
         CheckpointError: not a run directory, or the weights are missing or damaged.
@@ -116,7 +115,7 @@ def load_ensemble(
             f"{adapter}: an adapter belongs to one model, got {len(paths)}; the run of an adapter "
             "may be one of the models of an ensemble"
         )
-    loaded_models = [load_run(path, device, checkpoint, adapter) for path in paths]
+    loaded_models = [load_model(path, device, checkpoint, adapter) for path in paths]
     first, *others = loaded_models
     if not others:
         return first
@@ -124,7 +123,7 @@ def load_ensemble(
         _check_same_vocabulary(first, other)
     ensemble = Ensemble([loaded.model for loaded in loaded_models]).eval()
     # An Ensemble is not a Transformer, but has the methods that searching and scoring use.
-    return replace(first, model=cast(Transformer, ensemble))
+    return replace(first, weights=cast(Transformer, ensemble))
 
 
 def _check_same_vocabulary(first: LoadedModel, other: LoadedModel) -> None:

@@ -23,8 +23,7 @@ from nmt.inference.native.weights import (
 from nmt.kernels.python_code import is_code_unchanged
 from nmt.recipe.config import DecodingConfig, ModelConfig
 from nmt.run.checkpoint_files import Array
-from nmt.run.directory import LoadedModel
-from nmt.run.stored_model import StoredModel, arrays_of_run
+from nmt.run.model import LoadedModel
 from nmt.search.cancellation import check_not_cancelled, current_cancellation
 from nmt.search.hypothesis import Hypothesis, length_penalty
 from nmt.search.native_sources import NativeSources, pointer_to
@@ -52,14 +51,13 @@ class CSearch(ctypes.Structure):
     )
 
 
-def why_pytorch_searches(loaded: LoadedModel | StoredModel) -> str | None:
+def why_pytorch_searches(loaded: LoadedModel) -> str | None:
     """Return why the C library cannot translate with a model, as a clause; None: it can."""
-    if isinstance(loaded, LoadedModel):
+    if loaded.is_in_torch:
         from nmt.search.ensemble import Ensemble  # PyTorch is imported: it has made the model
 
-        device = next(loaded.model.parameters()).device.type
-        if device != "cpu":
-            return f"the model is on {device}"
+        if loaded.device_type != "cpu":
+            return f"the model is on {loaded.device_type}"
         if isinstance(loaded.model, Ensemble):
             return "several models translate together"
         if not is_code_unchanged(loaded.model, _attributes(loaded.config.model)):
@@ -111,7 +109,7 @@ class NativeSearch:
         self._library, self._weights = library, weights
 
     @classmethod
-    def build(cls, loaded: LoadedModel | StoredModel, precision: str) -> Self | None:
+    def build(cls, loaded: LoadedModel, precision: str) -> Self | None:
         """Pack the weights of a run; None if the library is not there or cannot compute the model.
 
         Raises:
@@ -120,7 +118,7 @@ class NativeSearch:
         library = native_library()
         if library is None or precision not in PRECISIONS or why_pytorch_searches(loaded):
             return None
-        arrays, int8 = arrays_of_run(loaded), precision == "int8"
+        arrays, int8 = loaded.arrays, precision == "int8"
         try:
             return cls(library, NativeWeights(loaded.config.model, arrays, library, int8))
         except UnexpectedWeightsError:  # PyTorch will load the model, and say what is wrong

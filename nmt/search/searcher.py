@@ -10,8 +10,7 @@ from nmt.errors import ConfigError
 from nmt.machine.memory import memory_explained, process_memory
 from nmt.machine.processor import available_cores
 from nmt.recipe.config import DecodingConfig, Sampling
-from nmt.run.directory import LoadedModel
-from nmt.run.stored_model import StoredModel
+from nmt.run.model import LoadedModel
 from nmt.search.constrained_search import constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.hypothesis import Hypothesis
@@ -51,7 +50,7 @@ class Searcher:
     The C library searches if it can; PyTorch is not imported before something needs it.
     """
 
-    loaded: LoadedModel | StoredModel
+    loaded: LoadedModel
     settings: DecodingConfig
     precision: str = "fp32"
     """fp32, bf16 or int8"""
@@ -60,18 +59,6 @@ class Searcher:
     shortlist: Shortlist | None = None
     """gives the target tokens whose logits are computed; None: all. It is not used if translations
     are drawn or have constraints"""
-
-    @property
-    def loaded_in_torch(self) -> LoadedModel:
-        """The loaded model with its weights in PyTorch; it is built when first asked for."""
-        return self.loaded.loaded_in_torch if isinstance(self.loaded, StoredModel) else self.loaded
-
-    @property
-    def device_type(self) -> str:
-        """The kind of device with the model's weights, such as "cpu"."""
-        if isinstance(self.loaded, StoredModel):
-            return "cpu"
-        return next(self.loaded.model.parameters()).device.type
 
     @cached_property
     def native(self) -> NativeSearch | None:
@@ -85,7 +72,7 @@ class Searcher:
         """The searches that PyTorch computes."""
         from nmt.search.torch_search import TorchSearch
 
-        return TorchSearch(self.loaded_in_torch, self.settings, self.precision)
+        return TorchSearch(self.loaded, self.settings, self.precision)
 
     def prepare(self) -> None:
         """Prepare the model now, so that processes that are forked after this share it."""
@@ -111,7 +98,7 @@ class Searcher:
 
     def _memory(self) -> float | None:
         """The bytes of memory of the model's device; None if unknown."""
-        if isinstance(self.loaded, StoredModel):
+        if not self.loaded.is_in_torch:
             return process_memory()
         from nmt.machine.device import memory_of
 
@@ -257,9 +244,7 @@ class Searcher:
         return native.search_encoded(sources.encoded, settings, n_best)
 
 
-def check_beam_size(
-    loaded: LoadedModel | StoredModel, settings: DecodingConfig, memory: float | None
-) -> None:
+def check_beam_size(loaded: LoadedModel, settings: DecodingConfig, memory: float | None) -> None:
     """Raise a ConfigError if the beam exceeds vocabulary or `memory` (bytes; None: no limit)."""
     beam, vocabulary = settings.beam_size, loaded.tokenizer.target.size
     if beam > vocabulary:
@@ -276,7 +261,7 @@ def check_beam_size(
         )
 
 
-def widest_beam(loaded: LoadedModel | StoredModel, memory: float | None) -> int:
+def widest_beam(loaded: LoadedModel, memory: float | None) -> int:
     """Return the widest beam for one short sentence in `memory` bytes; None means unlimited memory.
 
     In T steps the k hypotheses of a sentence store k * T positions, and k queries attend to all of
@@ -285,7 +270,7 @@ def widest_beam(loaded: LoadedModel | StoredModel, memory: float | None) -> int:
     config, vocabulary = loaded.config, loaded.tokenizer.target.size
     if memory is None:
         return vocabulary
-    if isinstance(loaded, StoredModel) or next(loaded.model.parameters()).device.type == "cpu":
+    if loaded.device_type == "cpu":
         memory /= available_cores()
     steps = config.decoding.max_target_length(MIN_COUNTED_LENGTH)  # T
     float_bytes = 4  # of a float32; the mask has 1 byte per entry

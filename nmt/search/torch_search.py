@@ -11,7 +11,7 @@ from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import DecodingConfig, Sampling
 from nmt.run.checkpoint_files import Array
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import restrict_models
 from nmt.search.hypothesis import Hypothesis

@@ -106,7 +106,7 @@ class Engine:
         """
         translator = self._translators.get(version.digest)
         if self._settings.preload_pytorch and translator:
-            _ = translator.searcher.loaded_in_torch  # the property loads the model, and keeps it
+            _ = translator.loaded.model  # the property makes the model, and keeps it
         gc.freeze()  # no later collection of garbage looks at PyTorch's many objects
 
     def unload(self, version: ModelVersion) -> None:

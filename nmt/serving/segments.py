@@ -151,20 +151,20 @@ def _segments(
     line: Line, row: str, start: int, loaded: LoadedVersion, tag: str, protected: ProtectedText
 ) -> Iterator[Segment]:
     """Yield the sentences of a row of a text, which begins at `start`; none if all is protected."""
-    source = loaded.tokenizer.source
+    source, data = loaded.tokenizer.source, loaded.config.data
     if not (line.terminology and line.terminology.prefix):  # else the row begins as it is asked to
         inside = replace(line, text=row, protected=_inside(line.protected, start, len(row)))
-        inner, ends = cut_ends(inside, source, loaded.config.data.source_language)
+        inner, ends = cut_ends(inside, source, data.source_language)
         row = inner.text
         start += len(ends.before)
     with_tag = add_tag(row, tag)
     added = len(with_tag) - len(row)
     moved = tuple(shift_span(span, added) for span in _inside(line.protected, start, len(row)))
     hidden = hide_protected(replace(line, text=with_tag, protected=moved), protected)
-    [hidden] = CapitalsStage(loaded, line.terminology or _NO_TERMS).mark([hidden])
+    [hidden] = CapitalsStage(data, source, line.terminology or _NO_TERMS).mark([hidden])
     if not has_words(without_tags(hidden, source).text):
         return
-    [sentences] = split_lines(loaded, [hidden], warn=lambda _: None)
+    [sentences] = split_lines(source, data.source_language, [hidden], warn=lambda _: None)
     for part in sentences:
         tag_length = source.tag_length(part.text)
         sentence = original_text(without_tags(part, source))

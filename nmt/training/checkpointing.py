@@ -14,7 +14,8 @@ from torch import Tensor
 from nmt.errors import CheckpointError, DivergedError
 from nmt.machine.memory import is_out_of_memory
 from nmt.run.checkpoint import save_checkpoint, weights_of
-from nmt.run.directory import LoadedModel, RunDirectory
+from nmt.run.directory import RunDirectory
+from nmt.run.model import LoadedModel
 from nmt.training.distributed import ProcessGroup
 from nmt.training.monitor import Monitor
 from nmt.training.retention import update_after_checkpoint

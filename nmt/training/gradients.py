@@ -19,7 +19,7 @@ from nmt.machine.device import release_free_memory, step_seed, widest_float
 from nmt.machine.memory import is_out_of_memory
 from nmt.model.dropout import masks_from
 from nmt.run.checkpoint import trained_parameters
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.training.computed_step import ComputedStep, MicroBatch
 from nmt.training.distributed import ProcessGroup, shard
 from nmt.training.gradient_graphs import GradientGraphs

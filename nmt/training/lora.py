@@ -20,8 +20,7 @@ from nmt.model.transformer import Transformer
 from nmt.recipe.config import LoraConfig
 from nmt.run.adapter import AdapterOrigin, low_rank_update
 from nmt.run.checkpoint import load_into, weights_digest, weights_of
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import load_run
+from nmt.run.model import LoadedModel, load_model
 from nmt.training.step_memory import trained_count
 
 
@@ -95,7 +94,7 @@ def adapt_parent(loaded: LoadedModel, lora: LoraConfig, log: Callable[[str], Non
         ConfigError: it has another tokenizer.
     """
     path = str(loaded.config.training.initialize_from)
-    parent = load_run(path, next(loaded.model.parameters()).device)
+    parent = load_model(path, next(loaded.model.parameters()).device)
     if parent.tokenizer.differs_from(loaded.tokenizer):
         raise ConfigError(
             f"training.lora: the tokenizer of {path} differs from this run's, and an adapter does "

@@ -12,7 +12,7 @@ from nmt.errors import ConfigError
 from nmt.exchange.engine import EXCLUDED_BIAS
 from nmt.model.transformer import Transformer
 from nmt.run.checkpoint import weights_of
-from nmt.run.load_run import load_run
+from nmt.run.model import load_model
 
 _NAMES_IN_MESSAGE = 8
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
@@ -31,7 +31,7 @@ def load_pretrained(
         ConfigError: no tensor fits.
         CheckpointError: the weights are missing or damaged.
     """
-    parent = load_run(folder, torch.device("cpu"))
+    parent = load_model(folder, torch.device("cpu"))
     unused = weights_of(parent.model)  # the parent's tensors that were not asked for yet, by name
     parameters = dict(model.named_parameters())
     incomplete: dict[str, str] = {}

@@ -29,7 +29,7 @@ from nmt.run.checkpoint import (
     save_checkpoint,
 )
 from nmt.run.directory import RunDirectory
-from nmt.run.load_run import load_run
+from nmt.run.model import load_model
 from nmt.training.environment import describe_software
 from nmt.training.retention import checkpoints_to_average
 from nmt.training.trainer import Trainer
@@ -137,7 +137,7 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     the versions of the session that translated the test set, which may be a later one.
     """
     directory, log = trainer.directory, trainer.log
-    loaded = load_run(directory.path, trainer.device)
+    loaded = load_model(directory.path, trainer.device)
     settings, data = loaded.config.decoding, loaded.config.data
     log(f"scoring the test set: {len(pairs):,} sentences, beam {settings.beam_size}")
     languages = data.languages_of(data.test)

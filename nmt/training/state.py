@@ -6,7 +6,7 @@ from typing import Any
 
 from nmt.errors import CheckpointError
 from nmt.files import check_format
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.training.divergence import DivergenceDetector
 from nmt.training.gradients import GradientComputer
 from nmt.training.monitor import Monitor

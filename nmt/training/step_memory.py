@@ -12,7 +12,7 @@ from nmt.machine.device import hardware_kind, memory_of
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Config, ModelConfig
 from nmt.run.checkpoint import trained_parameters
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.training.loss import PROJECTION_ROWS, SOFTMAX_ROWS
 
 FP32, BF16 = 4, 2

@@ -17,8 +17,8 @@ from nmt.machine.device import memory_of, pick_device, pick_precision, use_threa
 from nmt.machine.memory import memory_explained, tune_memory
 from nmt.recipe.config import Config, TrainingConfig
 from nmt.recipe.config_file import load_config
-from nmt.run.directory import LoadedModel, RunDirectory, weights_folder
-from nmt.run.load_run import build_model
+from nmt.run.directory import RunDirectory, weights_folder
+from nmt.run.model import LoadedModel, build_model
 from nmt.search.searcher import check_beam_size
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.divergence import describe_useless_model

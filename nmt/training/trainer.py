@@ -10,7 +10,8 @@ from nmt.data.tokens.batches import Stage, StagedPlan
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.machine.memory import return_freed_memory
-from nmt.run.directory import LoadedModel, RunDirectory
+from nmt.run.directory import RunDirectory
+from nmt.run.model import LoadedModel
 from nmt.training.checkpointing import Checkpointer
 from nmt.training.distributed import ProcessGroup
 from nmt.training.divergence import describe_useless_model

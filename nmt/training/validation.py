@@ -20,7 +20,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf_metric
 from nmt.files import write_atomically
 from nmt.recipe.config import SEVERAL_LANGUAGES
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.training.lora import merged
 from nmt.training.loss import Objective
 from nmt.translation.translator import Translator
@@ -118,7 +118,7 @@ class Validator:
         of_parts: dict[str, float] = {}
         if metric != "loss" and math.isfinite(loss):  # else the run has diverged
             settings = self.loaded.config.decoding.model_copy(update={"beam_size": beam_size})
-            loaded = replace(self.loaded, model=merged(self.loaded.model))
+            loaded = replace(self.loaded, weights=merged(self.loaded.model))
             translator = Translator(loaded, settings, self.precision)
             sources = (pair.source for pair in self.pairs)
             translations = [translation.text for translation in translator.translate(sources)]

@@ -68,7 +68,7 @@ def align(
     device = searcher.torch.device
     for indices, batch in pair_batches(sources, targets, batch_tokens, cost):
         with autocast(device, searcher.precision):
-            positions, log_p = force_decode(searcher.loaded_in_torch.model, batch.to(device))
+            positions, log_p = force_decode(searcher.loaded.model, batch.to(device))
         rows = zip(indices, positions.tolist(), log_p.tolist(), strict=True)
         for index, attended, token_log_p in rows:
             i, k = searched[index]
@@ -164,7 +164,7 @@ def _with_copies(
     unknown = {k: t for k, t in enumerate(translations) if UNK in t.tokens}
     if not unknown:
         return translations
-    loaded = searcher.loaded_in_torch
+    loaded = searcher.loaded
     batch = batch_of_pairs([encoded.ids] * len(unknown), [t.tokens for t in unknown.values()])
     batch = batch.to(searcher.torch.device)
     _logits, weights = teacher_forced_attention(loaded.model, batch)

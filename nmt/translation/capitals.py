@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nmt.translation.document import TextSettings
+from nmt.data.tokens.tokenizer import SubwordModel
+from nmt.recipe.config import DataConfig
 from nmt.translation.line import EncodedLine, Line, Terminology, Translation
 from nmt.translation.spans import Edit, Link, apply_edits, linked_words, overlap, span_after
 
@@ -25,14 +26,16 @@ class CapitalsStage:
     Models that have learnt capitals (`augmentation.upper`) get the lines as they are.
     """
 
-    loaded: TextSettings
-    """the languages and the vocabulary of the model"""
+    data: DataConfig
+    """the languages of the model, and whether it has learnt capitals"""
+    source: SubwordModel
+    """makes the ids of lines"""
     terminology: Terminology
     """constraints on all lines; their terms stay as they are written"""
 
     def mark(self, lines: Sequence[Line]) -> list[Line]:
         """Return the lines, marked if they are in capitals, before they are split."""
-        if self.loaded.config.data.augmentation.upper:
+        if self.data.augmentation.upper:
             return list(lines)
         return [replace(line, capitals=True) if self._has(line) else line for line in lines]
 
@@ -55,15 +58,14 @@ class CapitalsStage:
         """Return whether a line is in capitals, and has no more tokens in small letters."""
         text = line.text
         if text.startswith(">>"):
-            text = text[self.loaded.tokenizer.source.tag_length(text) :]
+            text = text[self.source.tag_length(text) :]
         if line.capitals or not text.isupper():
             return line.capitals
         has_word = any(sum(map(str.isupper, word)) >= MIN_LETTERS for word in text.split())
         return has_word and self._is_no_longer(line)
 
     def _is_no_longer(self, line: Line) -> bool:
-        source = self.loaded.tokenizer.source
-        as_it_is, lower = source.encode([line.text, self._lower(line).text])
+        as_it_is, lower = self.source.encode([line.text, self._lower(line).text])
         return len(lower) <= len(as_it_is)
 
     def _lower(self, line: Line) -> Line:
@@ -71,8 +73,8 @@ class CapitalsStage:
 
         A glossary's term stays in capitals if it is not found in small letters.
         """
-        language = self.loaded.config.data.source_language
-        start = self.loaded.tokenizer.source.tag_length(line.text)
+        language = self.data.source_language
+        start = self.source.tag_length(line.text)
         tags, text = line.text[:start], line.text[start:]
         lower = tags + self._known(_sentence_case(text, language), _small_letters(text, language))
         kept = [span for span, _ in line.hidden]
@@ -86,12 +88,11 @@ class CapitalsStage:
 
     def _known(self, text: str, lower: str) -> str:
         """Return a text, or without its capital if the vocabulary has small letters alone."""
-        source = self.loaded.tokenizer.source
-        is_known = not source.unknown_characters(text) or len(text) != len(lower)
-        return text if is_known or source.unknown_characters(lower) else lower
+        is_known = not self.source.unknown_characters(text) or len(text) != len(lower)
+        return text if is_known or self.source.unknown_characters(lower) else lower
 
     def _upper(self, encoded: EncodedLine, translation: Translation) -> Translation:
-        language = self.loaded.config.data.target_language
+        language = self.data.target_language
         text = translation.text
         fixed = encoded.constraints.text.places(text) if encoded.constraints else []
         edits = []

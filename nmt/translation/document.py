@@ -7,10 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Protocol
 
-from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
-from nmt.recipe.config import Config
+from nmt.data.tokens.tokenizer import SubwordModel
 from nmt.translation.hidden_parts import sentence_of
 from nmt.translation.line import (
     MAX_SOURCE_TOKENS,
@@ -34,38 +32,29 @@ BOUNDARIES = (
 NUMBERS_PER_LINE = 1 << 32
 
 
-class TextSettings(Protocol):
-    """The parts of a `LoadedModel` or a `StoredModel` that tell how its text is divided."""
-
-    @property
-    def config(self) -> Config:
-        """The configuration of the run, which names the languages."""
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the run."""
-
-
-def split_lines(loaded: TextSettings, lines: Sequence[Line], warn: Warn) -> list[list[Line]]:
+def split_lines(
+    source: SubwordModel, language: str, lines: Sequence[Line], warn: Warn
+) -> list[list[Line]]:
     """Split each line into sentences with ids and new numbers; none is too long for the model.
+
+    `source` makes the ids, and `language` is the code of the language.
 
     Each sentence keeps the line's glossary and forbidden words; only the first keeps its terms and
     prefix. A sentence of more than `MAX_SOURCE_TOKENS` is divided at a semicolon or colon, else at
     a comma, else at a space, and `warn` is called with a message.
     """
-    return [list(_sentences(loaded, line, warn)) for line in lines]
+    return [list(_sentences(source, language, line, warn)) for line in lines]
 
 
-def _sentences(loaded: TextSettings, line: Line, warn: Warn) -> Iterator[Line]:
+def _sentences(source: SubwordModel, language: str, line: Line, warn: Warn) -> Iterator[Line]:
     """Yield the sentences of a line, and parts of those that are too long for the model."""
     from nmt.data.text.sentences import split_sentences  # only documents need it; it takes time
 
-    source = loaded.tokenizer.source
     tags, sentences = "", [line.text]
     if has_words(line.text):  # a line without words is copied with its spaces
         start = source.tag_length(line.text)
         tags = line.text[:start]
-        sentences = split_sentences(line.text[start:], loaded.config.data.source_language)
+        sentences = split_sentences(line.text[start:], language)
 
     def with_tags(part: str) -> str:  # the tags of the line hold for each part that is translated
         return tags + part if tags and has_words(part) else part

@@ -204,11 +204,14 @@ class Pipeline:
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Encode the lines, finish those that are copied, and cut the others into batches."""
         loaded = self.searcher.loaded
+        language = loaded.config.data.source_language
         tag_length = loaded.tokenizer.source.tag_length
         messages = MessageTexts(lines, self.protection.patterns, tag_length)
         lines, ends = self._cut_ends(messages.lines)
         hidden = self.capitals.mark(self.protection.hide(lines))
-        groups = split_lines(loaded, hidden, warn) if self.document else [[line] for line in hidden]
+        groups = [[line] for line in hidden]
+        if self.document:
+            groups = split_lines(loaded.tokenizer.source, language, hidden, warn)
         sentences = self.capitals.lower([line for group in groups for line in group])
         encoded = encode(loaded.tokenizer, sentences, warn)
         if changed := self.protection.hide_unknown(encoded):

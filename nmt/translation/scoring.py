@@ -18,7 +18,7 @@ from nmt.errors import NonFiniteScoresError, print_warning
 from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.search.hypothesis import length_penalty
 from nmt.search.windows import WINDOW_LINES, cut_into_batches, truncate, windows
 from nmt.translation.line import MAX_SOURCE_TOKENS, Progress, Warn

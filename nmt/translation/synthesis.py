@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 from nmt.data.text.monolingual import MonolingualLine
 from nmt.data.text.pair_folder import MadePair, PairFolder
-from nmt.run.checkpoint_files import arrays_digest
-from nmt.run.stored_model import arrays_of_run
 from nmt.search.windows import WINDOW_LINES, windows
 from nmt.translation.hidden_parts import original_text
 from nmt.translation.line import EncodedLine, Line, Progress, Translation, add_tag
@@ -134,10 +132,7 @@ class DualScores:
 
     def weights_digests(self) -> list[str]:
         """Return a hash of the weights of each model, 16 hex digits."""
-        return [
-            arrays_digest(arrays_of_run(scorer.loaded))[:16]
-            for scorer in (self._model, self._reverse)
-        ]
+        return [scorer.loaded.digest for scorer in (self._model, self._reverse)]
 
 
 def _cross_entropy(score: "TargetScore") -> float:

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
 from nmt.data.text.lines import check_text
-from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, DataError, print_warning
 from nmt.machine.processor import is_cpu
 from nmt.recipe.config import DecodingConfig, Sampling
-from nmt.recipe.config_file import load_config, replace_settings
-from nmt.run.directory import LoadedModel, find_run, weights_folder
-from nmt.run.stored_model import StoredModel
-from nmt.search.native_search import why_library_cannot, why_pytorch_searches
+from nmt.recipe.config_file import replace_settings
+from nmt.run.directory import find_run
+from nmt.run.model import LoadedModel, load_model
+from nmt.search.native_search import why_pytorch_searches
 from nmt.search.shortlist import MAX_CANDIDATES, Shortlist
 from nmt.search.windows import WINDOW_LINES
 from nmt.translation.line import Line, Terminology
@@ -60,7 +59,7 @@ class TextTranslator:
         from nmt.translation.scoring import Scorer
 
         translator = self.translator
-        loaded, batch_tokens = translator.searcher.loaded_in_torch, translator.settings.batch_tokens
+        loaded, batch_tokens = translator.searcher.loaded, translator.settings.batch_tokens
         return Scorer(loaded, batch_tokens, translator.precision)
 
     @overload
@@ -165,7 +164,7 @@ def load_translator(
     `changes` is {decoding setting: new value}; None means no change. Its `shortlist` is how many
     target tokens each source token allows, by the file of the first run; None: the whole vocabulary
     is searched. With `sampling`, translations are drawn instead of searched for. `adapter` is
-    merged into the weights of a single model, see `load_run`.
+    merged into the weights of a single model, see `load_model`.
 
     Raises:
         CheckpointError: one of `models` has no usable weights.
@@ -179,11 +178,9 @@ def load_translator(
     changed = {name: value for name, value in changes.items() if value is not None}
     # the only change that is no field of `DecodingConfig`
     shortlist_size = _check_shortlist_size(changed.pop("shortlist", None))
-    loaded: LoadedModel | StoredModel | None = None
-    needs_pytorch = len(models) > 1 or adapter or sampling or precision == "bf16"
-    if not needs_pytorch and is_cpu(device):
-        loaded = _read_for_library(Path(models[0]), checkpoint)
-    if loaded is None:
+    if len(models) == 1 and is_cpu(device):
+        loaded = load_model(models[0], "cpu", checkpoint, adapter)
+    else:
         from nmt.machine.device import pick_device
         from nmt.search.ensemble import load_ensemble
 
@@ -206,22 +203,7 @@ def _check_shortlist_size(count: object) -> int | None:
     )
 
 
-def _read_for_library(path: Path, checkpoint: str) -> StoredModel | None:
-    """Read a run without PyTorch; None if the C library cannot translate with its model.
-
-    Raises:
-        CheckpointError: not a run directory, or the weights are missing or damaged.
-    """
-    directory, folder = find_run(path), weights_folder(path, checkpoint)
-    config = load_config(str(directory.config))
-    if config.training.lora or why_library_cannot(config.model):  # lora: weights of an adapter
-        return None
-    return StoredModel.read(config, Tokenizer.load(directory.tokenizer), folder)
-
-
-def _pick_precision(
-    name: str, device: str, loaded: LoadedModel | StoredModel, sampling: Sampling | None
-) -> str:
+def _pick_precision(name: str, device: str, loaded: LoadedModel, sampling: Sampling | None) -> str:
     """Return the precision `name`; auto is int8 where the C library searches.
 
     int8 is by far the fastest there, and as close to fp32 as bf16. Elsewhere the device decides,

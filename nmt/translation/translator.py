@@ -9,8 +9,7 @@ from functools import cached_property, partial
 from nmt.data.text.protected_text import ProtectedText
 from nmt.errors import ConfigError, NmtError, print_warning
 from nmt.recipe.config import DecodingConfig, Sampling
-from nmt.run.directory import LoadedModel
-from nmt.run.stored_model import StoredModel
+from nmt.run.model import LoadedModel
 from nmt.search.searcher import Searcher
 from nmt.search.shortlist import Shortlist
 from nmt.search.windows import WINDOW_LINES
@@ -63,7 +62,7 @@ class Translator:
 
     def __init__(
         self,
-        loaded: LoadedModel | StoredModel,
+        loaded: LoadedModel,
         settings: DecodingConfig | None = None,
         precision: str = "fp32",
         sampling: Sampling | None = None,
@@ -108,7 +107,8 @@ class Translator:
         searcher = self.searcher
         _check_request(request, searcher)
         protection = ProtectionStage(searcher, request.protected, request.terminology)
-        capitals = CapitalsStage(self.loaded, request.terminology)
+        source = self.loaded.tokenizer.source
+        capitals = CapitalsStage(self.loaded.config.data, source, request.terminology)
         terminology = TerminologyStage(searcher, request.terminology)
         stages = [terminology.restore, *self._stages(request), capitals.restore, protection.restore]
         if request.dual_scores:
@@ -128,7 +128,7 @@ class Translator:
             return pipeline
         is_native = searcher.native is not None
         compute = BatchTranslation(self, request, is_native)
-        return replace(pipeline, pool=RayPool(compute, cluster, searcher.device_type))
+        return replace(pipeline, pool=RayPool(compute, cluster, self.loaded.device_type))
 
     def _stages(self, request: TranslationRequest) -> Iterator[FinishingStage]:
         """Yield the stages that settings and request ask for, between terms and hidden parts."""

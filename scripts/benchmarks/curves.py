@@ -31,7 +31,7 @@ from nmt.machine.processor import use_one_thread
 from nmt.model.transformer import Transformer
 from nmt.recipe import strict_yaml
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.search.native_search import NativeSearch
 
 Point = tuple[float, float]

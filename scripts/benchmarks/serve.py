@@ -101,9 +101,9 @@ def _serve_ctranslate2(run: str, precision: str, port: int) -> None:
     from sentencepiece import SentencePieceProcessor
 
     from nmt.exchange.ctranslate2 import export_ctranslate2
-    from nmt.run.load_run import load_run
+    from nmt.run.model import load_model
 
-    model = load_run(run, torch.device("cpu"))
+    model = load_model(run, torch.device("cpu"))
     decoding = model.config.decoding
     kind: Any = "int8" if precision == "int8" else "float32"
     with tempfile.TemporaryDirectory() as folder:

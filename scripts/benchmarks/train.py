@@ -50,8 +50,7 @@ from nmt.recipe.config import (
     TokenizerConfig,
     TrainingConfig,
 )
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import build_model
+from nmt.run.model import LoadedModel, build_model
 from nmt.training.layers import prepare_layers
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer

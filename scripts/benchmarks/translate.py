@@ -43,8 +43,8 @@ from nmt.machine.processor import available_cores
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import DecodingConfig
 from nmt.run.checkpoint_files import Array
-from nmt.run.directory import LoadedModel, find_run
-from nmt.run.load_run import load_run
+from nmt.run.directory import find_run
+from nmt.run.model import LoadedModel, load_model
 from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import restrict_models
 from nmt.search.hypothesis import Hypothesis
@@ -76,7 +76,7 @@ class Task:
         self.limits: dict[str, Any] = {}
         self.tokenizer: Any = None
         if arguments.model:
-            loaded = load_run(arguments.model, self.device)
+            loaded = load_model(arguments.model, self.device)
             self.model, self.sizes = loaded.model, loaded.config.model
             self.tokenizer = loaded.tokenizer
             data = loaded.config.data
@@ -352,8 +352,8 @@ def with_our_ids(run: str, folder: Path, export: Callable[[LoadedModel, Path], N
     """Export a run so that its rows are our ids, even if it was imported in another order."""
     (plain := folder / "plain").mkdir()
     (exported := folder / "exported").mkdir()
-    export_safetensors(load_run(run, torch.device("cpu")), plain)
-    export(load_run(plain, torch.device("cpu")), exported)
+    export_safetensors(load_model(run, torch.device("cpu")), plain)
+    export(load_model(plain, torch.device("cpu")), exported)
     return exported
 
 

@@ -19,7 +19,7 @@ from nmt.recipe.config import (
 )
 from nmt.run.checkpoint import save_checkpoint, weights_of
 from nmt.run.directory import RunDirectory
-from nmt.run.load_run import build_model
+from nmt.run.model import build_model
 from tests.cli.commands import write_lines
 
 

@@ -10,7 +10,7 @@ from nmt.errors import CheckpointError, ConfigError
 from nmt.run.adapter import AdapterOrigin
 from nmt.run.checkpoint import save_checkpoint, weights_digest
 from nmt.run.checkpoint_files import WEIGHTS
-from nmt.run.load_run import load_run
+from nmt.run.model import load_model
 from tests.cli.commands import invoke, succeed
 
 CPU = torch.device("cpu")
@@ -20,7 +20,7 @@ MAP = "decoder.layers.0.feed_forward.outer"
 @pytest.fixture
 def adapter(tiny_run: Path, tmp_path: Path) -> Path:
     """The file of an adapter that changes much."""
-    digest = weights_digest(load_run(tiny_run, CPU).model)
+    digest = weights_digest(load_model(tiny_run, CPU).model)
     torch.manual_seed(2)
     tensors = {f"{MAP}.lora_a": torch.randn(2, 64), f"{MAP}.lora_b": torch.randn(64, 2)}
     save_checkpoint(tmp_path / "a", tensors, None, AdapterOrigin(digest, 5.0).metadata())
@@ -28,8 +28,8 @@ def adapter(tiny_run: Path, tmp_path: Path) -> Path:
 
 
 def test_translate_and_score_use_the_merged_weights(tiny_run: Path, adapter: Path) -> None:
-    model = load_run(tiny_run, CPU, adapter=adapter).model
-    plain = load_run(tiny_run, CPU).model
+    model = load_model(tiny_run, CPU, adapter=adapter).model
+    plain = load_model(tiny_run, CPU).model
     tensors = dict(model.named_parameters()), dict(plain.named_parameters())
     changed = [name for name in tensors[0] if not torch.equal(tensors[0][name], tensors[1][name])]
     assert changed == [f"{MAP}.weight"]
@@ -46,8 +46,8 @@ def test_an_export_is_the_merged_model_and_needs_its_parent_no_more(
 ) -> None:
     folder = tmp_path / "merged"
     succeed("export", tiny_run, "--adapter", adapter, "--to", "safetensors", "-o", folder)
-    expected = load_run(tiny_run, CPU, adapter=adapter).model
-    assert weights_digest(load_run(folder, CPU).model) == weights_digest(expected)
+    expected = load_model(tiny_run, CPU, adapter=adapter).model
+    assert weights_digest(load_model(folder, CPU).model) == weights_digest(expected)
 
 
 def test_a_wrong_adapter_ends_with_one_sentence(tiny_run: Path, adapter: Path) -> None:

@@ -19,7 +19,7 @@ from nmt.errors import (
 )
 from nmt.exchange import ctranslate2, safetensors_folder
 from nmt.exchange.engine import EngineTranslation
-from nmt.run.load_run import load_run
+from nmt.run.model import load_model
 from tests.cli.commands import fail, invoke, lines_of, write_lines
 
 pytest.importorskip("ctranslate2")
@@ -175,4 +175,4 @@ def test_a_full_disk_and_ctrl_c_leave_nothing(
     arguments = ("export", tiny_run, "--to", "safetensors", "-o", output)
     assert message in fail(error, *arguments)
     assert list(output.parent.iterdir()) == []
-    assert load_run(tiny_run, torch.device("cpu"))
+    assert load_model(tiny_run, torch.device("cpu"))

@@ -9,7 +9,7 @@ import torch
 from nmt.data.tokens.batch import Batch
 from nmt.errors import DataError, StoppedBySignal
 from nmt.recipe.config import DecodingConfig
-from nmt.run.load_run import load_run
+from nmt.run.model import load_model
 from nmt.search import windows
 from nmt.translation.scoring import Scorer, TargetScore
 from tests.cli.commands import fail, invoke, lines_of, records_of, succeed, write_lines
@@ -22,7 +22,7 @@ TABS = "".join(f"{source}\t{target}\n" for source, target in PAIRS).encode()
 @pytest.fixture(scope="session")
 def scores(tiny_run: Path) -> list[TargetScore]:
     """What the library makes of PAIRS."""
-    return list(Scorer(load_run(tiny_run, torch.device("cpu"))).score(PAIRS))
+    return list(Scorer(load_model(tiny_run, torch.device("cpu"))).score(PAIRS))
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +68,7 @@ def test_json_is_an_object_a_line_and_holds_each_token_when_asked(
 ) -> None:
     plain = records_of("score", "-m", tiny_run, "--json", text=TABS)
     with_tokens = records_of("score", "-m", tiny_run, "--json", "--per-token", text=TABS)
-    tokenizer = load_run(tiny_run, torch.device("cpu")).tokenizer
+    tokenizer = load_model(tiny_run, torch.device("cpu")).tokenizer
     for record, more, score in zip(plain, with_tokens, scores, strict=True):
         assert record == {
             "log_probability": score.log_probability,

@@ -11,7 +11,7 @@ from nmt.errors import CheckpointError, DataError
 from nmt.recipe.config_file import load_config
 from nmt.run.checkpoint import save_checkpoint, weights_of
 from nmt.run.directory import RunDirectory
-from nmt.run.load_run import build_model
+from nmt.run.model import build_model
 from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
 
 TEXT = "a dog sleeps here on the grass"

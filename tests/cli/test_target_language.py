@@ -102,8 +102,8 @@ def test_each_piece_of_too_long_a_sentence_has_the_tag(
     model = nmt.load(run, device="cpu").translator.loaded
     line = Line(1, ">>fr<< A dog runs. The cat runs, the dog sleeps, a cat sleeps, " + "." * 40)
     warnings: list[str] = []
-    [pieces] = split_lines(model, [line], warnings.append)
     source = model.tokenizer.source
+    [pieces] = split_lines(source, "en", [line], warnings.append)
     texts = [piece.text for piece in pieces]
     assert texts[:2] == [">>fr<< A dog runs.", ">>fr<< The cat runs,"]
     assert [text.startswith(">>fr<<") for text in texts] == [has_words(text[6:]) for text in texts]

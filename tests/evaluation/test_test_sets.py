@@ -21,7 +21,7 @@ from nmt.evaluation.test_sets import (
     translate_test_set,
 )
 from nmt.recipe.config import DataConfig, TextPair
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.translation.translator import Translator
 
 FIELDS = ("src", "ref", "docid", "genre", "origlang")

@@ -8,8 +8,7 @@ from torch import nn
 
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.recipe.config import Config, ModelConfig
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import build_model
+from nmt.run.model import LoadedModel, build_model
 
 
 def run_of(tokenizer: Tokenizer, **settings: Any) -> LoadedModel:

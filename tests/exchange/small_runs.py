@@ -13,8 +13,7 @@ from nmt.data.tokens.tokenizer import BOS, PAD
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.exchange.engine import EngineTranslation
 from nmt.recipe.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import build_model
+from nmt.run.model import LoadedModel, build_model
 from nmt.search.sampling import greedy_search
 
 LETTERS = "abcdefgh"

@@ -20,7 +20,7 @@ from nmt.exchange.ctranslate2 import (
 from nmt.exchange.engine import MAX_TRANSLATION, EngineTranslation, Quantization
 from nmt.exchange.verify import EXACT, ROUNDED, verify_translations
 from nmt.run.checkpoint import weights_digest
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from tests.exchange.small_runs import TEXTS, greedy_translations, small_run
 
 pytest.importorskip("ctranslate2")

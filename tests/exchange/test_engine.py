@@ -21,7 +21,7 @@ from nmt.exchange.onnx import export_onnx
 from nmt.exchange.safetensors_folder import export_safetensors
 from nmt.model import feed_forward
 from nmt.recipe.config import Activation
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from tests.exchange.small_runs import untrained_run
 
 MARIAN = {"positions": "tensor2tensor", "start_embedding": "zero", "layer_norm_epsilon": 1e-6}

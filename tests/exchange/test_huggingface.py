@@ -19,8 +19,7 @@ from nmt.errors import ExchangeError
 from nmt.exchange.huggingface import _warn_of_search, import_huggingface, read_decoding
 from nmt.exchange.imported import ImportedModel, write_run
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import load_run
+from nmt.run.model import LoadedModel, load_model
 from nmt.search.beam_search import beam_search
 from nmt.search.sampling import greedy_search
 from tests.exchange.huggingface_models import ODD, sentences, write_model
@@ -101,7 +100,7 @@ def import_pair(parent: Path, settings: dict[str, Any]) -> Pair:
     write_run(imported, parent / "run")
     model: Any = MarianMTModel.from_pretrained(folder)
     model.eval()
-    loaded = load_run(parent / "run", torch.device("cpu"))
+    loaded = load_model(parent / "run", torch.device("cpu"))
     return Pair(folder, imported, loaded, model, MarianTokenizer.from_pretrained(folder))
 
 
@@ -152,7 +151,7 @@ def reaches_limit(one: Translated) -> bool:
 
 
 def in_float64(pair: Pair) -> Pair:
-    loaded = replace(pair.loaded, model=copy.deepcopy(pair.loaded.model).double())
+    loaded = replace(pair.loaded, weights=copy.deepcopy(pair.loaded.model).double())
     return pair._replace(loaded=loaded, model=copy.deepcopy(pair.model).double())
 
 

@@ -17,8 +17,7 @@ from nmt.exchange.imported import write_run
 from nmt.exchange.safetensors_folder import export_safetensors
 from nmt.exchange.verify import EXACT, verify_translations
 from nmt.files import read_json
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import build_model, load_run
+from nmt.run.model import LoadedModel, build_model, load_model
 from tests.exchange.small_runs import TEXTS, small_run, untrained_run
 
 pytest.importorskip("transformers")
@@ -78,7 +77,7 @@ def test_weights_come_back_from_hugging_face_and_go_out_again_bit_for_bit(
         folder.mkdir()
     export_huggingface(loaded, first)
     write_run(import_huggingface(first), tmp_path / "imported")
-    imported = load_run(tmp_path / "imported", CPU)
+    imported = load_model(tmp_path / "imported", CPU)
     assert imported.tokenizer.target.pieces == loaded.tokenizer.target.pieces
     assert imported.config.model.embeddings == embeddings
     export_huggingface(imported, second)
@@ -97,7 +96,7 @@ def change_json(path: Path, **changes: Any) -> None:
 def imported_run(theirs: Path, run: Path) -> LoadedModel:
     """Import a folder of Hugging Face, and load the run."""
     write_run(import_huggingface(theirs), run)
-    return load_run(run, CPU)
+    return load_model(run, CPU)
 
 
 def export_and_verify(loaded: LoadedModel, folder: Path) -> None:
@@ -177,7 +176,7 @@ def test_an_imported_model_whose_architecture_has_changed_gets_files_that_descri
     model = loaded.config.model.model_copy(update=changes)
     config = loaded.config.model_copy(update={"model": model})
     torch.manual_seed(1)
-    changed = replace(loaded, config=config, model=build_model(config, loaded.tokenizer).eval())
+    changed = replace(loaded, config=config, weights=build_model(config, loaded.tokenizer).eval())
     with torch.no_grad():  # so that translations end soon
         changed.model.get_parameter("target_embedding.bias")[EOS] += 5
     export_and_verify(changed, tmp_path / "exported")

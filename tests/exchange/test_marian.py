@@ -19,8 +19,7 @@ from nmt.exchange.marian import check_marian_computes, export_marian, import_mar
 from nmt.exchange.marian_engine import translate_with_marian
 from nmt.exchange.marian_files import parse_yaml
 from nmt.recipe.config import Config, ModelConfig, TokenizerConfig
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import build_model, load_run
+from nmt.run.model import LoadedModel, build_model, load_model
 from tests.exchange.marian_packages import TEXT, write_package
 
 SAYABLE: dict[str, Any] = {"positions": "tensor2tensor", "start_embedding": "zero"}
@@ -101,7 +100,7 @@ def test_an_imported_model_goes_back_to_the_same_bytes(
     out.mkdir()
     write_package(package, yaml_vocabulary, output_omit_bias=omit_bias)
     write_run(import_marian(package)[0], tmp_path / "run")
-    export_marian(load_run(tmp_path / "run", torch.device("cpu")), out)
+    export_marian(load_model(tmp_path / "run", torch.device("cpu")), out)
     assert (out / "model.npz").read_bytes() == (package / "model.npz").read_bytes()
     originals = ("vocab.yml", "source.spm", "target.spm") if yaml_vocabulary else ("vocab.spm",)
     for name in originals:
@@ -153,10 +152,12 @@ def test_options_describe_a_model_whose_architecture_has_changed_since_its_impor
         folder.mkdir()
     write_package(package, yaml_vocabulary=False)
     write_run(import_marian(package)[0], tmp_path / "run")
-    loaded = load_run(tmp_path / "run", torch.device("cpu"))
+    loaded = load_model(tmp_path / "run", torch.device("cpu"))
     model = loaded.config.model.model_copy(update=changes)
     config = loaded.config.model_copy(update={"model": model})
-    export_marian(replace(loaded, config=config, model=build_model(config, loaded.tokenizer)), out)
+    export_marian(
+        replace(loaded, config=config, weights=build_model(config, loaded.tokenizer)), out
+    )
     (again,) = import_marian(out)
     architecture = again.config.model_dump(exclude={"dropout"})
     assert architecture == model.model_dump(exclude={"dropout"})

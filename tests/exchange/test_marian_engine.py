@@ -15,7 +15,7 @@ from nmt.exchange.marian_engine import translate_with_marian
 from nmt.exchange.marian_files import read_npz, write_npz
 from nmt.exchange.verify import EXACT, verify_translations
 from nmt.recipe import strict_yaml
-from nmt.run.load_run import load_run
+from nmt.run.model import load_model
 from tests.exchange.marian_packages import TEXT, MarianReference, write_package
 
 
@@ -56,7 +56,7 @@ def test_a_tag_at_the_start_of_a_text_is_one_piece(tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
     write_package(tmp_path / "package", yaml_vocabulary=True)
     write_run(import_marian(tmp_path / "package")[0], tmp_path / "run")
-    loaded = load_run(tmp_path / "run", torch.device("cpu"))
+    loaded = load_model(tmp_path / "run", torch.device("cpu"))
     texts = [f">>deu<< {TEXT[0]}", f">>deu<<{TEXT[1]}", f">>xyz<< {TEXT[2]}"]
     verify_translations(loaded, texts, translate_with_marian(tmp_path / "package", texts), EXACT)
 

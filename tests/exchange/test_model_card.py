@@ -12,7 +12,7 @@ from nmt.exchange.huggingface import import_huggingface
 from nmt.exchange.imported import write_run
 from nmt.exchange.model_card import model_card
 from nmt.recipe import strict_yaml
-from nmt.run.load_run import load_run
+from nmt.run.model import load_model
 
 pytest.importorskip("transformers")
 from tests.exchange.huggingface_models import write_model  # noqa: E402
@@ -27,7 +27,7 @@ def run(tmp_path: Path) -> Path:
 
 def write_scores(run: Path) -> str:
     """Write scores of the weights of a run, and return the path of these in the run."""
-    weights = str(load_run(run, torch.device("cpu")).path.relative_to(run))
+    weights = str(load_model(run, torch.device("cpu")).path.relative_to(run))
     score = {"name": "BLEU", "score": 27.5, "signature": "nrefs:1|case:mixed"}
     result = {"scores": [score], "weights": weights, "validation": {}}
     (run / "result.json").write_text(json.dumps(result))
@@ -37,7 +37,7 @@ def write_scores(run: Path) -> str:
 
 def card_of(run: Path, checkpoint: str = "best", *, is_changed: bool = False) -> tuple[Any, str]:
     """The header and the text of the card of weights of a run."""
-    loaded = load_run(run, torch.device("cpu"), checkpoint)
+    loaded = load_model(run, torch.device("cpu"), checkpoint)
     card = model_card(loaded, "marian", "verified: equal", "import x\n", is_changed=is_changed)
     _, header, text = card.split("---\n", 2)
     return strict_yaml.parse(header, "card")[0], text

@@ -25,7 +25,7 @@ from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange import onnx as exporter
 from nmt.exchange.onnx import export_onnx, translate_with_onnxruntime
 from nmt.recipe.config import TokenizerConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from tests.exchange.exported_onnx import run_of
 from tests.serving.page_in_chromium import OPTIONS
 

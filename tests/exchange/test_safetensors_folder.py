@@ -11,8 +11,7 @@ import nmt
 from nmt.errors import CheckpointError, ExchangeError
 from nmt.exchange.safetensors_folder import export_safetensors, usage, verify_safetensors
 from nmt.run.checkpoint import load_weights, save_checkpoint, weights_digest
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import load_run
+from nmt.run.model import LoadedModel, load_model
 from tests.exchange.small_runs import TEXTS, small_run
 
 
@@ -29,7 +28,7 @@ def folder(loaded: LoadedModel, tmp_path: Path) -> Path:
 
 
 def test_the_folder_loads_like_a_run_with_the_same_bits(loaded: LoadedModel, folder: Path) -> None:
-    reloaded = load_run(folder, torch.device("cpu"))
+    reloaded = load_model(folder, torch.device("cpu"))
     assert weights_digest(reloaded.model) == weights_digest(loaded.model)
     assert reloaded.config == loaded.config
     assert "bit for bit" in verify_safetensors(loaded, folder)

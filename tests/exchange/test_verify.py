@@ -8,7 +8,7 @@ import pytest
 from nmt.errors import DataError, ExchangeError
 from nmt.exchange.engine import EngineTranslation
 from nmt.exchange.verify import EXACT, ROUNDED, SENTENCES, choose_sentences, verify_translations
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from tests.exchange.small_runs import TEXTS, greedy_translations, small_run
 
 

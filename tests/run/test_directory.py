@@ -17,7 +17,7 @@ from nmt.recipe.config_file import load_config
 from nmt.run.checkpoint import save_checkpoint, weights_of
 from nmt.run.checkpoint_files import WEIGHTS
 from nmt.run.directory import RunDirectory, find_run, weights_folder
-from nmt.run.load_run import build_model, load_run
+from nmt.run.model import build_model, load_model
 
 CPU = torch.device("cpu")
 CONFIG = Config(
@@ -64,7 +64,7 @@ def test_each_name_finds_its_weights(run: RunDirectory, name: str, folder: str) 
 
 
 def test_best_follows_best_json_or_is_the_last_and_is_ready_to_translate(run: RunDirectory) -> None:
-    loaded = load_run(str(run.path), CPU)
+    loaded = load_model(str(run.path), CPU)
     assert (loaded.config, loaded.path) == (CONFIG, run.checkpoint(1))
     assert not loaded.model.training
     assert loaded.tokenizer.source.encode(["a dog"])[0][-1] == 3
@@ -80,7 +80,7 @@ def test_an_unknown_checkpoint_is_refused_and_the_existing_ones_are_listed(
 ) -> None:
     expected = rf"no checkpoint '{name}'; it has: step-00000001, step-00000002"
     with pytest.raises(CheckpointError, match=expected):
-        load_run(run.path, CPU, name)
+        load_model(run.path, CPU, name)
 
 
 def test_a_run_without_checkpoints_says_so(run: RunDirectory) -> None:
@@ -88,16 +88,16 @@ def test_a_run_without_checkpoints_says_so(run: RunDirectory) -> None:
     shutil.rmtree(run.averaged)
     for name in ("best", "last", "averaged"):
         with pytest.raises(CheckpointError, match=f"'{name}'; it has: no checkpoint yet"):
-            load_run(run.path, CPU, name)
+            load_model(run.path, CPU, name)
 
 
 def test_a_folder_that_is_no_run_is_refused(run: RunDirectory, tmp_path: Path) -> None:
     for absent in (tmp_path / "nowhere", run.checkpoint(987)):
         with pytest.raises(CheckpointError, match=rf"{absent}: not a run .*: no such directory"):
-            load_run(absent, CPU)
+            load_model(absent, CPU)
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match=r"empty: .* it has no config.yaml; give what `nmt"):
-        load_run(tmp_path / "empty", CPU)
+        load_model(tmp_path / "empty", CPU)
 
 
 LEADS_OUT = ("/tmp", "..", "../other", "checkpoints/../../other")
@@ -113,20 +113,20 @@ LEADS_OUT = ("/tmp", "..", "../other", "checkpoints/../../other")
 def test_a_damaged_best_json_is_a_checkpoint_error(run: RunDirectory, text: str) -> None:
     run.best.write_text(text)
     with pytest.raises(CheckpointError, match=r"best.json: damaged: .*; choose others: last"):
-        load_run(run.path, CPU)
-    assert load_run(run.path, CPU, "last").path == run.checkpoint(2)
+        load_model(run.path, CPU)
+    assert load_model(run.path, CPU, "last").path == run.checkpoint(2)
 
 
 def test_weights_that_do_not_fit_the_configuration_are_refused(run: RunDirectory) -> None:
     model = CONFIG.model.model_copy(update={"d_ff": 9})
     run.write_config(CONFIG.model_copy(update={"model": model}))
     with pytest.raises(CheckpointError, match=r"weights of another model: encoder\..*\(8, 8\)"):
-        load_run(run.path, CPU)
+        _ = load_model(run.path, CPU).model
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_weights_that_are_not_finite_are_refused(run: RunDirectory, value: float) -> None:
-    model = load_run(run.path, CPU).model
+    model = load_model(run.path, CPU).model
     with torch.no_grad():
         model.decoder.layers[0].self_attention.key.weight[3, 3] = value
     save_checkpoint(run.checkpoint(3), weights_of(model))
@@ -134,25 +134,25 @@ def test_weights_that_are_not_finite_are_refused(run: RunDirectory, value: float
         CheckpointError,
         match=r"step-00000003: decoder.*self_attention.key.weight holds NaN.*; choose another",
     ):
-        load_run(run.path, CPU, "last")
+        load_model(run.path, CPU, "last")
 
 
 def test_damaged_weights_tokenizer_or_configuration_is_an_error_of_ours(run: RunDirectory) -> None:
     run.config.write_text("model: {d_modell: 8}\n", "utf-8")
     with pytest.raises(ConfigError, match=r"config.yaml:1: unknown key .*did you mean 'd_model'"):
-        load_run(run.path, CPU)
+        load_model(run.path, CPU)
     run.write_config(CONFIG)
     file = run.checkpoint(1) / WEIGHTS
     file.write_bytes(file.read_bytes()[:-1] + b"!")
     with pytest.raises(CheckpointError, match=rf"{WEIGHTS}: damaged"):
-        load_run(run.path, CPU)
+        load_model(run.path, CPU)
     model = run.tokenizer / "tokenizer.model"
     model.write_bytes(model.read_bytes()[:100])
     with pytest.raises(NmtError, match="tokenizer"):
-        load_run(run.path, CPU)
+        load_model(run.path, CPU)
     model.unlink()
     with pytest.raises(NmtError, match="copy/tokenizer: no tokenizer here"):
-        load_run(run.path, CPU)
+        load_model(run.path, CPU)
 
 
 def test_the_configuration_is_written_with_all_defaults(run: RunDirectory) -> None:

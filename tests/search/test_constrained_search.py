@@ -21,8 +21,7 @@ from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, DataError
 from nmt.evaluation.metrics import bleu
 from nmt.recipe.config import DecodingConfig, TokenizerConfig
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import load_run
+from nmt.run.model import LoadedModel, load_model
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import choose, constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence
@@ -155,7 +154,7 @@ def test_500_terms_are_honoured_and_do_not_lower_bleu(
         for language in ("en", "de")
     )
     path = os.environ.get("NMT_TEST_RUN")
-    translator = Translator(load_run(path, torch.device("cpu")) if path else random_run)
+    translator = Translator(load_model(path, torch.device("cpu")) if path else random_run)
     free = [translation.text for translation in translator.translate(sources)]
     chance = random.Random(1)
     asked: list[tuple[int, str]] = []

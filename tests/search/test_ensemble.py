@@ -12,8 +12,7 @@ from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError
 from nmt.model.attention import AttentionRecord
 from nmt.recipe.config import DecodingConfig, Sampling
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import build_model
+from nmt.run.model import LoadedModel, build_model
 from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import Ensemble, load_ensemble, log_mean_probability
 from nmt.search.hypothesis import Hypothesis
@@ -93,11 +92,11 @@ def test_an_ensemble_is_scored_like_a_model(random_run: LoadedModel) -> None:
     other = build_model(random_run.config, random_run.tokenizer).eval()
     pairs = [("a small dog", "ein Hund"), ("", "a")]
     alone = [
-        list(Scorer(replace(random_run, model=m)).score(pairs)) for m in (random_run.model, other)
+        list(Scorer(replace(random_run, weights=m)).score(pairs)) for m in (random_run.model, other)
     ]
     ensemble: Any = Ensemble([random_run.model, other])
     for joint, one, two in zip(
-        Scorer(replace(random_run, model=ensemble)).score(pairs), *alone, strict=True
+        Scorer(replace(random_run, weights=ensemble)).score(pairs), *alone, strict=True
     ):
         both = zip(one.token_log_probabilities, two.token_log_probabilities, strict=True)
         expected = [math.log((math.exp(a) + math.exp(b)) / 2) for a, b in both]

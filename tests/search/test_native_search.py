@@ -21,7 +21,7 @@ from nmt.machine import compilation
 from nmt.machine.processor import processor_features
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Activation, DecodingConfig, ModelConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.search import native_search
 from nmt.search.beam_search import beam_search
 from nmt.search.hypothesis import Hypothesis

@@ -6,7 +6,7 @@ import pytest
 
 from nmt.errors import ConfigError
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.search import searcher
 from nmt.search.constrained_search import constrained_search
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling

@@ -17,7 +17,7 @@ from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, ConfigError
 from nmt.machine.buckets import round_up_to_bucket
 from nmt.recipe.config import DecodingConfig, TokenizerConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.search.ensemble import Ensemble, restrict_models
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.shortlist import Shortlist, in_whole_vocabulary

@@ -7,7 +7,7 @@ import torch
 
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.source_attention import (
     UNSEEN,

@@ -11,7 +11,7 @@ from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import NonFiniteScoresError
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.search.constrained_search import constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.hypothesis import Hypothesis

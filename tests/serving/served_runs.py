@@ -11,7 +11,7 @@ from nmt.files import write_json
 from nmt.recipe.config import Config, DataConfig, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.run.checkpoint import save_checkpoint, weights_of
 from nmt.run.directory import RunDirectory
-from nmt.run.load_run import build_model
+from nmt.run.model import build_model
 
 PAIRS = [SentencePair("a small dog 123 .", "ein kleiner Hund !")]
 

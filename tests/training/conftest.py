@@ -15,7 +15,8 @@ from nmt.data.tokens.tokenizer import EOS
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
 from nmt.recipe.config_file import parse_config
-from nmt.run.directory import LoadedModel, RunDirectory
+from nmt.run.directory import RunDirectory
+from nmt.run.model import LoadedModel
 from nmt.training.computed_step import ComputedStep
 from nmt.training.gradients import GradientComputer
 from nmt.training.train import train

@@ -23,7 +23,7 @@ from nmt.run.checkpoint import (
 )
 from nmt.run.checkpoint_files import MANIFEST, WEIGHTS
 from nmt.run.directory import RunDirectory, weights_folder
-from nmt.run.load_run import load_run
+from nmt.run.model import load_model
 from nmt.training.lora import LoraLinear, add_adapters, merged
 from nmt.training.optimizer import build_optimizers, update_weights
 from nmt.training.train import train
@@ -85,7 +85,7 @@ def test_only_the_adapter_is_trained_and_the_parent_keeps_every_bit(
 
 
 def test_frozen_weights_are_equal_bit_for_bit_after_steps(parent: RunDirectory) -> None:
-    loaded = load_run(parent.path, CPU)
+    loaded = load_model(parent.path, CPU)
     digest = weights_digest(loaded.model)
     add_adapters(loaded.model, LoraConfig())
     optimizers = build_optimizers(loaded.model, loaded.config.training, "fp32")
@@ -95,7 +95,7 @@ def test_frozen_weights_are_equal_bit_for_bit_after_steps(parent: RunDirectory) 
         update_weights(optimizers, 1.0, 0.1, None)
     layer = loaded.model.get_submodule("encoder.layers.0.self_attention.query")
     assert isinstance(layer, LoraLinear) and layer.lora_b.any()
-    assert weights_digest(load_run(parent.path, CPU).model) == digest
+    assert weights_digest(load_model(parent.path, CPU).model) == digest
     for _, module in list(loaded.model.named_modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, LoraLinear):  # without its adapter
@@ -106,14 +106,14 @@ def test_frozen_weights_are_equal_bit_for_bit_after_steps(parent: RunDirectory) 
 
 
 def test_training_begins_with_the_outputs_of_the_parent(parent: RunDirectory) -> None:
-    one, other = (load_run(parent.path, CPU).model for _ in range(2))
+    one, other = (load_model(parent.path, CPU).model for _ in range(2))
     add_adapters(other, LoraConfig(targets=["query", "key", "value", "output", "inner", "outer"]))
     source = torch.tensor([[5, 6, 7, 3]])
     assert torch.equal(one(source, source), other(source, source))
 
 
 def test_merged_is_the_equation_of_the_paper_and_equals_unmerged(parent: RunDirectory) -> None:
-    model = load_run(parent.path, CPU).model
+    model = load_model(parent.path, CPU).model
     add_adapters(model, LoraConfig(rank=3, alpha=6, targets=["key", "outer"]))
     for name, parameter in model.named_parameters():
         if name.endswith(B):
@@ -153,10 +153,10 @@ def test_the_run_alone_and_its_parent_with_an_adapter_give_the_same(
 ) -> None:
     best = weights_folder(lora_run.path)
     file = Path(shutil.copy(best / WEIGHTS, tmp_path / "domain.safetensors"))
-    alone = weights_digest(load_run(lora_run.path, CPU).model)
-    assert alone != weights_digest(load_run(parent.path, CPU).model)
+    alone = weights_digest(load_model(lora_run.path, CPU).model)
+    assert alone != weights_digest(load_model(parent.path, CPU).model)
     for adapter in (lora_run.path, best, file):
-        assert weights_digest(load_run(parent.path, CPU, adapter=adapter).model) == alone
+        assert weights_digest(load_model(parent.path, CPU, adapter=adapter).model) == alone
     expected = nmt.load(lora_run.path).translate(SOURCES)
     assert nmt.load(parent.path, adapter=file).translate(SOURCES) == expected
 
@@ -165,9 +165,9 @@ def test_an_adapter_of_another_parent_is_an_error(
     lora_run: RunDirectory, parent: RunDirectory, tmp_path: Path
 ) -> None:
     with pytest.raises(CheckpointError, match="an adapter of another model: its parent has the"):
-        load_run(parent.path, CPU, "last", lora_run.path)
+        load_model(parent.path, CPU, "last", lora_run.path)
     with pytest.raises(CheckpointError, match="not an adapter: it does not name its parent"):
-        load_run(parent.path, CPU, adapter=parent.path)
+        load_model(parent.path, CPU, adapter=parent.path)
     with pytest.raises(ConfigError, match="an adapter belongs to one model, got 2"):
         from nmt.search.ensemble import load_ensemble
 
@@ -183,14 +183,14 @@ def test_a_changed_or_missing_parent_is_an_error(
     weights = load_weights(folder)
     weights["encoder.layers.0.feed_forward.inner.bias"] += 1
     save_checkpoint(folder, weights, None)
-    for use in (lambda: load_run(run.path, CPU), lambda: train(config, run.path, quiet)):
+    for use in (lambda: load_model(run.path, CPU), lambda: train(config, run.path, quiet)):
         with pytest.raises(CheckpointError, match="an adapter of another model: its parent has"):
             use()
     shutil.rmtree(own_parent.path / "checkpoints")
     shutil.rmtree(own_parent.averaged)
     shutil.rmtree(own_parent.moving_average)
     with pytest.raises(CheckpointError, match="its parent cannot be loaded.* give its new place"):
-        load_run(run.path, CPU)
+        load_model(run.path, CPU)
 
 
 def damaged(file: Path, tmp_path: Path) -> Iterator[tuple[Path, str]]:
@@ -215,7 +215,7 @@ def test_a_damaged_adapter_is_an_error(
 ) -> None:
     for path, message in damaged(weights_folder(lora_run.path) / WEIGHTS, tmp_path):
         with pytest.raises(CheckpointError, match=message):
-            load_run(parent.path, CPU, adapter=path)
+            load_model(parent.path, CPU, adapter=path)
 
 
 def test_another_tokenizer_or_another_lora_is_an_error(

@@ -11,7 +11,7 @@ from nmt.errors import DataError, StoppedBySignal
 from nmt.evaluation.metrics import bleu
 from nmt.files import read_json, write_json
 from nmt.run.directory import RunDirectory
-from nmt.run.load_run import load_run
+from nmt.run.model import load_model
 from nmt.training import result as result_module
 from nmt.training.result import configuration_digest, portable_command, text_fingerprint
 from nmt.training.train import train
@@ -45,7 +45,7 @@ def test_the_row_says_what_the_chosen_weights_score_and_how_that_arose(
     finished: RunDirectory,
 ) -> None:
     row, best, environment = map(read_json, (finished.result, finished.best, finished.environment))
-    loaded = load_run(finished.path, torch.device("cpu"))
+    loaded = load_model(finished.path, torch.device("cpu"))
     pairs = result_module.read_test_set(loaded.config)
     translations = [t.text for t in Translator(loaded).translate(p.source for p in pairs)]
     expected = bleu(translations, [p.target for p in pairs]).as_json()
@@ -176,7 +176,7 @@ def test_a_finished_run_is_scored_again_only_if_training_test_set_weights_or_sea
 
     train(tested(other, "decoding.beam_size=1"), run.path, quiet)
     assert read_json(run.result)["decoding"]["beam_size"] == 1
-    assert load_run(run.path, torch.device("cpu")).config.decoding.beam_size == 1
+    assert load_model(run.path, torch.device("cpu")).config.decoding.beam_size == 1
 
     train(tested("training.max_steps=14"), run.path, quiet)
     assert (read_json(run.result)["trained_steps"], read_json(run.result)["sessions"]) == (14, 2)
@@ -196,7 +196,7 @@ def test_settings_of_the_average_that_come_too_late_are_told(
     ]
     assert files_of(run) == files
     train(tested("training.average_checkpoints=3", "decoding.beam_size=1"), run.path, quiet)
-    config = load_run(run.path, torch.device("cpu")).config
+    config = load_model(run.path, torch.device("cpu")).config
     assert (config.training.average_checkpoints, config.decoding.beam_size) == (2, 1)
 
 
@@ -212,7 +212,7 @@ def test_without_a_test_set_or_where_it_is_off_nothing_is_scored(
         f"{run.config}: has the section decoding of the recipe now",
         f"{run.path}: already trained to step 12; nothing to do",
     ]
-    assert load_run(run.path, torch.device("cpu")).config.decoding.beam_size == 1
+    assert load_model(run.path, torch.device("cpu")).config.decoding.beam_size == 1
 
 
 def test_a_test_set_that_cannot_be_read_is_told_before_training(

@@ -13,7 +13,7 @@ from nmt.files import read_json
 from nmt.recipe.config_file import load_config
 from nmt.run.checkpoint import average_weights, load_weights
 from nmt.run.directory import RunDirectory
-from nmt.run.load_run import load_run
+from nmt.run.model import load_model
 from nmt.training import step as step_module
 from nmt.training.train import train
 from nmt.translation.translator import Translator
@@ -100,7 +100,7 @@ def test_the_run_translates_sentences_that_it_has_not_seen(
         (folder / f"validation.{language}").read_text("utf-8").splitlines()
         for language in ("en", "de")
     )
-    translations = [t.text for t in Translator(load_run(moved, CPU)).translate(sources)]
+    translations = [t.text for t in Translator(load_model(moved, CPU)).translate(sources)]
     right = sum(t == reference for t, reference in zip(translations, references, strict=True))
     assert right >= 45
 
@@ -228,7 +228,7 @@ def test_every_kind_of_model_trains_and_loads(
         "training.max_steps=2",
     )
     run = train(config, tmp_path, quiet)
-    translation = next(Translator(load_run(run.path, CPU)).translate(["the old dog"]))
+    translation = next(Translator(load_model(run.path, CPU)).translate(["the old dog"]))
     assert math.isfinite(translation.score)
 
 

@@ -11,8 +11,7 @@ from nmt.data.text.parallel_text import SentencePair, read_pairs
 from nmt.data.tokens.tokenizer import BOS
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.evaluation.metrics import bleu, chrf_metric
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import build_model
+from nmt.run.model import LoadedModel, build_model
 from nmt.training import validation
 from nmt.training.validation import (
     KEPT_EXAMPLES,

@@ -21,8 +21,7 @@ from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.evaluation.metrics import sentence_utilities
 from nmt.model.attention import AttentionRecord
 from nmt.recipe.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import build_model
+from nmt.run.model import LoadedModel, build_model
 from nmt.search.ensemble import Ensemble
 from nmt.search.hypothesis import length_penalty
 from nmt.search.source_attention import alignment_layer
@@ -50,7 +49,7 @@ def ending_run(random_run: LoadedModel, request: pytest.FixtureRequest) -> Loade
     if request.param == "a likely end":
         with torch.no_grad():
             model.output_embedding.weight[EOS] *= 3
-    return replace(random_run, model=model)
+    return replace(random_run, weights=model)
 
 
 def aligned(
@@ -173,8 +172,8 @@ def test_unknown_words_keep_their_places_and_are_copied_with_copy_unknown(
 ) -> None:
     config = TokenizerConfig(kind="word", vocabulary_size=8, normalization="identity")
     tokenizer = learn_vocabulary([SentencePair("a dog cat", "owl dog a")], config)
-    model = cast(Any, type(copier.searcher.loaded_in_torch.model))(tokenizer.target.size)
-    loaded = replace(copier.searcher.loaded_in_torch, tokenizer=tokenizer, model=model)
+    model = cast(Any, type(copier.searcher.loaded.model))(tokenizer.target.size)
+    loaded = replace(copier.searcher.loaded, tokenizer=tokenizer, weights=model)
     settings = DecodingConfig(beam_size=1)
     ((found, found_alignment),) = aligned(Translator(loaded, settings), [text])
     expected = translation.format(UNKNOWN, UNKNOWN)
@@ -212,8 +211,8 @@ def test_words_are_those_of_the_text_and_not_of_its_normal_form(copier: Translat
     texts = ["a¨b dog", "a\u00a0b dog", "dog ﷺ a"]
     config = TokenizerConfig(kind="char", vocabulary_size=280, byte_fallback=True)
     tokenizer = learn_vocabulary([SentencePair("a dog", "ein Hund")], config)
-    model = cast(Any, type(copier.searcher.loaded_in_torch.model))(tokenizer.target.size)
-    loaded = replace(copier.searcher.loaded_in_torch, tokenizer=tokenizer, model=model)
+    model = cast(Any, type(copier.searcher.loaded.model))(tokenizer.target.size)
+    loaded = replace(copier.searcher.loaded, tokenizer=tokenizer, weights=model)
     found = aligned(Translator(loaded, DecodingConfig(beam_size=1)), texts)
     for text, (translation, alignment) in zip(texts, found, strict=True):
         sources, targets = zip(*alignment.words, strict=True)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
-from nmt.recipe.config import AugmentationConfig, Config, DataConfig
-from nmt.run.directory import LoadedModel
+from nmt.recipe.config import AugmentationConfig, DataConfig
+from nmt.run.model import LoadedModel
 from nmt.translation.capitals import CapitalsStage, upper
 from nmt.translation.line import (
     Alignment,
@@ -24,8 +24,7 @@ from nmt.translation.translator import TranslationRequest, Translator
 def stage(run: LoadedModel, source: str = "en", target: str = "de", **asked: Any) -> CapitalsStage:
     augmentation = AugmentationConfig(upper=asked.pop("upper", 0.0))
     data = DataConfig(source_language=source, target_language=target, augmentation=augmentation)
-    loaded = replace(run, config=Config(data=data))
-    return CapitalsStage(loaded, Terminology.of(**asked))
+    return CapitalsStage(data, run.tokenizer.source, Terminology.of(**asked))
 
 
 @pytest.mark.parametrize(

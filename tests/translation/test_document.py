@@ -2,7 +2,7 @@ import pytest
 
 from nmt.errors import ConfigError
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.translation import document as document_module
 from nmt.translation.document import halves, join
 from nmt.translation.line import Line, Progress, Translation, Warn, numbered_lines

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.translation.line import Line, Terminology, numbered_lines
 from nmt.translation.spans import linked_words
 from nmt.translation.translator import TranslationRequest, Translator

@@ -19,8 +19,7 @@ from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.errors import DataError
 from nmt.evaluation.metrics import bleu
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import load_run
+from nmt.run.model import LoadedModel, load_model
 from nmt.translation.line import Line, Translation
 from nmt.translation.markup import TranslateTexts, page_text, texts_translator, translate_html
 from nmt.translation.translator import TranslationRequest, Translator
@@ -240,7 +239,7 @@ def test_2000_lines_of_markup_keep_their_tags_and_their_bleu(
         for language in ("en", "de")
     )
     path = os.environ.get("NMT_TEST_RUN")
-    translator = Translator(load_run(path, torch.device("cpu")) if path else random_run)
+    translator = Translator(load_model(path, torch.device("cpu")) if path else random_run)
     chance, ids = random.Random(1), count(1)
     blocks, spans = [], []
     for source in sources:

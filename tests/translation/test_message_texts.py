@@ -8,7 +8,7 @@ import pytest
 
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.recipe.config import DecodingConfig, Sampling
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.translation.line import Alignment, Line, Terminology, Translation, numbered_lines
 from nmt.translation.markup import texts_translator, translate_html
 from nmt.translation.message_texts import MessageTexts

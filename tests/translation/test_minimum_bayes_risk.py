@@ -9,7 +9,7 @@ import pytest
 from nmt.errors import ConfigError
 from nmt.evaluation.metrics import sentence_utilities
 from nmt.recipe.config import Sampling
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.translation.line import Translation, numbered_lines
 from nmt.translation.minimum_bayes_risk import most_useful
 from nmt.translation.translator import TranslationRequest, Translator

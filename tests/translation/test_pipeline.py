@@ -13,7 +13,7 @@ from nmt.evaluation.metrics import sentence_utilities
 from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import DecodingConfig, Sampling
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.search import torch_search
 from nmt.translation import pipeline as pipeline_module
 from nmt.translation.line import Line, Terminology, numbered_lines

@@ -18,8 +18,7 @@ from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import DataError
 from nmt.evaluation.metrics import bleu
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import load_run
+from nmt.run.model import LoadedModel, load_model
 from nmt.translation.line import (
     Alignment,
     EncodedLine,
@@ -245,7 +244,7 @@ class WithoutDigits(Copier):
 def test_a_model_that_copies_no_numbers_reads_the_line_without_them(
     copying_run: LoadedModel, asked: dict[str, Any]
 ) -> None:
-    loaded = replace(copying_run, model=cast(Any, WithoutDigits(copying_run.tokenizer)))
+    loaded = replace(copying_run, weights=cast(Any, WithoutDigits(copying_run.tokenizer)))
     pipeline = Translator(loaded).pipeline(TranslationRequest(protected=USUAL, **asked))
     texts = [
         *(
@@ -280,7 +279,7 @@ def test_2000_lines_keep_their_parts_and_their_bleu(
         for language in ("en", "de")
     )
     path = os.environ.get("NMT_TEST_RUN")
-    translator = Translator(load_run(path, torch.device("cpu")) if path else random_run)
+    translator = Translator(load_model(path, torch.device("cpu")) if path else random_run)
     chance = random.Random(1)
     texts, parts = zip(*(with_parts(line, chance) for line in sources), strict=True)
     pipeline = translator.pipeline(TranslationRequest(protected=USUAL))

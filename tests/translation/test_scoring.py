@@ -14,8 +14,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import CheckpointError
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
-from nmt.run.load_run import build_model
+from nmt.run.model import LoadedModel, build_model
 from nmt.translation import scoring as scoring_module
 from nmt.translation.line import numbered_lines
 from nmt.translation.scoring import Scorer, TargetScore, perplexity, token_log_probabilities
@@ -100,7 +99,7 @@ def test_a_search_gives_its_translations_the_same_score(
     """A translation that was truncated at its limit has no EOS to count."""
     settings = DecodingConfig(beam_size=beam_size, max_length_offset=30, **normalization)
     texts = ["a small dog", "x", "a dog 123 .", "ein Hund", "dog dog", "small", "x 3", "a a a"]
-    loaded = replace(random_run, model=copy.deepcopy(random_run.model))
+    loaded = replace(random_run, weights=copy.deepcopy(random_run.model))
     with torch.no_grad():
         loaded.model.output_embedding.weight[EOS] *= 3  # a likely end
     pipeline = Translator(loaded, settings).pipeline(TranslationRequest(n_best))
@@ -173,7 +172,7 @@ def test_a_damaged_model_is_named_and_not_scored(random_run: LoadedModel) -> Non
     model = build_model(random_run.config, random_run.tokenizer).eval()
     torch.nn.init.constant_(model.output_embedding.weight, math.nan)
     with pytest.raises(CheckpointError, match="scores are not numbers"):
-        list(Scorer(replace(random_run, model=model)).score(PAIRS))
+        list(Scorer(replace(random_run, weights=model)).score(PAIRS))
 
 
 def test_perplexity_is_that_of_a_fair_choice() -> None:

@@ -7,7 +7,7 @@ import pytest
 from nmt.data.text.words import has_any
 from nmt.errors import ConfigError, DataError
 from nmt.recipe.config import DecodingConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.translation.line import Terminology
 from nmt.translation.scoring import Scorer
 from nmt.translation.text_translator import TextTranslator

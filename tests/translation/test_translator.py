@@ -9,7 +9,7 @@ from torch import Tensor
 from nmt.errors import NmtError
 from nmt.model.encoder import Encoder
 from nmt.recipe.config import DecodingConfig, Sampling
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.search import windows as windows_module
 from nmt.translation import pipeline as pipeline_module
 from nmt.translation.line import MAX_SOURCE_TOKENS, Terminology, Translation, numbered_lines

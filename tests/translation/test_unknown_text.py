@@ -9,7 +9,7 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.recipe.config import TokenizerConfig
-from nmt.run.directory import LoadedModel
+from nmt.run.model import LoadedModel
 from nmt.translation.line import numbered_lines
 from nmt.translation.translator import TranslationRequest, Translator
 
@@ -63,7 +63,7 @@ def test_each_part_comes_back_in_its_place(
     copying_run: LoadedModel, characters: Tokenizer, asked: dict[str, Any]
 ) -> None:
     model = cast(Any, type(copying_run.model))(characters.target.size)
-    loaded = replace(copying_run, tokenizer=characters, model=model)
+    loaded = replace(copying_run, tokenizer=characters, weights=model)
     pipeline = Translator(loaded).pipeline(TranslationRequest(**asked))
     found = [best.text for best, *_ in pipeline.translate(numbered_lines(TEXTS))]
     assert found == TEXTS

@@ -84,7 +84,7 @@ class WorkerOptions(RayOptions):
         """
         if cluster := self.cluster(self.workers):
             return translator.pipeline(request, cluster=cluster)
-        processes = self.choose_processes(translator.searcher.device_type, is_typed)
+        processes = self.choose_processes(translator.loaded.device_type, is_typed)
         return translator.pipeline(request, processes)
 
     def choose_processes(self, device: str, is_typed: bool = False) -> int:

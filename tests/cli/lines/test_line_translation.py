@@ -19,7 +19,7 @@ from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ConfigError, DataError
 from nmt.run.checkpoint import save_checkpoint, weights_of
 from nmt.run.directory import RunDirectory
-from nmt.run.load_run import build_model, load_run
+from nmt.run.model import build_model, load_model
 from tests.cli.commands import fail, lines_of, records_of, write_lines
 
 LINES = ["a small dog", "", "the 😀 cat .", "Hund"]
@@ -39,7 +39,7 @@ def translations_of(*options: object, text: str = INPUT) -> list[list[dict[str, 
 def another_run(tiny_run: Path, path: Path, *more: SentencePair) -> Path:
     """A copy of the run with other weights and, if there are `more` pairs, another vocabulary."""
     run = RunDirectory(Path(shutil.copytree(tiny_run, path)))
-    loaded = load_run(path, torch.device("cpu"))
+    loaded = load_model(path, torch.device("cpu"))
     tokenizer = loaded.tokenizer
     if more:
         tokenizer = learn_vocabulary(more, loaded.config.tokenizer)

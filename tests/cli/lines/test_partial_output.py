@@ -20,7 +20,7 @@ from typer.testing import Result
 from nmt.cli.lines.partial_output import StreamOutput, open_window_output
 from nmt.errors import DataError, NmtError, StoppedBySignal
 from nmt.run.checkpoint import save_checkpoint, weights_of
-from nmt.run.load_run import load_run
+from nmt.run.model import load_model
 from nmt.search import windows
 from nmt.translation import document
 from nmt.translation.pipeline import Pipeline
@@ -234,7 +234,7 @@ def test_auto_is_recorded_as_the_precision_that_it_was(
 def test_other_weights_are_refused(tmp_path: Path, copied_run: Path) -> None:
     command = Command(copied_run, tmp_path)
     command.interrupt(1)
-    model = load_run(command.run, torch.device("cpu")).model
+    model = load_model(command.run, torch.device("cpu")).model
     command.run = copied_run / "checkpoints" / "other"
     with torch.no_grad():
         model.output_embedding.weight[5, 5] += 1

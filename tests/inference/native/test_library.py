@@ -12,7 +12,8 @@ import pytest
 from nmt.inference.native.library import native_library
 from nmt.recipe.config import DecodingConfig
 from nmt.run.checkpoint import save_checkpoint, weights_of
-from nmt.run.directory import LoadedModel, RunDirectory
+from nmt.run.directory import RunDirectory
+from nmt.run.model import LoadedModel
 from nmt.search.shortlist import SPECIAL, Shortlist
 from tests.exchange.small_runs import untrained_run
 

@@ -1,6 +1,10 @@
-"""A run is read as arrays, without PyTorch, and translates as PyTorch's model does."""
+"""A model is read as arrays, without PyTorch, and translates as PyTorch's model does.
+
+Adapters are loaded with their parents, and a chain of parents must end in a whole model.
+"""
 
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -13,12 +17,11 @@ import torch
 import nmt
 from nmt.errors import CheckpointError
 from nmt.inference.native.library import native_library
-from nmt.recipe.config import ModelConfig
-from nmt.run.checkpoint import arrays_of, save_checkpoint, weights_digest, weights_of
-from nmt.run.checkpoint_files import arrays_digest, read_arrays
-from nmt.run.directory import LoadedModel, RunDirectory
-from nmt.run.load_run import build_model, load_run
-from nmt.run.stored_model import StoredModel
+from nmt.recipe.config import LoraConfig, ModelConfig
+from nmt.run.checkpoint import save_checkpoint, weights_digest, weights_of
+from nmt.run.checkpoint_files import read_arrays
+from nmt.run.directory import RunDirectory
+from nmt.run.model import LoadedModel, build_model, load_model
 
 needs_library = pytest.mark.skipif(
     native_library() is None, reason="needs a C compiler and an x86 processor with AVX2"
@@ -113,26 +116,35 @@ def test_damaged_weights_are_an_error(run: Path) -> None:
 
 
 def test_arrays_are_the_weights_of_the_model(run: Path) -> None:
-    loaded = load_run(run, torch.device("cpu"))
-    stored = StoredModel.read(loaded.config, loaded.tokenizer, loaded.path)
-    assert stored is not None
+    loaded = load_model(run)
+    assert not loaded.is_in_torch and loaded.device_type == "cpu"
+    stored, digest = loaded.arrays, loaded.digest
     model = loaded.model
-    arrays = arrays_of(model)
-    assert set(stored.arrays) == set(arrays)
-    assert all((stored.arrays[name] == arrays[name]).all() for name in arrays)
-    assert arrays_digest(stored.arrays) == arrays_digest(arrays)
-    assert stored.loaded_in_torch is stored.loaded_in_torch
-    assert weights_digest(stored.loaded_in_torch.model) == weights_digest(model)
+    assert loaded.is_in_torch and loaded.model is model and loaded.device_type == "cpu"
+    assert not any(module.training for module in model.modules())
+    arrays = loaded.arrays
+    assert list(arrays) == [name for name, _ in model.named_parameters()]
+    assert set(stored) == set(arrays) and loaded.digest == digest
+    assert all((stored[name] == arrays[name]).all() for name in arrays)
+    again = load_model(run, torch.device("cpu"))
+    assert weights_digest(again.model) == weights_digest(model)
 
 
-def test_weights_that_are_not_finite_are_left_to_pytorch_which_says_so(run: Path) -> None:
-    loaded = load_run(run, torch.device("cpu"))
+def test_a_model_is_pickled_in_either_form(run: Path) -> None:
+    loaded = load_model(run)
+    copy = pickle.loads(pickle.dumps(loaded))
+    assert not copy.is_in_torch and copy.digest == loaded.digest
+    assert loaded.model is not None
+    copy = pickle.loads(pickle.dumps(loaded))
+    assert copy.is_in_torch and copy.digest == loaded.digest
+
+
+def test_weights_that_are_not_finite_are_an_error(run: Path) -> None:
     checkpoint = RunDirectory(run).checkpoint(1)
     arrays = read_arrays(checkpoint)
     weights = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
     weights["target_embedding.weight"][5, 5] = float("inf")
     save_checkpoint(checkpoint, weights)
-    assert StoredModel.read(loaded.config, loaded.tokenizer, checkpoint) is None
     with pytest.raises(CheckpointError, match="holds NaN or infinity"):
         nmt.load(run, device="cpu")
 
@@ -158,3 +170,36 @@ def test_embeddings_without_a_row_for_each_piece_are_named(
     message = re.escape(f"{name} is ({count}, 64), the configuration expects (")
     with pytest.raises(CheckpointError, match=message):
         nmt.load(run.path)
+
+
+def write_adapter(loaded: LoadedModel, run: Path, parent: Path) -> None:
+    """Write a run that claims to hold an adapter of `parent`."""
+    directory = RunDirectory(run)
+    directory.checkpoints.mkdir(parents=True)
+    update = {"lora": LoraConfig(), "initialize_from": str(parent)}
+    training = loaded.config.training.model_copy(update=update)
+    directory.write_config(loaded.config.model_copy(update={"training": training}))
+    loaded.tokenizer.save(directory.tokenizer)
+    save_checkpoint(directory.checkpoint(1), weights_of(loaded.model))
+
+
+@pytest.mark.parametrize("chain", ["a", "ab", "abc", "abcb", "abcc"])
+def test_an_adapter_that_is_its_own_parent_is_refused(
+    chain: str, random_run: LoadedModel, tmp_path: Path
+) -> None:
+    """Each run is the child of the next one, and the last one that of the first, or of itself."""
+    parents = dict(zip(chain, chain[1:] + chain[0], strict=True))
+    for name, parent in parents.items():
+        write_adapter(random_run, tmp_path / name, tmp_path / parent)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    for path in (tmp_path / "a", tmp_path / "link", tmp_path / "a/checkpoints/step-00000001"):
+        with pytest.raises(CheckpointError, match="holds an adapter that is its own parent") as got:
+            load_model(path, torch.device("cpu"))
+        assert "\n" not in str(got.value)
+
+
+def test_a_parent_that_is_no_run_is_named(random_run: LoadedModel, tmp_path: Path) -> None:
+    write_adapter(random_run, tmp_path / "a", tmp_path / "b")
+    write_adapter(random_run, tmp_path / "b", tmp_path / "gone")
+    with pytest.raises(CheckpointError, match="gone: not a run directory: no such directory"):
+        load_model(tmp_path / "a", torch.device("cpu"))

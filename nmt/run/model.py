@@ -1,0 +1,197 @@
+"""A model ready for use: configuration, tokenizer, and weights as arrays or in PyTorch.
+
+PyTorch takes a second to import, and the C library translates without it. So PyTorch's model is
+made when something asks for it.
+"""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
+from nmt.errors import CheckpointError, ConfigError
+from nmt.recipe.config import Config
+from nmt.recipe.config_file import load_config
+from nmt.run.checkpoint_files import Array, arrays_digest, check_finite, read_arrays
+from nmt.run.directory import find_run, weights_folder
+
+if TYPE_CHECKING:
+    import torch
+
+    from nmt.model.transformer import Transformer
+
+
+@dataclass(eq=False)
+class LoadedModel:
+    """A model, trained or not, with the configuration and tokenizer that it needs to translate."""
+
+    config: Config
+    tokenizer: Tokenizer
+    weights: "Mapping[str, Array] | Transformer"
+    """arrays by their names in the model; PyTorch's model as soon as something has asked for it"""
+    path: Path
+    """the folder of the weights; during training, the run directory"""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """text that training stores with the weights, see `adapter.AdapterOrigin`"""
+
+    @property
+    def is_in_torch(self) -> bool:
+        """Whether PyTorch's model is there, in which somebody may have changed modules."""
+        return not isinstance(self.weights, Mapping)
+
+    @property
+    def model(self) -> "Transformer":
+        """PyTorch's model; it is made of the arrays on the CPU, in eval mode, if it is not there.
+
+        Raises:
+            CheckpointError: the weights are those of another model than the configuration's.
+            ConfigError: see `build_model`.
+        """
+        if isinstance(self.weights, Mapping):
+            import torch
+
+            from nmt.run.checkpoint import load_into
+
+            model = build_model(self.config, self.tokenizer)
+            tensors = {name: torch.from_numpy(array) for name, array in self.weights.items()}
+            load_into(model, tensors, self.path)
+            self.weights = model.eval()
+        return self.weights
+
+    @property
+    def arrays(self) -> Mapping[str, Array]:
+        """All weights, {name in the model: array}; those of a model on the CPU share its memory."""
+        if isinstance(self.weights, Mapping):
+            return self.weights
+        return {name: p.detach().cpu().numpy() for name, p in self.weights.named_parameters()}
+
+    @property
+    def digest(self) -> str:
+        """16 hex digits of a SHA-256 of all weights, and of their names."""
+        return arrays_digest(self.arrays)[:16]
+
+    @property
+    def device_type(self) -> str:
+        """The kind of device with the weights, such as "cpu"."""
+        return next(self.model.parameters()).device.type if self.is_in_torch else "cpu"
+
+
+def build_model(config: Config, tokenizer: Tokenizer) -> "Transformer":
+    """Return a Transformer with random weights, with the vocabulary sizes of `tokenizer`.
+
+    Raises:
+        ConfigError: The recipe shares embeddings between two vocabularies that differ.
+    """
+    from nmt.model.transformer import Transformer
+
+    source, target = tokenizer.source, tokenizer.target
+    if config.model.embeddings == "shared" and source.pieces != target.pieces:
+        raise ConfigError(
+            "model.embeddings: shared needs the same pieces in both languages, but those of the "
+            "two tokenizers differ; write embeddings: target"
+        )
+    return Transformer(config.model, source.size, target.size, PAD, BOS)
+
+
+def load_model(
+    path: str | Path,
+    device: "torch.device | str" = "cpu",
+    checkpoint: str = "best",
+    adapter: str | Path | None = None,
+) -> LoadedModel:
+    """Load a run to translate, in eval mode; `path` is a run directory or a checkpoint of one.
+
+    `checkpoint` is best, last, averaged, moving-average or step-N. `adapter`, a run with
+    `training.lora`, a checkpoint of one, or a file, is merged into the weights. If `path` is itself
+    such a run, its adapter is merged into the weights of its parent. PyTorch is not imported if the
+    device is cpu and there is no adapter.
+
+    Raises:
+        CheckpointError: `path` is no run directory; or its weights, those of the adapter or of its
+            parent are missing, damaged, NaN or infinite.
+    """
+    directory, folder = find_run(Path(path)), weights_folder(Path(path), checkpoint)
+    config = load_config(str(directory.config))
+    tokenizer = Tokenizer.load(directory.tokenizer)
+    if config.training.lora:
+        parent = _load_parent(config, directory.path)
+        loaded = LoadedModel(config, tokenizer, parent.arrays, folder)
+        _merge(loaded, folder)
+    else:
+        loaded = LoadedModel(config, tokenizer, read_arrays(folder), folder)
+        if not _fits_tokenizer(loaded):
+            _ = loaded.model  # raises an error that says what is wrong
+    check_finite(loaded.arrays, folder)
+    if adapter is not None:
+        given = Path(adapter)
+        _merge(loaded, given if given.is_file() else weights_folder(given))
+    if str(device) != "cpu":
+        loaded.model.to(device)
+    return loaded
+
+
+def _merge(loaded: LoadedModel, adapter: Path) -> None:
+    from nmt.run.adapter import merge_adapter  # it imports PyTorch
+
+    merge_adapter(loaded.model, adapter)
+
+
+def _fits_tokenizer(loaded: LoadedModel) -> bool:
+    """Whether the embeddings have a row for each piece of the vocabulary, as PyTorch's model has.
+
+    The C library looks up the ids of a text without a check. What is shared by both languages must
+    have the same pieces in both.
+    """
+    tokenizer = loaded.tokenizer
+    source, target = tokenizer.source, tokenizer.target
+    is_one = tokenizer.shared or loaded.config.model.embeddings != "shared"
+    if not is_one and source.pieces != target.pieces:
+        return False
+    sizes = {"source": source.size, "target": target.size, "output": target.size}
+    return all(
+        weight.ndim > 0 and len(weight) == sizes.get(side)
+        for name, weight in loaded.arrays.items()
+        for side, is_embedding, _ in [name.partition("_embedding.")]
+        if is_embedding
+    )
+
+
+def _load_parent(config: Config, path: Path) -> LoadedModel:
+    """Load the run that the adapter in the run directory `path` was trained from.
+
+    Raises:
+        CheckpointError: The parent cannot be loaded.
+    """
+    parent = str(config.training.initialize_from)
+    _check_chain(config, path)
+    try:
+        return load_model(parent)
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"{path}: holds an adapter, and its parent cannot be loaded: {error}; if the parent "
+            f"has moved, give its new place: --model PARENT --adapter {shlex.quote(str(path))}"
+        ) from error
+
+
+def _check_chain(config: Config, path: Path) -> None:
+    """Check that the parents of the adapter in the run directory `path` end in a whole model.
+
+    Raises:
+        CheckpointError: an adapter is among its own parents.
+    """
+    runs = [path.resolve()]
+    while config.training.lora:
+        try:
+            parent = find_run(Path(str(config.training.initialize_from)))
+        except CheckpointError:
+            return  # the attempt to load it says what is wrong
+        if parent.path.resolve() in runs:
+            raise CheckpointError(
+                f"{path}: holds an adapter that is its own parent (training.initialize_from: "
+                f"{config.training.initialize_from}); give the parent that it was trained from: "
+                f"--model PARENT --adapter {shlex.quote(str(path))}"
+            )
+        runs.append(parent.path.resolve())
+        config = load_config(str(parent.config))
