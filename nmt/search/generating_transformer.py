@@ -1,7 +1,6 @@
 """`nmt.Transformer`: the paper's model with its sizes as keywords, and a method `generate`.
 
-It wraps `nmt.model.transformer.Transformer` and has its methods. `generate` stands here, so that
-the package of the model imports no search.
+`generate` stands here, so that the package of the model imports no search.
 """
 
 from typing import Literal, TypedDict, Unpack
@@ -12,8 +11,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError, DataError
-from nmt.model.attention import AttentionRecord
-from nmt.model.cache import DecoderCache
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Activation, DecodingConfig, ModelConfig, Positions, Sampling
 from nmt.recipe.config_file import replace_settings
@@ -46,8 +43,8 @@ class Sizes(TypedDict, total=False):
     initialization_gain: float
 
 
-class GeneratingTransformer(nn.Module):
-    """The model of Figure 1 of the paper, built from sizes.
+class GeneratingTransformer(Transformer):
+    """The model of Figure 1 of the paper, built from sizes, which also generates translations.
 
     >>> model = Transformer(8000, d_model=128, heads=4, d_ff=256, encoder_layers=2)
     >>> logits = model(source, target)  # (B, S), (B, T) -> (B, T, V)
@@ -72,7 +69,6 @@ class GeneratingTransformer(nn.Module):
         eos: int = EOS,
         **sizes: Unpack[Sizes],
     ) -> None:
-        super().__init__()
         tied = "shared" if target_vocabulary_size is None else "target"
         config = replace_settings(ModelConfig(), {"embeddings": tied, **sizes}, "Transformer")
         if target_vocabulary_size is None:
@@ -80,42 +76,9 @@ class GeneratingTransformer(nn.Module):
         vocabularies = {"source": source_vocabulary_size, "target": target_vocabulary_size}
         ids = {"padding": padding, "bos": bos, "eos": eos}
         _check_vocabularies(vocabularies, config.embeddings, ids)
-        self.padding, self.bos, self.eos = padding, bos, eos
-        self.source_vocabulary_size = source_vocabulary_size
-        self.network = Transformer(
-            config, source_vocabulary_size, target_vocabulary_size, padding, bos
-        )
-
-    def forward(
-        self, source: Tensor, target: Tensor, attention: AttentionRecord | None = None
-    ) -> Tensor:
-        """Source ids (B, S) and target ids that begin with BOS (B, T) -> logits (B, T, V).
-
-        Position t of the logits predicts target token t + 1. `attention` collects all weights.
-        """
-        return self.network(source, target, attention)
-
-    def encode(self, source: Tensor, attention: AttentionRecord | None = None) -> Tensor:
-        """Source ids (B, S) -> memory (B, S, D), the encoder's output."""
-        return self.network.encode(source, attention)
-
-    def decode(
-        self,
-        target: Tensor,
-        memory: Tensor,
-        source: Tensor,
-        attention: AttentionRecord | None = None,
-    ) -> Tensor:
-        """Target ids with BOS (B, T), memory (B, S, D), source ids (B, S) -> logits (B, T, V)."""
-        return self.network.decode(target, memory, source, attention)
-
-    def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
-        """Return an empty cache to decode step by step, for memory (B, S, D), source ids (B, S)."""
-        return self.network.start(memory, source)
-
-    def step(self, latest: Tensor, cache: DecoderCache) -> Tensor:
-        """Latest ids (B, k) of k hypotheses per sentence -> logits (B, k, V); extends `cache`."""
-        return self.network.step(latest, cache)
+        super().__init__(config, source_vocabulary_size, target_vocabulary_size, padding, bos)
+        self.bos, self.eos = bos, eos
+        self.register_load_state_dict_pre_hook(_without_network)  # type: ignore[no-untyped-call]
 
     def generate(
         self,
@@ -153,9 +116,9 @@ class GeneratingTransformer(nn.Module):
         self.eval()
         try:
             with torch.inference_mode():
-                memory = self.network.encode(source)
+                memory = self.encode(source)
             encoded = EncodedSource(source, memory, limits, self.bos, self.eos)
-            hypotheses = single_hypotheses(self.network, encoded, UNCONSTRAINED, choose)
+            hypotheses = single_hypotheses(self, encoded, UNCONSTRAINED, choose)
         finally:
             for module in in_training:
                 module.training = True
@@ -165,7 +128,7 @@ class GeneratingTransformer(nn.Module):
         return pad_sequence(ids, batch_first=True, padding_value=self.padding).to(source.device)
 
     def _check_source(self, source: Tensor) -> None:
-        device = next(self.parameters()).device
+        size, device = self.source_embedding.weight.shape[0], self.source_embedding.weight.device
         if not isinstance(source, Tensor):
             problem = (
                 f"is of type {type(source).__name__}, expected a tensor of ids of shape (B, S), "
@@ -180,9 +143,9 @@ class GeneratingTransformer(nn.Module):
             problem = f"is on {source.device} and the model on {device}; give source.to('{device}')"
         elif not bool((source != self.padding).any(1).all()):
             problem = "has a row without a token; give it EOS"
-        elif (unknown := source[(source < 0) | (source >= self.source_vocabulary_size)]).numel():
+        elif (unknown := source[(source < 0) | (source >= size)]).numel():
             problem = (
-                f"has the id {int(unknown[0])}, expected 0 to {self.source_vocabulary_size - 1}; "
+                f"has the id {int(unknown[0])}, expected 0 to {size - 1}; "
                 "encode it with the vocabulary of the model"
             )
         else:
@@ -214,6 +177,15 @@ def transformer_big(
     big: Sizes = {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3}
     big.update(sizes)  # what the caller gives replaces the paper's sizes
     return GeneratingTransformer(source_vocabulary_size, target_vocabulary_size, **big)
+
+
+def _without_network(
+    _model: nn.Module, weights: dict[str, Tensor], prefix: str, *_: object
+) -> None:
+    """Rename weights that were saved while this class kept its model as `network`."""
+    old = f"{prefix}network."
+    for name in [name for name in weights if name.startswith(old)]:
+        weights[prefix + name.removeprefix(old)] = weights.pop(name)
 
 
 def _check_vocabularies(sizes: dict[str, int], embeddings: str, ids: dict[str, int]) -> None:

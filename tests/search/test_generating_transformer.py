@@ -1,5 +1,6 @@
 """`from nmt import Transformer`: the paper's model by keywords, and what `generate` writes."""
 
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any, get_args, get_type_hints
@@ -14,6 +15,7 @@ from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError, DataError
 from nmt.model.transformer import Transformer as PaperTransformer
 from nmt.recipe.config import DecodingConfig, ModelConfig
+from nmt.run.checkpoint import weights_digest
 from nmt.search.beam_search import beam_search
 from nmt.search.generating_transformer import Sizes
 
@@ -28,7 +30,7 @@ def make(seed: int = 1, **others: Any) -> Transformer:
     sizes: dict[str, Any] = {**SMALL, **others}
     model = Transformer(V, **sizes)
     with torch.no_grad():
-        model.network.output_embedding.weight.mul_(0.6)
+        model.output_embedding.weight.mul_(0.6)
     return model
 
 
@@ -45,7 +47,7 @@ def source() -> Tensor:
 
 
 def sizes_of(model: Transformer) -> dict[str, float]:
-    network: Any = model.network
+    network: Any = model
     layer = network.encoder.layers[0]
     return {
         "d_model": network.source_embedding.weight.shape[1],
@@ -81,7 +83,7 @@ def test_the_keywords_are_the_settings_of_a_recipe() -> None:
 def test_it_is_the_model_of_the_paper_in_one_pass_and_step_by_step(source: Tensor) -> None:
     model = make().eval()
     same = PaperTransformer(ModelConfig(**SMALL), V, V, PAD).eval()
-    same.load_state_dict(model.network.state_dict())
+    same.load_state_dict(model.state_dict())
     target = torch.cat((torch.full((B, 1), BOS), source[:, : T - 1]), dim=1)
     record, expected = AttentionRecord(), AttentionRecord()
     logits, memory = model(source, target, attention=record), model.encode(source)
@@ -95,12 +97,26 @@ def test_it_is_the_model_of_the_paper_in_one_pass_and_step_by_step(source: Tenso
     torch.testing.assert_close(torch.cat(steps, dim=1), logits)
 
 
+def test_it_is_that_class_with_its_weights_under_the_same_names() -> None:
+    model, same = make(), PaperTransformer(ModelConfig(**SMALL), V, V, PAD)
+    assert isinstance(model, PaperTransformer)
+    assert list(model.state_dict()) == list(same.state_dict())
+    copy = pickle.loads(pickle.dumps(model))
+    assert weights_digest(copy) == weights_digest(model)
+    old = {f"network.{name}": weight for name, weight in model.state_dict().items()}
+    other = make(seed=2)
+    assert weights_digest(other) != weights_digest(model)
+    other.load_state_dict(old)
+    assert weights_digest(other) == weights_digest(model)
+    assert all(name.startswith("network.") for name in old)
+
+
 def test_one_vocabulary_shares_all_embeddings_and_two_share_those_of_the_target() -> None:
-    one = make().network
+    one = make()
     assert one.source_embedding is one.target_embedding is one.output_embedding
-    two = Transformer(V, V, **SMALL).network
+    two = Transformer(V, V, **SMALL)
     assert two.source_embedding is not two.target_embedding is two.output_embedding
-    shared = Transformer(V, V, embeddings="shared", d_model=64, encoder_layers=1).network
+    shared = Transformer(V, V, embeddings="shared", d_model=64, encoder_layers=1)
     assert shared.source_embedding is shared.target_embedding
 
 
@@ -119,7 +135,7 @@ def test_temperature_zero_is_greedy_search_and_the_least_temperatures_are_close(
 ) -> None:
     model = make().eval()
     settings = DecodingConfig(beam_size=1, max_length_offset=4)
-    best = beam_search(model.network, source[:1], settings)[0][0]
+    best = beam_search(model, source[:1], settings)[0][0]
     greedy = model.generate(source, S + 4)
     assert [token for token in greedy[0].tolist() if token != PAD] == list(best.tokens)
     for asked in ({"temperature": 1e-6}, {"top_k": 1}, {"top_p": 1e-9}):
@@ -140,10 +156,10 @@ def test_a_translation_ends_at_eos_or_max_length_and_padding_follows(source: Ten
 
 def test_a_translation_may_be_empty_and_no_sentences_give_none() -> None:
     model = make()
-    norm: Any = model.network.decoder.layers[0].feed_forward_sublayer.norm
+    norm: Any = model.decoder.layers[0].feed_forward_sublayer.norm
     torch.nn.init.zeros_(norm.weight)
     with torch.no_grad():  # the decoder's output is then its bias: EOS is always the best
-        norm.bias.copy_(1000 * model.network.output_embedding.weight[EOS])
+        norm.bias.copy_(1000 * model.output_embedding.weight[EOS])
     assert model.generate(torch.tensor([[4], [5]])).shape == (2, 0)
     assert model.generate(torch.empty(0, 3, dtype=torch.int64)).shape == (0, 0)
 
@@ -151,7 +167,7 @@ def test_a_translation_may_be_empty_and_no_sentences_give_none() -> None:
 @pytest.mark.parametrize("training", [True, False])
 def test_generate_leaves_the_mode_of_each_module_as_it_was(source: Tensor, training: bool) -> None:
     model = make().train(training)
-    model.network.encoder.eval()  # frozen
+    model.encoder.eval()  # frozen
     before = [module.training for module in model.modules()]
     model.generate(source, 2)
     with pytest.raises(DataError):
@@ -162,7 +178,7 @@ def test_generate_leaves_the_mode_of_each_module_as_it_was(source: Tensor, train
 def test_what_is_generated_can_be_learnt_from(model: Transformer, source: Tensor) -> None:
     ids = model.generate(source, 5, temperature=1.0)
     model(source, ids).sum().backward()
-    assert model.network.source_embedding.weight.grad is not None
+    assert model.source_embedding.weight.grad is not None
 
 
 def test_special_ids_may_be_others(source: Tensor) -> None:
