@@ -30,8 +30,17 @@ OPTIONS = [
 HARMLESS = ("debug", "verbose", "error: Failed to load resource")
 """what Chromium logs for a field of a password outside a form, and for answers that are errors"""
 NAMES = {"en": "English", "de": "German", "fr": "French"}
-TARGETS = {"en": ["de", "fr", "ar"], "de": ["en"]}
 ARABIC = ["الكلب", "الصغير", "يقرأ", "كتابا"]
+WORDS = {
+    "ar": ARABIC,
+    "he": ["הכלב", "רץ."],
+    "hi": ["कुत्ता", "दौड़ता है।"],
+    "th": ["สุนัข", "วิ่ง"],
+    "zh-Hans": ["狗。", "两只狗"],
+    "ja": ["犬。", "走る"],
+}
+"""of languages in which each translation has these words, as many as the source"""
+TARGETS = {"en": ["de", "fr", *WORDS], "de": ["en"]}
 
 
 @dataclass
@@ -91,8 +100,8 @@ class StandIn:
         terms = {term["source"]: term["target"] for term in body["terms"]}
         source_words = [match.span() for match in re.finditer(r"\S+", text)]
         words = [terms.get(word, word.upper()) for word in text.split()[::-1]]
-        if body["target"] == "ar":
-            words = [ARABIC[place % len(ARABIC)] for place in range(len(words))]
+        if known := WORDS.get(body["target"]):
+            words = [known[place % len(known)] for place in range(len(words))]
         best = " ".join(words)
         others = [{"text": f"{best} {n}", "score": -1.0 - n} for n in range(1, body["n_best"])]
         translation: dict[str, Any] = {"text": best, "alternatives": others}

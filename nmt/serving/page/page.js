@@ -118,7 +118,9 @@ const ABBREVIATION = new RegExp(
   "(?:^|[^\\p{L}\\p{N}])(?:\\p{L}|\\p{N}{1,2}|[b-df-hj-np-tv-xz]+|al|ca|capt|co|etc|evtl|fig|gen"
   + "|gov|inc|inkl|mlle|mme|no|prof|rev|sen|usw)\\.[^\\S\\n]*$", "iu");
 const SENTENCES = new Intl.Segmenter("en", { granularity: "sentence" });
-const WITHOUT_SPACES = /^(zh|ja|th|lo|km|my)\b/;
+// No space follows a sentence of Chinese or Japanese; one does in Thai, Khmer and the like.
+const ENDS_WITHOUT_SPACE =
+  /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\u3000-\u303f\uff00-\uffef]\P{L}*$/u;
 
 // The sentences of a text, {start, text}, without the white space around them.
 function split(text) {
@@ -145,10 +147,15 @@ function readGlossary() {
 
 function textChanged(delay) {
   draw(panes[0], source.value, []);
-  const numbers = [source.value.length, source.maxLength].filter((number) => number >= 0);
+  const numbers = settings.charLimit > 0 ? [length(), settings.charLimit] : [length()];
   find("count").textContent = numbers.map((number) => number.toLocaleString("en")).join(" / ");
+  find("count").classList.toggle("too-many", isTooLong());
   schedule(delay);
 }
+
+// Characters are those of Unicode, as the server counts them, and not JavaScript's units.
+const length = () => [...source.value].length;
+const isTooLong = () => settings.charLimit > 0 && length() > settings.charLimit;
 
 // Translate after a pause of typing. Who types without a pause sees translations as well, one after
 // the other: a piece of work is aborted only when the next one begins.
@@ -169,6 +176,10 @@ async function translate(signal) {
   settled = false;
   showStatus("");
   const text = source.value;
+  if (isTooLong()) {
+    const most = settings.charLimit.toLocaleString("en");
+    throw new Error(`The text has more than ${most} characters. Shorten it, or send it as a file.`);
+  }
   let code = from.value;
   if (code === "auto") code = text.trim() ? await detect(text, signal) : "";
   const asked = { source: code, target: to.value, terms: readGlossary() };
@@ -180,8 +191,8 @@ async function translate(signal) {
   });
   job = { ...asked, text, parts };
   current = Math.max(0, Math.min(current, parts.length - 1));
-  source.lang = code;
-  for (const id of ["target", "spoken", "choices"]) find(id).lang = to.value;
+  for (const id of ["source", "source-mirror"]) find(id).lang = code;
+  for (const id of ["target", "target-mirror", "spoken", "choices"]) find(id).lang = to.value;
   await complete(parts.filter(({ entry }) => !entry.options.length), 1, signal);
   show();
   settled = !timer; // nothing has changed meanwhile
@@ -217,7 +228,7 @@ function show() {
   let [text, end] = ["", 0];
   const translated = parts.map((part, index) => {
     const gap = job.text.slice(end, part.start);
-    const space = WITHOUT_SPACES.test(job.target) ? "" : gap || " ";
+    const space = ENDS_WITHOUT_SPACE.test(text) ? "" : gap || " ";
     text += index === 0 || gap.includes("\n") ? gap : space;
     end = part.start + part.text.length;
     const start = text.length;
@@ -425,8 +436,7 @@ setTheme();
 asNewest(async () => {
   const paths = ["languages", "v1/models", "frontend/settings"];
   [languages, models, settings] = await Promise.all(paths.map((path) => call(path)));
-  const { charLimit, keyRequired, language, supportedFilesFormat: formats } = settings;
-  if (charLimit > 0) source.maxLength = charLimit;
+  const { keyRequired, language, supportedFilesFormat: formats } = settings;
   find("key-field").hidden = !keyRequired;
   find("file").accept = formats.join();
   find("formats").textContent = `(${formats.join(", ")})`;
