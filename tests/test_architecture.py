@@ -125,6 +125,18 @@ def test_imports_point_one_way() -> None:
     assert wrong == []
 
 
+def test_reading_and_cleaning_of_text_know_neither_ids_nor_corpora() -> None:
+    """Of data/, files of data/text/ import each other and the table of languages."""
+    wrong = [
+        f"{module} imports {imported}"
+        for module, tree in TREES.items()
+        for imported in imports_of(tree)
+        if module.startswith("nmt.data.text.") and imported.startswith("nmt.data.")
+        if not imported.startswith(("nmt.data.text.", "nmt.data.languages"))
+    ]
+    assert wrong == []
+
+
 def test_no_module_imports_itself_through_others() -> None:
     graph = {
         module: {name for name in imports_of(tree) if name in TREES and name != module}

@@ -181,7 +181,7 @@ def inspect(recipe: RecipeOptions, as_json: JsonObjectOption = False) -> None:
     The report has the pairs that each rule leaves out, with examples, the lengths, the unknown
     symbols, and the held-out sentences that also occur in the training text.
     """
-    from nmt.data.text import quality
+    from nmt.data import quality
     from nmt.report.tables import render_quality
 
     report = quality.inspect(recipe.load(), log)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nmt.data.text.quality import length_ratios
+from nmt.data.quality import length_ratios
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary

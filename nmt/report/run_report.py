@@ -13,7 +13,7 @@ import torch
 import nmt
 from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import read_counts
-from nmt.data.text.quality import describe_side
+from nmt.data.quality import describe_side
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import DataError, Log, NmtError
 from nmt.evaluation.breakdown import Row, bleu_by_length, training_words, word_f1_by_rarity

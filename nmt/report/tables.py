@@ -11,8 +11,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from nmt.data.quality import BINS, LanguageStatistics, Quality
 from nmt.data.text.cleaning import REASONS
-from nmt.data.text.quality import BINS, LanguageStatistics, Quality
 from nmt.data.tokens.unknown_parts import describe_parts, describe_unknown
 from nmt.evaluation.compare import Comparison
 from nmt.evaluation.metrics import Score

@@ -1,6 +1,6 @@
 import numpy as np
 
-from nmt.data.text.quality import Quality, describe_side
+from nmt.data.quality import Quality, describe_side
 from nmt.evaluation.compare import compare
 from nmt.evaluation.test_sets import EvaluationSet
 from nmt.report.tables import render_comparison, render_quality

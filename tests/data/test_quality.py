@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.data.quality import BINS, find_leaks, inspect
 from nmt.data.text.contamination import normalize
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.text.quality import BINS, find_leaks, inspect
 from nmt.recipe.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
 from nmt.report.tables import render_quality
 
