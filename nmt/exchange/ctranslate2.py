@@ -19,13 +19,12 @@ from nmt.exchange.engine import (
     MAX_TRANSLATION,
     EngineTranslation,
     Quantization,
-    check_activation,
+    check_computes,
     import_engine,
 )
 from nmt.exchange.verify import excluded_ids
-from nmt.model.attention import MultiHeadAttention
-from nmt.model.decoder import Decoder, DecoderLayer
-from nmt.model.encoder import Encoder, EncoderLayer
+from nmt.model.decoder import Decoder
+from nmt.model.encoder import Encoder
 from nmt.model.positional_encoding import sinusoids
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import ModelConfig
@@ -36,6 +35,23 @@ POSITIONS = 2 * MAX_SOURCE
 `MAX_SOURCE` tokens by itself, and a translation may be twice as long"""
 SOURCE, TARGET = "source.spm", "target.spm"
 FEATURE = "the format ctranslate2"
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
+"""{ours: theirs}; their GELU is the exact one, and two others are approximations"""
+SELF, CROSS, NETWORK = "self_attention", "cross_attention", "feed_forward"
+LAYER = {
+    "self_attention.linear.0": (f"{SELF}.query", f"{SELF}.key", f"{SELF}.value"),
+    "self_attention.linear.1": (f"{SELF}.output",),
+    "self_attention.layer_norm": (f"{SELF}_sublayer.norm",),
+    "attention.linear.0": (f"{CROSS}.query",),
+    "attention.linear.1": (f"{CROSS}.key", f"{CROSS}.value"),
+    "attention.linear.2": (f"{CROSS}.output",),
+    "attention.layer_norm": (f"{CROSS}_sublayer.norm",),
+    "ffn.linear_0": (f"{NETWORK}.inner",),
+    "ffn.linear_1": (f"{NETWORK}.outer",),
+    "ffn.layer_norm": (f"{NETWORK}_sublayer.norm",),
+}
+"""{path in a layer of the specification: our names of the `Part`s that are stacked there}"""
+NAMES = {"norm", *(name for names in LAYER.values() for name in names)}
 
 USAGE = """\
 import ctranslate2, sentencepiece
@@ -126,18 +142,12 @@ def translate_with_ctranslate2(folder: Path, texts: Sequence[str]) -> list[Engin
 def _specification(model: Transformer, config: ModelConfig) -> Any:
     """Return the model as CTranslate2's TransformerSpec: its weights, without vocabularies."""
     specs = import_engine("ctranslate2", FEATURE).specs
-    known = specs.common_spec.Activation
-    activations = {
-        "relu": known.RELU,
-        "gelu": known.GELU,  # the exact one; its other two are approximations
-        "swish": known.SWISH,
-    }
-    check_activation(config.activation, activations, "CTranslate2")
+    check_computes("CTranslate2", config, ACTIVATIONS, NAMES)
     spec: Any = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
         pre_norm=config.norm == "pre",
-        activation=activations[config.activation],
+        activation=specs.common_spec.Activation[ACTIVATIONS[config.activation]],
     )
     _fill_embeddings(spec, model)
     _fill_stack(spec.encoder, model.encoder)
@@ -165,42 +175,32 @@ def _fill_embeddings(spec: Any, model: Transformer) -> None:
 
 
 def _fill_stack(theirs: Any, ours: Encoder | Decoder) -> None:
-    """Fill in all layers of an encoder or decoder; pre-norm stacks also have a norm at the end."""
+    """Fill in all layers of an encoder or decoder; pre-norm stacks also have a norm at the end.
+
+    Each sub-layer has one norm, which `pre_norm` puts before or after it.
+    """
     if isinstance(ours.norm, nn.LayerNorm):
-        _fill_norm(theirs.layer_norm, ours.norm)
+        _fill(theirs.layer_norm, [ours.norm])
     layers: Any = ours.layers  # a ModuleList of either kind
     for their_layer, our_layer in zip(theirs.layer, layers, strict=True):
-        _fill_layer(their_layer, our_layer)
+        modules = dict(our_layer.named_modules())
+        for path, names in LAYER.items():
+            if names[0] in modules:  # the encoder has no cross-attention
+                _fill(_at(their_layer, path), [modules[name] for name in names])
 
 
-def _fill_layer(theirs: Any, ours: EncoderLayer | DecoderLayer) -> None:
-    """Fill in a layer. Each sub-layer has one norm, which `pre_norm` puts before or after it."""
-    _fill_linear(theirs.self_attention.linear[0], *_projections(ours.self_attention))
-    _fill_linear(theirs.self_attention.linear[1], ours.self_attention.output)
-    _fill_norm(theirs.self_attention.layer_norm, ours.self_attention_sublayer.norm)
-    if isinstance(ours, DecoderLayer):
-        query, key, value = _projections(ours.cross_attention)
-        _fill_linear(theirs.attention.linear[0], query)
-        _fill_linear(theirs.attention.linear[1], key, value)
-        _fill_linear(theirs.attention.linear[2], ours.cross_attention.output)
-        _fill_norm(theirs.attention.layer_norm, ours.cross_attention_sublayer.norm)
-    _fill_linear(theirs.ffn.linear_0, ours.feed_forward.inner)
-    _fill_linear(theirs.ffn.linear_1, ours.feed_forward.outer)
-    _fill_norm(theirs.ffn.layer_norm, ours.feed_forward_sublayer.norm)
+def _at(theirs: Any, path: str) -> Any:
+    """Return what stands at a path such as attention.linear.0 in a part of the specification."""
+    for key in path.split("."):
+        theirs = theirs[int(key)] if key.isdigit() else getattr(theirs, key)
+    return theirs
 
 
-def _projections(attention: MultiHeadAttention) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
-    return attention.query, attention.key, attention.value
-
-
-def _fill_linear(theirs: Any, *ours: nn.Linear) -> None:
-    """Fill in one linear map; several of ours are stacked, and the engine computes them at once."""
-    theirs.weight = np.concatenate([_array(linear.weight) for linear in ours])
-    theirs.bias = np.concatenate([_array(linear.bias) for linear in ours])
-
-
-def _fill_norm(theirs: Any, ours: nn.LayerNorm) -> None:
-    theirs.gamma, theirs.beta = _array(ours.weight), _array(ours.bias)
+def _fill(theirs: Any, ours: Sequence[Any]) -> None:
+    """Fill in a norm or a linear map; several maps are stacked, to be computed at once."""
+    names = ("gamma", "beta") if isinstance(ours[0], nn.LayerNorm) else ("weight", "bias")
+    for their_name, our_name in zip(names, ("weight", "bias"), strict=True):
+        setattr(theirs, their_name, np.concatenate([_array(getattr(m, our_name)) for m in ours]))
 
 
 def _array(tensor: torch.Tensor) -> Any:

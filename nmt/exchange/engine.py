@@ -4,10 +4,12 @@ An engine is such a program: CTranslate2, transformers, Marian or onnxruntime.
 """
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Literal, NamedTuple
 
 from nmt.errors import ExchangeError, MissingExtraError
+from nmt.model.anatomy import parts_of
+from nmt.recipe.config import ModelConfig
 
 MAX_SOURCE = 1024
 """tokens after which an exported model cuts a source"""
@@ -38,18 +40,24 @@ class EngineTranslation(NamedTuple):
         return len(self.pieces) >= MAX_TRANSLATION - 1
 
 
-def check_activation(activation: str, known: Iterable[str], program: str) -> None:
-    """Check that a program has the activation of a model, before an export writes anything.
+def check_computes(
+    program: str, config: ModelConfig, activations: Iterable[str], names: Collection[str]
+) -> None:
+    """Check that a program has the activation and the layers of a model; nothing is written.
+
+    `activations` and `names`, those of a `Part`, are all that the program has.
 
     Raises:
-        ExchangeError: it has none of this name; the message lists those that are `known`.
+        ExchangeError: it lacks one; the message names it.
     """
-    names = list(known)
-    if activation not in names:
-        raise ExchangeError(
-            f"{program} has no activation {activation!r}; it has {', '.join(names)}; "
-            "export the model with --to safetensors"
-        )
+    known, lacks = list(activations), ""
+    if config.activation not in known:
+        lacks = f"activation {config.activation!r}; it has {', '.join(known)}"
+    for part in parts_of(config):
+        if part.name not in names or not {config.d_model, config.d_ff}.issuperset(part.shape):
+            lacks = lacks or f"{part.name} of the shape {part.shape}"
+    if lacks:
+        raise ExchangeError(f"{program} has no {lacks}; export the model with --to safetensors")
 
 
 def import_engine(package: str, feature: str) -> Any:

@@ -25,12 +25,11 @@ from nmt.exchange.huggingface_names import (
 )
 from nmt.exchange.imported import (
     ImportedModel,
-    bias_name,
     check_links,
     file_digests,
     read_small_file,
-    weight_shape,
 )
+from nmt.model.anatomy import output_bias, weight_shapes
 from nmt.model.positional_encoding import sinusoids
 from nmt.recipe.config import DecodingConfig, ModelConfig, Positions
 from nmt.recipe.config_file import replace_settings
@@ -142,10 +141,9 @@ def _to_ours(
             "expected equal numbers, as both languages share their embeddings"
         )
     ours = {name: weights[theirs] for name, theirs in names.items()}
-    ours[bias_name(config)] = weights[BIAS].flatten()
-    for name, weight in ours.items():
-        expected = weight_shape(name, config, rows)
-        if weight.shape != expected:
+    ours[output_bias(config)] = weights[BIAS].flatten()
+    for name, expected in weight_shapes(config, rows).items():
+        if (weight := ours[name]).shape != expected:
             raise ExchangeError(
                 f"{path}: {names.get(name, BIAS)} has the shape {tuple(weight.shape)}, and "
                 f"{CONFIG} says {expected}; they are of different models"

@@ -22,7 +22,7 @@ from nmt.exchange.engine import (
     MAX_SOURCE,
     MAX_TRANSLATION,
     EngineTranslation,
-    check_activation,
+    check_computes,
     import_engine,
 )
 from nmt.exchange.huggingface import (
@@ -40,6 +40,7 @@ from nmt.exchange.huggingface_files import parse_json
 from nmt.exchange.huggingface_names import (
     ACTIVATIONS,
     BIAS,
+    NAMES,
     POSITION_TABLES,
     read_config,
     settings_of,
@@ -47,13 +48,13 @@ from nmt.exchange.huggingface_names import (
 )
 from nmt.exchange.imported import (
     RowOrder,
-    bias_name,
     original_files,
     original_order,
     reorder_rows,
     weights_to_export,
 )
 from nmt.exchange.verify import excluded_ids
+from nmt.model.anatomy import output_bias
 from nmt.model.positional_encoding import sinusoids
 from nmt.recipe.config import DecodingConfig, ModelConfig
 from nmt.run.directory import find_run
@@ -87,9 +88,8 @@ def export_huggingface(loaded: LoadedModel, folder: Path) -> None:
             activation that transformers does not have.
         OSError: a file cannot be written.
     """
-    check_activation(
-        loaded.config.model.activation, dict.fromkeys(ACTIVATIONS.values()), "transformers"
-    )
+    activations = dict.fromkeys(ACTIVATIONS.values())
+    check_computes("transformers", loaded.config.model, activations, NAMES)
     if loaded.config.model.norm == "pre" and loaded.config.model.embeddings != "shared":
         raise ExchangeError(
             f"transformers has no class for a pre-norm model with model.embeddings: "
@@ -136,7 +136,7 @@ def _original_files(loaded: LoadedModel) -> tuple[dict[str, bytes], RowOrder | N
 def _weights(loaded: LoadedModel, order: RowOrder | None) -> dict[str, Tensor]:
     """Return {their name: weight} in their dimensions, with rows in `order` (None: in ours)."""
     config = loaded.config.model
-    ours, bias = weights_to_export(loaded), bias_name(config)
+    ours, bias = weights_to_export(loaded), output_bias(config)
     if config.start_embedding == "zero" and ours["target_embedding.weight"][BOS].any():
         # Our decoder begins with zeros, whatever the row of BOS holds. Theirs reads the row, so it
         # becomes zeros. That changes the logit of BOS, and the bias keeps it out of translations.

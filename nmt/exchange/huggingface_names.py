@@ -8,6 +8,7 @@ from typing import Any
 
 from nmt.errors import ExchangeError
 from nmt.exchange.huggingface_files import abbreviate
+from nmt.model.anatomy import parts_of
 from nmt.recipe.config import ModelConfig
 from nmt.recipe.config_file import replace_settings
 
@@ -37,7 +38,7 @@ _EMBEDDINGS = ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
 COPIES = {*(f"model.{name}.weight" for name in _EMBEDDINGS), "lm_head.weight", *POSITION_TABLES}
 """weights that a file may hold although no weight of ours needs them: copies of a matrix that is
 tied, and tables of positions, which are computed"""
-_LAYER = {
+NAMES = {
     "self_attention.query": "self_attn.q_proj",
     "self_attention.key": "self_attn.k_proj",
     "self_attention.value": "self_attn.v_proj",
@@ -51,8 +52,9 @@ _LAYER = {
     "feed_forward.inner": "fc1",
     "feed_forward.outer": "fc2",
     "feed_forward_sublayer.norm": "final_layer_norm",
+    "norm": "layer_norm",
 }
-"""{our name: theirs} of the modules of a layer; the encoder has no cross-attention"""
+"""{our name of a `Part`: theirs}"""
 
 
 def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
@@ -143,15 +145,8 @@ def weight_names(config: ModelConfig) -> dict[str, str]:
         }
     if config.embeddings == "separate":  # else target and output have one matrix
         names["output_embedding.weight"] = "lm_head.weight"
-    modules = {}
-    for stack, depth in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
-        for i in range(depth):
-            for ours, theirs in _LAYER.items():
-                if stack == "decoder" or not ours.startswith("cross_attention"):
-                    modules[f"{stack}.layers.{i}.{ours}"] = f"model.{stack}.layers.{i}.{theirs}"
-        if config.norm == "pre":
-            modules[f"{stack}.norm"] = f"model.{stack}.layer_norm"
-    for ours, theirs in modules.items():
-        names[f"{ours}.weight"] = f"{theirs}.weight"
-        names[f"{ours}.bias"] = f"{theirs}.bias"
+    for part in parts_of(config):
+        layer = "" if part.layer is None else f"layers.{part.layer}."
+        theirs = f"model.{part.stack}.{layer}{NAMES[part.name]}"
+        names |= {f"{part.path}.{kind}": f"{theirs}.{kind}" for kind in ("weight", "bias")}
     return names

@@ -26,6 +26,7 @@ from nmt.data.tokens.tokenizer import SOURCE, TARGET
 from nmt.errors import DataError, ExchangeError
 from nmt.exchange.engine import EXCLUDED_BIAS
 from nmt.files import create_folder_atomically, explain_os_errors, read_json, write_json
+from nmt.model.anatomy import output_bias
 from nmt.recipe.config import Config, DataConfig, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.run.checkpoint import load_into, save_checkpoint, weights_of
 from nmt.run.directory import RunDirectory, find_run
@@ -53,7 +54,7 @@ class ImportedModel:
 
     config: ModelConfig
     weights: Mapping[str, Tensor]
-    """{our name: weight}, with an output bias, in the shapes of `weight_shape`: the readers have
+    """{our name: weight}, with an output bias, in the shapes of `weight_shapes`: the readers have
     checked them before any memory is taken for the model"""
     vocabularies: tuple[ForeignVocabulary, ForeignVocabulary]
     """of source and target"""
@@ -239,7 +240,7 @@ def original_order(
 def weights_to_export(loaded: LoadedModel) -> dict[str, Tensor]:
     """Return {our name: weight} in float32, with an output bias: zeros if the model has none."""
     weights = {name: weight.detach().float() for name, weight in loaded.model.named_parameters()}
-    weights.setdefault(bias_name(loaded.config.model), torch.zeros(loaded.tokenizer.target.size))
+    weights.setdefault(output_bias(loaded.config.model), torch.zeros(loaded.tokenizer.target.size))
     return weights
 
 
@@ -257,22 +258,3 @@ def reorder_rows(weights: Mapping[str, Tensor], order: RowOrder) -> dict[str, Te
             reordered[name] = weight[rows.clamp(min=0)]
             reordered[name][is_new] = EXCLUDED_BIAS if name.endswith(".bias") else 0.0
     return reordered
-
-
-def bias_name(config: ModelConfig) -> str:
-    """Return our name of the output bias, which belongs to the matrix that computes logits."""
-    return f"{'output' if config.embeddings == 'separate' else 'target'}_embedding.bias"
-
-
-def weight_shape(name: str, config: ModelConfig, rows: tuple[int, int]) -> tuple[int, ...]:
-    """Return the shape of the weight with this name of ours: (V, D), (V,), (out, in) or (out,).
-
-    `rows` are the rows V of the source embeddings and of the target embeddings.
-    """
-    is_vector = name.endswith(".bias") or ".norm." in name
-    if "_embedding." in name:
-        count = rows[0] if name.startswith("source") else rows[1]
-        return (count,) if is_vector else (count, config.d_model)
-    outputs = config.d_ff if ".inner." in name else config.d_model
-    inputs = config.d_ff if ".outer." in name else config.d_model
-    return (outputs,) if is_vector else (outputs, inputs)

@@ -9,11 +9,10 @@ from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.data.tokens.vocabulary import pieces_of
 from nmt.errors import DataError, ExchangeError
-from nmt.exchange.engine import check_activation
+from nmt.exchange.engine import check_computes
 from nmt.exchange.imported import (
     ImportedModel,
     RowOrder,
-    bias_name,
     check_links,
     file_digests,
     original_files,
@@ -25,6 +24,7 @@ from nmt.exchange.imported import (
 from nmt.exchange.marian_files import OPTIONS, parse_yaml, read_npz, read_vocabulary, write_npz
 from nmt.exchange.marian_names import (
     ACTIVATIONS,
+    NAMES,
     options_of,
     read_config,
     to_marian,
@@ -38,6 +38,7 @@ from nmt.exchange.marian_package import (
     read_decoding,
     vocabulary_names,
 )
+from nmt.model.anatomy import output_bias
 from nmt.recipe import strict_yaml
 from nmt.recipe.config import Config, ModelConfig
 from nmt.run.directory import find_run
@@ -161,7 +162,7 @@ def export_marian(loaded: LoadedModel, folder: Path) -> None:
     weights = reorder_rows(weights_to_export(loaded), layout.order)
     options_text = layout.options
     options = _parse_options(options_text, DESCRIPTION)
-    if options.get("output-omit-bias") and weights[bias_name(loaded.config.model)].any():
+    if options.get("output-omit-bias") and weights[output_bias(loaded.config.model)].any():
         options["output-omit-bias"] = False  # the model has learnt one since its import
         options_text = _dump_options(options)
     weights = to_marian(weights, options, loaded.config.model)
@@ -177,7 +178,7 @@ def check_marian_computes(config: ModelConfig) -> None:
     Raises:
         ExchangeError: it cannot; the message names the setting.
     """
-    check_activation(config.activation, ACTIVATIONS, "Marian")
+    check_computes("Marian", config, ACTIVATIONS, {*NAMES, "norm"})  # of pre-norm, see below
     needed = {
         "norm": "post",
         "positions": "tensor2tensor",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.errors import ExchangeError
-from nmt.exchange.imported import bias_name, weight_shape
+from nmt.model.anatomy import output_bias, parts_of, weight_shapes
 from nmt.recipe.config import ModelConfig
 from nmt.recipe.config_file import replace_settings
 
@@ -59,7 +59,7 @@ _SIZES = {
     "decoder_layers": "dec-depth",
 }
 """{our name: Marian's} of the sizes"""
-_LAYER = {
+NAMES = {
     "self_attention.query": ("self_Wq", "self_bq"),
     "self_attention.key": ("self_Wk", "self_bk"),
     "self_attention.value": ("self_Wv", "self_bv"),
@@ -74,7 +74,7 @@ _LAYER = {
     "feed_forward.outer": ("ffn_W2", "ffn_b2"),
     "feed_forward_sublayer.norm": ("ffn_ffn_ln_scale", "ffn_ffn_ln_bias"),
 }
-"""{our module of a layer: Marian's weight and bias of it}; the encoder has no cross-attention"""
+"""{our name of a `Part`: Marian's weight and bias of it}; all models of Marian are post-norm"""
 
 
 def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
@@ -175,16 +175,17 @@ def to_ours(
             f"{where}: the weight {wrong[0]} {problem}: the model is of another kind"
         )
     rows = vocabulary_sizes(options, where)
+    shapes = marian_shapes(config, rows)
     ours = {}
     for name, theirs in names.items():
-        weight, expected = weights[theirs], marian_shape(name, config, rows)
+        weight, expected = weights[theirs], shapes[name]
         if weight.shape != expected:
             raise ExchangeError(
                 f"{where}: the weight {theirs} has the shape {tuple(weight.shape)}, but the "
                 f"options say {expected}"
             )
         ours[name] = _convert(name, weight)
-    ours.setdefault(bias_name(config), torch.zeros(rows[1]))
+    ours.setdefault(output_bias(config), torch.zeros(rows[1]))
     return ours
 
 
@@ -205,14 +206,12 @@ def weight_names(options: Mapping[str, Any], config: ModelConfig) -> dict[str, s
     if output != target:
         names["output_embedding.weight"] = output
     if not options.get("output-omit-bias"):
-        names[bias_name(config)] = "decoder_ff_logit_out_b"
-    for stack, depth in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
-        for i in range(depth):
-            for module, (weight, bias) in _LAYER.items():
-                if stack == "decoder" or not module.startswith("cross_attention"):
-                    ours, theirs = f"{stack}.layers.{i}.{module}", f"{stack}_l{i + 1}"
-                    names[f"{ours}.weight"] = f"{theirs}_{weight}"
-                    names[f"{ours}.bias"] = f"{theirs}_{bias}"
+        names[output_bias(config)] = "decoder_ff_logit_out_b"
+    for part in parts_of(config):
+        assert part.layer is not None  # post-norm
+        weight, bias = NAMES[part.name]
+        names[f"{part.path}.weight"] = f"{part.stack}_l{part.layer + 1}_{weight}"
+        names[f"{part.path}.bias"] = f"{part.stack}_l{part.layer + 1}_{bias}"
     return names
 
 
@@ -228,18 +227,15 @@ def vocabulary_sizes(options: Mapping[str, Any], where: str) -> tuple[int, int]:
     return sizes[0], sizes[1]
 
 
-def marian_shape(name: str, config: ModelConfig, rows: tuple[int, int]) -> tuple[int, ...]:
-    """Return the shape in Marian of the weight with this name of ours.
+def marian_shapes(config: ModelConfig, rows: tuple[int, int]) -> dict[str, tuple[int, ...]]:
+    """Return {our name: shape in Marian} of all weights.
 
     `rows` are the sizes of the vocabularies of source and target.
     """
-    shape = weight_shape(name, config, rows)
-    if len(shape) == 1:
-        return (1, *shape)
-    if "_embedding." in name:
-        return shape
-    outputs, inputs = shape
-    return inputs, outputs
+    return {
+        name: (1, *shape) if len(shape) == 1 else shape if "_embedding." in name else shape[::-1]
+        for name, shape in weight_shapes(config, rows).items()
+    }
 
 
 def _convert(name: str, weight: Tensor) -> Tensor:

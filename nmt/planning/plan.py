@@ -12,14 +12,19 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from nmt.errors import ConfigError
 from nmt.machine.device import hardware_kind, memory_of, pick_device, pick_precision, use_threads
-from nmt.model.transformer import Transformer
 from nmt.planning import resources
 from nmt.planning.machine_checks import free_memory, gigabytes
 from nmt.planning.probe import Speed, probe
 from nmt.planning.workload import Workload, find_workload, sample_sentences
 from nmt.recipe.config import Config
-from nmt.training.lora import add_adapters
-from nmt.training.step_memory import KEPT_ON_CPU, Hardware, Memory, trained_count, training_memory
+from nmt.training.step_memory import (
+    KEPT_ON_CPU,
+    Hardware,
+    Memory,
+    Rows,
+    trained_weights,
+    training_memory,
+)
 from nmt.training.threads import can_shard, number_of_shards
 from nmt.training.validation import BATCH_TOKENS
 
@@ -105,31 +110,29 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     """
     device = pick_device(config.training.device)
     workload, prepared = find_workload(config)
-    model = resources.build_meta_model(config.model, *workload.vocabularies)
+    rows = workload.vocabularies
     source_tokens, target_tokens = workload.tokens_per_step(config)
     source_length, target_length = workload.source_length, workload.target_length
     longer_length = max(source_length, target_length)
     step_operations = resources.training_operations(
-        model, config.model, source_tokens, target_tokens, source_length, target_length
+        config.model, rows, source_tokens, target_tokens, source_length, target_length
     )
-    if config.training.lora:  # the operations above are those without adapters
-        add_adapters(model, config.training.lora)
-    hardware = _hardware(config, device, model)
-    memory = training_memory(config, model, hardware, longer_length)
+    hardware = _hardware(config, device, rows)
+    memory = training_memory(config, rows, hardware, longer_length)
     speed = None
     if measure:
         _check_model_fits(memory, device)
         store = sample_sentences(config, workload, prepared)
-        speed = probe(config, store, workload.vocabularies)
+        speed = probe(config, store, rows)
     return Plan(
-        parameters=resources.count_parameters(model),
+        parameters=resources.count_parameters(config, rows),
         counterpart=resources.find_paper_model(config.model),
         workload=workload,
         device=device.type,
         precision=hardware.precision,
         memory=memory,
-        gpu_memory=training_memory(config, model, Hardware("cuda", "bf16"), longer_length),
-        disk=resources.disk_usage(config, model),
+        gpu_memory=training_memory(config, rows, Hardware("cuda", "bf16"), longer_length),
+        disk=resources.disk_usage(config, rows),
         source_tokens=source_tokens,
         target_tokens=target_tokens,
         step_operations=step_operations,
@@ -137,19 +140,19 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         speed=speed,
         time=run_time(config, workload, speed) if speed else None,
         utilization=resources.utilization(config.model),
-        gpus=_estimate_gpus(config, model, step_operations, longer_length),
+        gpus=_estimate_gpus(config, rows, step_operations, longer_length),
         operations=step_operations * config.training.max_steps,
         paper=list(resources.PAPER),
     )
 
 
-def _hardware(config: Config, device: torch.device, model: Transformer) -> Hardware:
+def _hardware(config: Config, device: torch.device, rows: Rows) -> Hardware:
     """Describe the device as the estimate of memory needs it; sets the threads of PyTorch."""
     precision = pick_precision(config.training.precision, device)
     threads = use_threads(config.training.threads)
     shards = 1  # parts of a step that the CPU computes at the same time
     if can_shard(device, config.training):
-        shards = number_of_shards(threads, trained_count(model))
+        shards = number_of_shards(threads, trained_weights(config, rows))
     return Hardware(hardware_kind(device), precision, memory_of(device), shards)
 
 
@@ -195,13 +198,13 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
 
 
 def _estimate_gpus(
-    config: Config, model: Transformer, step_operations: float, length: float
+    config: Config, rows: Rows, step_operations: float, length: float
 ) -> list[GpuEstimate]:
     """Estimate training on each known GPU; `length` is the mean sentence length in tokens."""
     estimates = []
     for gpu in resources.GPUS:
         gpu_bytes = gpu.gigabytes * 1e9
-        memory = training_memory(config, model, Hardware("cuda", "bf16", gpu_bytes), length)
+        memory = training_memory(config, rows, Hardware("cuda", "bf16", gpu_bytes), length)
         micro_batches = math.ceil(config.training.batch_tokens / memory.tokens)
         step_seconds = resources.step_seconds(gpu, config.model, step_operations, micro_batches)
         seconds = config.training.max_steps * step_seconds

@@ -7,18 +7,16 @@ section 2.1), and attention costs 12 * d_model for each attended position in eac
 """
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
-
-from nmt.model.transformer import Transformer
+from nmt.model.anatomy import parts_of
 from nmt.recipe import strict_yaml
 from nmt.recipe.config import Config, ModelConfig
 from nmt.training.retention import ranking_size
-from nmt.training.step_memory import FP32, optimizer_bytes, parameter_count, trained_count
+from nmt.training.step_memory import FP32, Rows, optimizer_bytes, shapes_in_memory, trained_weights
 
 _SOURCE_SIDE_OF_DECODER = ("cross_attention.key", "cross_attention.value")
 """maps of the decoder that are applied to the tokens of the source"""
@@ -55,40 +53,35 @@ class DiskUsage:
     total: int
 
 
-def build_meta_model(config: ModelConfig, source_size: int, target_size: int) -> Transformer:
-    """Build a model on PyTorch's meta device: its weights have shapes, but take no memory."""
-    with torch.device("meta"):
-        return Transformer(config, source_size, target_size)
+def count_parameters(config: Config, rows: Rows) -> ParameterCount:
+    """Count the weights of a model by part; `rows` are the sizes of its vocabularies."""
+    counts: Counter[str] = Counter()
+    for name, shape in shapes_in_memory(config, rows).items():
+        counts[name.partition(".")[0]] += math.prod(shape)
+    total, encoder, decoder = counts.total(), counts["encoder"], counts["decoder"]
+    return ParameterCount(total - encoder - decoder, encoder, decoder, total)
 
 
-def count_parameters(model: Transformer) -> ParameterCount:
-    """Count the weights of the model by part."""
-    total = parameter_count(model)
-    encoder, decoder = parameter_count(model.encoder), parameter_count(model.decoder)
-    embeddings = total - encoder - decoder  # all that is in neither stack
-    return ParameterCount(embeddings, encoder, decoder, total)
-
-
-def _matrix_weights(model: Transformer) -> tuple[int, int]:
+def _matrix_weights(config: ModelConfig, rows: Rows) -> tuple[int, int]:
     """Count the matrix weights that each source token and each target token is multiplied by.
 
     Embeddings are looked up and cost nothing; the output projection is a product. Keys and values
     of the cross-attention are computed from the source.
     """
-    source, target = 0, model.output_embedding.weight.numel()
-    for name, module in model.named_modules():
-        if not isinstance(module, nn.Linear):
+    source, target = 0, rows[1] * config.d_model
+    for part in parts_of(config):
+        if part.is_norm:
             continue
-        if name.startswith("encoder.") or name.endswith(_SOURCE_SIDE_OF_DECODER):
-            source += module.weight.numel()
+        if part.stack == "encoder" or part.name in _SOURCE_SIDE_OF_DECODER:
+            source += math.prod(part.shape)
         else:
-            target += module.weight.numel()
+            target += math.prod(part.shape)
     return source, target
 
 
 def training_operations(
-    model: Transformer,
     config: ModelConfig,
+    rows: Rows,
     source_tokens: float,
     target_tokens: float,
     source_length: float = 0,
@@ -99,7 +92,7 @@ def training_operations(
     The lengths are mean sentence lengths in tokens. If they are 0, the products of attention are
     left out (about 1 % of the total). The module's docstring explains the factors 6 and 12.
     """
-    source_weights, target_weights = _matrix_weights(model)
+    source_weights, target_weights = _matrix_weights(config, rows)
     matrices = 6.0 * (source_weights * source_tokens + target_weights * target_tokens)
     # positions that are attended to, over all tokens and layers
     in_encoder = config.encoder_layers * source_tokens * source_length
@@ -107,11 +100,11 @@ def training_operations(
     return matrices + 12.0 * config.d_model * (in_encoder + in_decoder)
 
 
-def disk_usage(config: Config, model: Transformer) -> DiskUsage:
+def disk_usage(config: Config, rows: Rows) -> DiskUsage:
     """Return the disk space of a run at its largest, when no checkpoint is both best and last."""
     training = config.training
-    weights = FP32 * trained_count(model)  # bytes
-    checkpoint_bytes = weights + optimizer_bytes(config, model)
+    weights = FP32 * trained_weights(config, rows)  # bytes
+    checkpoint_bytes = weights + optimizer_bytes(config, rows)
     # the last checkpoints are kept to be averaged, unless the recipe averages the best ones
     averaged = 0 if training.average == "best" else training.average_checkpoints
     kept_last = max(averaged, training.keep_last)  # numbers of checkpoints

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.errors import CheckpointError
+from nmt.model.anatomy import Shape, parts_of
+from nmt.recipe.config import LoraConfig, ModelConfig
 from nmt.run.checkpoint import load_with_metadata, weights_digest
 from nmt.run.checkpoint_files import check_finite
 
@@ -61,6 +63,17 @@ class AdapterOrigin:
                 f"{self.parent[:16]}, this model {digest[:16]}; give the model that it was trained "
                 "from, with the same weights as then"
             )
+
+
+def adapter_shapes(config: ModelConfig, lora: LoraConfig) -> dict[str, Shape]:
+    """Return {name: shape} of the weights of an adapter for the maps that `lora` names."""
+    shapes: dict[str, Shape] = {}
+    for part in parts_of(config):
+        if part.name.rpartition(".")[2] in lora.targets:
+            outputs, inputs = part.shape
+            shapes[f"{part.path}.{A}"] = (lora.rank, inputs)
+            shapes[f"{part.path}.{B}"] = (outputs, lora.rank)
+    return shapes
 
 
 def low_rank_update(a: Tensor, b: Tensor, scale: float) -> Tensor:

@@ -19,6 +19,7 @@ from nmt.inference.native.weights import (
     POSITIONS,
     NativeWeights,
     UnexpectedWeightsError,
+    unknown_part,
 )
 from nmt.kernels.python_code import is_code_unchanged
 from nmt.recipe.config import DecodingConfig, ModelConfig
@@ -92,6 +93,8 @@ def why_library_cannot(config: ModelConfig) -> str | None:
     for name, known in (("activation", ACTIVATIONS), ("positions", POSITIONS)):
         if (value := getattr(config, name)) not in known:
             return f"the C library does not know {name} {value!r}"
+    if part := unknown_part(config):
+        return f"the C library does not know {part.name} of the shape {part.shape}"
     panel = library.nmt_panel()  # a matrix product computes so many columns together
     lanes = library.nmt_lanes()  # a register holds so many numbers
     if config.d_model % panel or config.d_ff % panel or config.d_model // config.heads % lanes:

@@ -25,7 +25,7 @@ from nmt.training.distributed import ProcessGroup, shard
 from nmt.training.gradient_graphs import GradientGraphs
 from nmt.training.layers import is_compiled
 from nmt.training.loss import Objective
-from nmt.training.step_memory import MicroBatchSize, trained_count
+from nmt.training.step_memory import MicroBatchSize, trained_weights, vocabulary_rows
 from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
 _PAIRS_IN_MESSAGE = 3
@@ -67,7 +67,8 @@ class GradientComputer:
         self._graphs = GradientGraphs.of(self._objective, loaded.config, group.size)
         """computes micro-batches as CUDA graphs; None if they cannot be recorded"""
         self._all_reduce_began = False
-        self.set_cpu_shards(number_of_shards(torch.get_num_threads(), trained_count(loaded.model)))
+        trained = trained_weights(loaded.config, vocabulary_rows(loaded.model))
+        self.set_cpu_shards(number_of_shards(torch.get_num_threads(), trained))
 
     def set_cpu_shards(self, shards: int) -> None:
         """Cut later steps into `shards` parts (1 if not `can_shard`); adapt `micro_batch_size`."""

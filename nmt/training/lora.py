@@ -21,7 +21,7 @@ from nmt.recipe.config import LoraConfig
 from nmt.run.adapter import AdapterOrigin, low_rank_update
 from nmt.run.checkpoint import load_into, weights_digest, weights_of
 from nmt.run.model import LoadedModel, load_model
-from nmt.training.step_memory import trained_count
+from nmt.training.step_memory import trained_weights, vocabulary_rows
 
 
 class LoraLinear(nn.Linear):
@@ -103,5 +103,6 @@ def adapt_parent(loaded: LoadedModel, lora: LoraConfig, log: Callable[[str], Non
     load_into(loaded.model, weights_of(parent.model), parent.path)
     origin = AdapterOrigin(weights_digest(loaded.model), lora.alpha / lora.rank)
     add_adapters(loaded.model, lora)
-    log(f"LoRA: {trained_count(loaded.model):,} parameters are trained; {parent.path} is frozen")
+    trained = trained_weights(loaded.config, vocabulary_rows(loaded.model))
+    log(f"LoRA: {trained:,} parameters are trained; {parent.path} is frozen")
     return replace(loaded, metadata=origin.metadata())

@@ -9,12 +9,15 @@ from torch import nn
 
 from nmt.data.tokens.token_store import TokenStore
 from nmt.machine.device import hardware_kind, memory_of
+from nmt.model.anatomy import Shape, parts_of, weight_shapes
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Config, ModelConfig
-from nmt.run.checkpoint import trained_parameters
+from nmt.run.adapter import adapter_shapes
 from nmt.run.model import LoadedModel
 from nmt.training.loss import PROJECTION_ROWS, SOFTMAX_ROWS
 
+Rows = tuple[int, int]
+"""the sizes of the vocabularies of source and target"""
 FP32, BF16 = 4, 2
 """bytes of one number"""
 
@@ -71,7 +74,7 @@ class Hardware:
 
 
 def training_memory(
-    config: Config, model: Transformer, hardware: Hardware, length: float, tokens: int | None = None
+    config: Config, rows: Rows, hardware: Hardware, length: float, tokens: int | None = None
 ) -> Memory:
     """Return the memory of a step whose sentences have `length` tokens, the mean of the text.
 
@@ -79,13 +82,14 @@ def training_memory(
     default as many as in training.
     """
     if tokens is None:
-        tokens_that_fit = micro_batch_tokens(config, model, hardware, length)
+        tokens_that_fit = micro_batch_tokens(config, rows, hardware, length)
         tokens = min(tokens_that_fit, config.training.batch_tokens)
     device, shards = hardware.device, hardware.cpu_shards
     in_bf16 = hardware.precision == "bf16"
     p = BF16 if in_bf16 else FP32  # bytes per element of a matrix product
-    embedding = model.output_embedding.weight
-    copied_to_bf16 = _linear_weights(model) + embedding.numel() if in_bf16 else 0
+    in_memory = sum(map(math.prod, shapes_in_memory(config, rows).values()))
+    projection = rows[1] * config.model.d_model  # weights
+    copied_to_bf16 = _linear_weights(config) + projection if in_bf16 else 0
     bytes_per_token = activation_bytes(config.model, device, hardware.precision, length)
     if config.training.activation_checkpointing:
         # each layer stores its input only, and one layer at a time is computed again
@@ -98,11 +102,11 @@ def training_memory(
     embedding_gradient_bytes = shards * config.model.d_model * (FP32 + p)
     bytes_per_entry = logit_bytes + softmax_bytes + embedding_gradient_bytes
     return Memory(
-        weights=FP32 * parameter_count(model) + shards * BF16 * copied_to_bf16,
-        gradients=FP32 * trained_count(model) * _gradient_copies(config, hardware, tokens),
-        optimizer=optimizer_bytes(config, model),
+        weights=FP32 * in_memory + shards * BF16 * copied_to_bf16,
+        gradients=FP32 * trained_weights(config, rows) * _gradient_copies(config, hardware, tokens),
+        optimizer=optimizer_bytes(config, rows),
         activations=round(tokens * bytes_per_token),
-        logits=len(embedding) * bytes_per_entry,
+        logits=rows[1] * bytes_per_entry,
         tokens=tokens,
     )
 
@@ -119,9 +123,7 @@ def _gradient_copies(config: Config, hardware: Hardware, tokens: int) -> int:
     return hardware.cpu_shards * per_shard + 1
 
 
-def micro_batch_tokens(
-    config: Config, model: Transformer, hardware: Hardware, length: float
-) -> int:
+def micro_batch_tokens(config: Config, rows: Rows, hardware: Hardware, length: float) -> int:
     """Return the most padded tokens per side that are computed at once, in all shards together.
 
     With `micro_batch_tokens: auto`, the largest useful number is halved until a step fits into the
@@ -135,7 +137,7 @@ def micro_batch_tokens(
     memory = math.inf if hardware.memory is None else hardware.memory
     usable = _USABLE[hardware.device] * memory
     while tokens > _MIN_MICRO_BATCH and (
-        training_memory(config, model, hardware, length, tokens).total > usable
+        training_memory(config, rows, hardware, length, tokens).total > usable
     ):
         tokens //= 2
     return tokens
@@ -161,22 +163,31 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
     mask_bytes = p if on_cpu else 1
     mask_and_norm = ((mask_bytes if config.dropout else 0) + p) * config.d_model
     weights = p * config.heads * length if on_cpu and precision == "bf16" else 0
-    # 6: the input, queries, keys, values, their result, and the input of the output map
-    attention = 6 * p * config.d_model + weights + mask_and_norm
-    # between the two linear maps: the second one's input, and what comes before it
-    bytes_between = 2 * p if config.activation_dropout or config.activation != "relu" else p
-    if config.activation_dropout:
-        bytes_between += mask_bytes
-    feed_forward = bytes_between * config.d_ff + mask_and_norm
-    encoder = config.encoder_layers * (attention + feed_forward)
-    decoder = config.decoder_layers * (2 * attention + feed_forward)
-    return encoder + decoder
+    stored = 0.0
+    for part in parts_of(config):
+        if part.layer is None:
+            continue
+        if part.is_norm:  # each sub-layer has one
+            stored += mask_and_norm
+        elif part.name == "feed_forward.outer":
+            # its input, and what was dropped from it
+            stored += (p + (mask_bytes if config.activation_dropout else 0)) * part.shape[1]
+        elif part.name.startswith("feed_forward."):
+            # the result, unless the activation or dropout follow in its place
+            in_place = config.activation == "relu" and not config.activation_dropout
+            stored += 0 if in_place else p * part.shape[0]
+        elif part.name.endswith(".output"):
+            # the input of attention, its result, and the input of this map
+            stored += 3 * p * config.d_model + weights
+        else:  # queries, keys or values
+            stored += p * part.shape[0]
+    return stored
 
 
-def optimizer_bytes(config: Config, model: Transformer) -> int:
+def optimizer_bytes(config: Config, rows: Rows) -> int:
     """Return the bytes of moments (Adam: two per weight, Muon: one) and of the moving average."""
-    weights, training = trained_count(model), config.training
-    weights_of_muon = _linear_weights(model) if training.optimizer == "muon" else 0
+    weights, training = trained_weights(config, rows), config.training
+    weights_of_muon = _linear_weights(config) if training.optimizer == "muon" else 0
     average = weights if training.moving_average else 0
     return FP32 * (2 * weights - weights_of_muon + average)
 
@@ -186,15 +197,30 @@ def parameter_count(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def trained_count(model: nn.Module) -> int:
-    """Return the number of weights that are not frozen."""
-    return sum(parameter.numel() for parameter in trained_parameters(model).values())
+def shapes_in_memory(config: Config, rows: Rows) -> dict[str, Shape]:
+    """Return {name: shape} of all weights of a training, frozen ones and adapters too."""
+    return weight_shapes(config.model, rows) | _adapter_shapes(config)
 
 
-def _linear_weights(model: Transformer) -> int:
-    """Return the number of weights in the linear maps of the layers."""
-    linear = (module for module in model.modules() if isinstance(module, nn.Linear))
-    return sum(module.weight.numel() for module in linear)
+def _adapter_shapes(config: Config) -> dict[str, Shape]:
+    lora = config.training.lora
+    return adapter_shapes(config.model, lora) if lora else {}
+
+
+def trained_weights(config: Config, rows: Rows) -> int:
+    """Return the number of weights that are not frozen: all, or those of the adapters."""
+    trained = _adapter_shapes(config) or weight_shapes(config.model, rows)
+    return sum(map(math.prod, trained.values()))
+
+
+def _linear_weights(config: Config) -> int:
+    """Return the number of weights in the matrices of the layers."""
+    return sum(math.prod(part.shape) for part in parts_of(config.model) if not part.is_norm)
+
+
+def vocabulary_rows(model: Transformer) -> Rows:
+    """Return the sizes of the vocabularies of source and target."""
+    return len(model.source_embedding.weight), len(model.target_embedding.weight)
 
 
 class MicroBatchSize:
@@ -222,7 +248,8 @@ class MicroBatchSize:
             cpu_shards=cpu_shards,
             processes=self._processes,
         )
-        tokens = micro_batch_tokens(self._loaded.config, model, hardware, self._length)
+        rows = vocabulary_rows(model)
+        tokens = micro_batch_tokens(self._loaded.config, rows, hardware, self._length)
         self.tokens = min(tokens, self.tokens) if self.halved else tokens
 
     def halve(self, smallest: int) -> bool:

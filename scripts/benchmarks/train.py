@@ -53,6 +53,7 @@ from nmt.recipe.config import (
 from nmt.run.model import LoadedModel, build_model
 from nmt.training.layers import prepare_layers
 from nmt.training.schedule import learning_rate
+from nmt.training.step_memory import vocabulary_rows
 from nmt.training.trainer import Trainer
 
 _MARIAN_STEP = re.compile(r"Cost ([0-9.]+) \* ([0-9,]+) .*Time ([0-9.]+)s")
@@ -146,7 +147,7 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     ratio = float(lengths[0].mean() / lengths[1].mean())
     speed = measured["tokens_per_second"]
     rate = matrix_rate(device, precision)
-    operations = training_operations(model, config.model, ratio * speed, speed)
+    operations = training_operations(config.model, vocabulary_rows(model), ratio * speed, speed)
     return {
         **measured,
         "precision": precision,

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmt.exchange.marian_files import write_npz
-from nmt.exchange.marian_names import marian_shape, read_config, weight_names
+from nmt.exchange.marian_names import marian_shapes, read_config, weight_names
 from nmt.recipe import strict_yaml
 from nmt.recipe.config import ModelConfig
 
@@ -37,11 +37,11 @@ def options_for(rows: int, **changes: Any) -> dict[str, Any]:
 def random_weights(options: dict[str, Any], config: ModelConfig) -> dict[str, Tensor]:
     """Random weights by Marian's names, none of them near its initial value."""
     generator = torch.Generator().manual_seed(1)
-    rows = tuple(options["dim-vocabs"])
+    source, target = options["dim-vocabs"]
+    shapes = marian_shapes(config, (source, target))
     weights = {}
     for ours, theirs in weight_names(options, config).items():
-        shape = marian_shape(ours, config, rows)
-        weights[theirs] = torch.randn(shape, generator=generator) * 0.5
+        weights[theirs] = torch.randn(shapes[ours], generator=generator) * 0.5
     return weights
 
 

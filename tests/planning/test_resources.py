@@ -12,7 +12,6 @@ from nmt.model.transformer import Transformer
 from nmt.planning.resources import (
     GPUS,
     PAPER,
-    build_meta_model,
     count_parameters,
     disk_usage,
     find_paper_model,
@@ -20,7 +19,7 @@ from nmt.planning.resources import (
     training_operations,
     utilization,
 )
-from nmt.recipe.config import ModelConfig
+from nmt.recipe.config import Config, ModelConfig
 from nmt.recipe.config_file import load_config
 from nmt.training.train import train
 from tests.training.runs import Recipe
@@ -30,9 +29,9 @@ BASE, BIG = (load_config(f"{name}.yaml").model for name in ("base", "big"))
 
 
 @pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
-def test_a_meta_model_has_as_many_weights_as_a_real_one(embeddings: str) -> None:
+def test_as_many_weights_are_counted_as_a_model_has(embeddings: str) -> None:
     config = SMALL.model_copy(update={"embeddings": embeddings})
-    real, found = Transformer(config, 50, 50), count_parameters(build_meta_model(config, 50, 50))
+    real, found = Transformer(config, 50, 50), count_parameters(Config(model=config), (50, 50))
     assert found.total == sum(parameter.numel() for parameter in real.parameters())
     assert found.embeddings == {"shared": 1, "target": 2, "separate": 3}[embeddings] * 50 * 32
 
@@ -43,9 +42,10 @@ def test_a_meta_model_has_as_many_weights_as_a_real_one(embeddings: str) -> None
 def test_the_papers_models_have_the_published_parameters_and_operations_per_token(
     config: ModelConfig, parameters: float, operations: float
 ) -> None:
-    model = build_meta_model(config, 37_000, 37_000)
-    assert count_parameters(model).total == pytest.approx(parameters, rel=0.03)
-    counted = training_operations(model, config, 1, 1, 28, 28)
+    sizes = (37_000, 37_000)
+    found = count_parameters(Config(model=config), sizes).total
+    assert found == pytest.approx(parameters, rel=0.03)
+    counted = training_operations(config, sizes, 1, 1, 28, 28)
     assert counted == pytest.approx(operations, rel=0.01)
 
 
@@ -61,7 +61,7 @@ def test_operations_match_the_count_of_pytorch(monkeypatch: pytest.MonkeyPatch) 
         with autocast(torch.device("cpu"), "bf16"):
             logits = model(*ids)
         logits.sum().backward()
-    counted = training_operations(model, SMALL, rows * source, rows * target, source, target)
+    counted = training_operations(SMALL, (50, 50), rows * source, rows * target, source, target)
     assert counted == pytest.approx(counter.get_total_flops(), rel=0.01)
 
 
@@ -79,7 +79,7 @@ def test_a_run_takes_the_planned_disk_space(
     sizes = ("model.d_model=64", "model.d_ff=256", "training.validation_metric=loss")
     config = recipe(*every, *sizes, *settings)
     run = train(config, tmp_path / "run", lambda message: None)
-    disk = disk_usage(config, build_meta_model(config.model, 60, 60))
+    disk = disk_usage(config, (60, 60))
     held = [sum(f.stat().st_size for f in p.rglob("*")) for p in run.saved_checkpoints()]
     assert all(size == pytest.approx(disk.checkpoint, rel=0.1) for size in held)
     assert len(held) < disk.checkpoints <= len(held) + 3

@@ -1,14 +1,13 @@
 """What is estimated is what PyTorch keeps."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
 
 from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
-from nmt.planning.resources import build_meta_model
-from nmt.recipe.config import Config, ModelConfig
+from nmt.recipe.config import Activation, Config, ModelConfig
 from nmt.training.optimizer import build_optimizers, update_weights
 from nmt.training.step_memory import (
     Hardware,
@@ -47,10 +46,8 @@ def kept_for_backward(config: ModelConfig, precision: str, rows: int) -> int:
         {"dropout": 0.0},
         {"dropout": 0.3},
         {"d_model": 64, "d_ff": 192},
-        {"activation": "gelu"},
-        {"activation": "swish"},
-        {"activation_dropout": 0.3},
-        {"activation": "gelu", "activation_dropout": 0.3},
+        *({"activation": each} for each in get_args(Activation)),
+        *({"activation": each, "activation_dropout": 0.3} for each in get_args(Activation)),
     ],
     ids=str,
 )
@@ -74,7 +71,7 @@ def test_the_optimizer_takes_what_its_state_holds(recipe: Recipe, optimizer: str
     update_weights(optimizers, 1, 0.1, None)
     states = [state for each in optimizers for state in each.state.values()]
     held = sum(t.nbytes for state in states for t in state.values() if t.numel() > 1)
-    assert optimizer_bytes(config, build_meta_model(config.model, 60, 60)) == held
+    assert optimizer_bytes(config, (60, 60)) == held
 
 
 def test_recomputed_activations_take_a_fraction_and_several_shards_a_gradient_each(
@@ -82,11 +79,11 @@ def test_recomputed_activations_take_a_fraction_and_several_shards_a_gradient_ea
 ) -> None:
     layers = ("model.encoder_layers=6", "model.decoder_layers=6")
     plain, frugal = recipe(*layers), recipe(*layers, "training.activation_checkpointing=true")
-    model = build_meta_model(plain.model, 60, 60)
-    kept, again = (training_memory(c, model, Hardware("cuda", "bf16"), 20) for c in (plain, frugal))
+    sizes, gpu = (60, 60), Hardware("cuda", "bf16")
+    kept, again = (training_memory(c, sizes, gpu, 20) for c in (plain, frugal))
     assert again.activations < 0.4 * kept.activations
     alone, shared = (
-        training_memory(plain, model, Hardware("cpu", "fp32", cpu_shards=n), 20) for n in (1, 4)
+        training_memory(plain, sizes, Hardware("cpu", "fp32", cpu_shards=n), 20) for n in (1, 4)
     )
     assert shared.gradients == 5 * alone.gradients
     parts = (kept.weights, kept.gradients, kept.optimizer, kept.activations, kept.logits)
@@ -96,17 +93,17 @@ def test_recomputed_activations_take_a_fraction_and_several_shards_a_gradient_ea
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_micro_batch_is_as_large_as_is_of_use_and_as_fits(recipe: Recipe, device: str) -> None:
     config = recipe("training.batch_tokens=100_000", "model.d_model=128", "model.d_ff=512")
-    model = build_meta_model(config.model, 1000, 1000)
+    sizes = (1000, 1000)
 
     def found(memory: float | None, recipe: Config = config) -> int:
-        return micro_batch_tokens(recipe, model, Hardware(device, "bf16", memory), 20)
+        return micro_batch_tokens(recipe, sizes, Hardware(device, "bf16", memory), 20)
 
     largest = found(None)
     assert largest == found(1e12) == {"cpu": 8192, "cuda": 131_072}[device]
-    sizes = [found(memory) for memory in (1e9, 3e8, 1e8, 5e7, 2e7, 1.0)]
-    assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) > 3
-    assert sizes[-1] == 512
-    for memory, tokens in zip((3e8, 1e8, 5e7), sizes[1:], strict=False):
-        taken = training_memory(config, model, Hardware(device, "bf16", memory), 20)
+    tokens_in = [found(memory) for memory in (1e9, 3e8, 1e8, 5e7, 2e7, 1.0)]
+    assert tokens_in == sorted(tokens_in, reverse=True) and len(set(tokens_in)) > 3
+    assert tokens_in[-1] == 512
+    for memory, tokens in zip((3e8, 1e8, 5e7), tokens_in[1:], strict=False):
+        taken = training_memory(config, sizes, Hardware(device, "bf16", memory), 20)
         assert taken.tokens == tokens and taken.total < 0.8 * memory
     assert found(1e7, recipe("training.micro_batch_tokens=5000")) == 5000

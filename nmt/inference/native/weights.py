@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import NonFiniteScoresError
+from nmt.model.anatomy import Part, output_bias, parts_of, weight_shapes
 from nmt.recipe.config import ModelConfig
 
 ACTIVATIONS = ("relu", "gelu", "swish")
@@ -47,21 +48,27 @@ class CNorm(ctypes.Structure):
     _fields_ = (("gain", ctypes.c_void_p), ("bias", ctypes.c_void_p))
 
 
+D, F = "d_model", "d_ff"
+SELF, CROSS, NETWORK = "self_attention", "cross_attention", "feed_forward"
+LAYER: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "query_key_value": ((f"{SELF}.query", f"{SELF}.key", f"{SELF}.value"), (D, D)),
+    "output": ((f"{SELF}.output",), (D, D)),
+    "cross_query": ((f"{CROSS}.query",), (D, D)),
+    "cross_key_value": ((f"{CROSS}.key", f"{CROSS}.value"), (D, D)),
+    "cross_output": ((f"{CROSS}.output",), (D, D)),
+    "inner": ((f"{NETWORK}.inner",), (F, D)),
+    "outer": ((f"{NETWORK}.outer",), (D, F)),
+    "self_norm": ((f"{SELF}_sublayer.norm",), (D,)),
+    "cross_norm": ((f"{CROSS}_sublayer.norm",), (D,)),
+    "feed_forward_norm": ((f"{NETWORK}_sublayer.norm",), (D,)),
+}
+"""{field of `Layer`: our names of the `Part`s that stand side by side there, shape of each}"""
+
+
 class CLayer(ctypes.Structure):
     """`Layer` of layers.h."""
 
-    _fields_ = (
-        ("query_key_value", CLinear),
-        ("output", CLinear),
-        ("cross_query", CLinear),
-        ("cross_key_value", CLinear),
-        ("cross_output", CLinear),
-        ("inner", CLinear),
-        ("outer", CLinear),
-        ("self_norm", CNorm),
-        ("cross_norm", CNorm),
-        ("feed_forward_norm", CNorm),
-    )
+    _fields_ = tuple((k, CNorm if shape == (D,) else CLinear) for k, (_, shape) in LAYER.items())
 
 
 class CModel(ctypes.Structure):
@@ -93,6 +100,16 @@ class UnexpectedWeightsError(ValueError):
     """The weights are not those of a model of the given sizes."""
 
 
+def unknown_part(config: ModelConfig) -> Part | None:
+    """Return the first part of a model that `Layer` has no field for; None: it has all."""
+    shapes = {name: shape for names, shape in LAYER.values() for name in names}
+    shapes["norm"] = (D,)  # after the last layer
+    for part in parts_of(config):
+        if part.shape != tuple(getattr(config, size) for size in shapes.get(part.name, ())):
+            return part
+    return None
+
+
 class NativeWeights:
     """Copies of a model's matrices in panels, and the C structure `model` that points to them.
 
@@ -112,19 +129,17 @@ class NativeWeights:
         self._library, self._config, self._arrays = library, config, arrays
         self._int8 = int8
         self._panel: int = library.nmt_panel()
-        self._used: set[str] = set()
         self._kept: list[object] = []  # kept alive, because the structures only point to them
         self._longest = 0  # positions in the table
         self._lock = threading.Lock()
-        embeddings = config.embeddings
-        source = "target" if embeddings == "shared" else "source"
-        self._output_side = "output" if embeddings == "separate" else "target"
-        self.source_rows = len(self._embedding(source))
-        self.target_rows = len(self._embedding("target"))
+        source = "target" if config.embeddings == "shared" else "source"
+        self._output_side = "output" if config.embeddings == "separate" else "target"
+        shapes = {name: array.shape for name, array in arrays.items()}
+        rows = [sum(shapes.get(f"{side}_embedding.weight", ())[:1]) for side in (source, "target")]
+        self.source_rows, self.target_rows = rows
         """ids of a text are below `source_rows`, those of a translation below this number"""
-        outputs = len(self._embedding(self._output_side))
-        if outputs != self.target_rows or min(self.source_rows, outputs) <= EOS:
-            raise UnexpectedWeightsError(self.source_rows, self.target_rows, outputs)
+        if shapes != weight_shapes(config, (rows[0], rows[1])) or min(rows) <= EOS:
+            raise UnexpectedWeightsError(rows)
         encoder = self._layers("encoder", config.encoder_layers)
         decoder = self._layers("decoder", config.decoder_layers)
         self.model = CModel(
@@ -147,8 +162,6 @@ class NativeWeights:
         if config.norm == "pre":
             self.model.encoder_norm = self._norm("encoder.norm")
             self.model.decoder_norm = self._norm("decoder.norm")
-        if self._used != set(arrays):
-            raise UnexpectedWeightsError(*sorted(set(arrays) - self._used))
 
     def extend_positions(self, length: int) -> None:
         """Make the table of positional encodings at least `length` positions long.
@@ -184,24 +197,14 @@ class NativeWeights:
         )
         return restricted
 
-    def _array(self, name: str, *shape: int | None) -> Array:
-        """Return a weight after a check of its shape; None: any size."""
-        array = self._arrays.get(name)
-        sizes = () if array is None else array.shape
-        differs = any(size not in (None, found) for size, found in zip(shape, sizes, strict=False))
-        if array is None or len(sizes) != len(shape) or differs:
-            raise UnexpectedWeightsError(name, sizes, shape)
-        self._used.add(name)
-        return np.ascontiguousarray(array, np.float32)
+    def _array(self, name: str) -> Array:
+        return np.ascontiguousarray(self._arrays[name], np.float32)
 
     def _embedding(self, side: str) -> Array:
-        return self._array(f"{side}_embedding.weight", None, self._config.d_model)
+        return self._array(f"{side}_embedding.weight")
 
     def _output_bias(self) -> Array | None:
-        if not self._config.output_bias:
-            return None
-        entries = len(self._embedding(self._output_side))
-        return self._array(f"{self._output_side}_embedding.bias", entries)
+        return self._array(output_bias(self._config)) if self._config.output_bias else None
 
     def _pointer(self, array: Array) -> int:
         """Return the address of the numbers of `array`, or of a contiguous copy of them."""
@@ -218,41 +221,24 @@ class NativeWeights:
         return self._pointer(copied)
 
     def _norm(self, name: str) -> CNorm:
-        weight = self._array(f"{name}.weight", self._config.d_model)
-        bias = self._array(f"{name}.bias", self._config.d_model)
+        weight, bias = self._array(f"{name}.weight"), self._array(f"{name}.bias")
         return CNorm(self._pointer(weight), self._pointer(bias))
 
     def _layers(self, side: str, count: int) -> "ctypes.Array[CLayer]":
-        layers = [self._layer(f"{side}.layers.{i}", side == "decoder") for i in range(count)]
-        array = (CLayer * count)(*layers)
+        array = (CLayer * count)()
+        for i, layer in enumerate(array):
+            for field, (names, shape) in LAYER.items():
+                paths = [f"{side}.layers.{i}.{name}" for name in names]
+                if f"{paths[0]}.weight" in self._arrays:  # the encoder has no cross-attention
+                    of_field = self._norm(paths[0]) if shape == (D,) else self._linear(paths)
+                    setattr(layer, field, of_field)
         self._kept.append(array)
         return array
 
-    def _layer(self, name: str, is_decoder: bool) -> CLayer:
-        width, inner = self._config.d_model, self._config.d_ff
-        attention, cross = f"{name}.self_attention", f"{name}.cross_attention"
-        query, key, value = (f"{attention}.{part}" for part in ("query", "key", "value"))
-        network = f"{name}.feed_forward"
-        result = CLayer(
-            query_key_value=self._linear([query, key, value], width, width),
-            output=self._linear([f"{attention}.output"], width, width),
-            inner=self._linear([f"{network}.inner"], inner, width),
-            outer=self._linear([f"{network}.outer"], width, inner),
-            self_norm=self._norm(f"{attention}_sublayer.norm"),
-            feed_forward_norm=self._norm(f"{network}_sublayer.norm"),
-        )
-        if is_decoder:
-            keys_values = [f"{cross}.key", f"{cross}.value"]
-            result.cross_query = self._linear([f"{cross}.query"], width, width)
-            result.cross_key_value = self._linear(keys_values, width, width)
-            result.cross_output = self._linear([f"{cross}.output"], width, width)
-            result.cross_norm = self._norm(f"{cross}_sublayer.norm")
-        return result
-
-    def _linear(self, names: Sequence[str], outputs: int, inputs: int) -> CLinear:
+    def _linear(self, names: Sequence[str]) -> CLinear:
         """Return linear maps of one input as one: their outputs stand side by side."""
-        weights = [self._array(f"{name}.weight", outputs, inputs) for name in names]
-        biases = [self._array(f"{name}.bias", outputs) for name in names]
+        weights = [self._array(f"{name}.weight") for name in names]
+        biases = [self._array(f"{name}.bias") for name in names]
         return self._pack(np.concatenate(weights), np.concatenate(biases), fill=0.0)
 
     def _projection(self, weight: Array, bias: Array | None) -> CLinear:

@@ -1,0 +1,146 @@
+"""The table of weights is that of the models, and whatever reads it knows all of them.
+
+A weight that is new in `nmt/model` fails here once for each place that must learn it.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple, get_args
+
+import pytest
+
+from nmt.errors import ExchangeError
+from nmt.exchange import ctranslate2, engine, huggingface_names, marian_names
+from nmt.inference.native import weights
+from nmt.model.anatomy import Part, output_bias, parts_of, weight_shapes
+from nmt.model.transformer import Transformer
+from nmt.recipe.config import LoraConfig, ModelConfig
+from nmt.run.adapter import adapter_shapes
+from nmt.training.lora import add_adapters
+
+ROWS = (7, 9)
+SIZES = {"d_model": 8, "heads": 2, "d_ff": 12, "encoder_layers": 2, "decoder_layers": 3}
+CHOICES: dict[str, list[Any]] = {
+    name: [False, True] if field.annotation is bool else list(get_args(field.annotation))
+    for name, field in ModelConfig.model_fields.items()
+    if field.annotation is bool or isinstance(field.default, str)
+}
+"""the values of each setting that is one of several"""
+
+
+def configurations() -> Iterator[ModelConfig]:
+    """Models of every kind: each value of each setting, beside the first and last of the others."""
+    for end in (0, -1):
+        others = SIZES | {name: values[end] for name, values in CHOICES.items()}
+        for name, values in CHOICES.items():
+            for value in values:
+                yield ModelConfig.model_validate(others | {name: value})
+
+
+def model_of(config: ModelConfig) -> Transformer:
+    rows = (ROWS[1], ROWS[1]) if config.embeddings == "shared" else ROWS
+    return Transformer(config, *rows)
+
+
+MODELS = [(c, dict(model_of(c).named_parameters())) for c in configurations()]
+
+
+def parts(names: Iterable[str]) -> set[str]:
+    """The names of linear maps and norms in their layers, such as feed_forward.inner."""
+    modules = {name.rpartition(".")[0] for name in names if "_embedding." not in name}
+    return {re.sub(r"^(en|de)coder\.(layers\.\d+\.)?", "", module) for module in modules}
+
+
+def test_every_setting_with_several_values_is_tried() -> None:
+    assert CHOICES.keys() >= {"activation", "norm", "embeddings", "positions", "output_bias"}
+    assert all(len(values) > 1 for values in CHOICES.values())
+
+
+def test_the_table_has_the_weights_of_every_kind_of_model() -> None:
+    for config, model in MODELS:
+        found = weight_shapes(config, ROWS)
+        expected = {name: tuple(weight.shape) for name, weight in model.items()}
+        wrong = {n.rpartition(".")[0] for n, _ in expected.items() ^ found.items()}
+        assert not wrong, f"nmt/model/anatomy.py: wrong or missing: {sorted(wrong)} of {config!r}"
+        assert not config.output_bias or output_bias(config) in expected
+
+
+class Place(NamedTuple):
+    """A place that has a list of its own of the parts of a layer."""
+
+    file: str
+    parts: set[str]
+    """all that it knows"""
+    activations: Collection[str]
+    """models with other activations are refused"""
+
+
+PLACES = [
+    Place(
+        "LAYER in nmt/inference/native/weights.py, and layers.h",
+        {"norm", *(name for names, _ in weights.LAYER.values() for name in names)},
+        weights.ACTIVATIONS,
+    ),
+    Place("LAYER in nmt/exchange/ctranslate2.py", ctranslate2.NAMES, ctranslate2.ACTIVATIONS),
+    Place(
+        "NAMES in nmt/exchange/huggingface_names.py",
+        {*huggingface_names.NAMES},
+        huggingface_names.ACTIVATIONS.values(),
+    ),
+    Place(
+        "NAMES in nmt/exchange/marian_names.py",
+        {*marian_names.NAMES, "norm"},  # models with a norm after the last layer are refused
+        marian_names.ACTIVATIONS,
+    ),
+]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.file)
+def test_every_place_knows_all_parts_of_the_models_that_it_does_not_refuse(place: Place) -> None:
+    for config, model in MODELS:
+        if config.activation in place.activations:
+            unknown = parts(model) - place.parts
+            assert not unknown, f"{place.file}: add {sorted(unknown)}, or refuse {config!r}"
+    assert place.parts <= {part for _, model in MODELS for part in parts(model)}
+
+
+def test_an_adapter_can_be_given_to_all_linear_maps() -> None:
+    (names,) = get_args(LoraConfig.model_fields["targets"].annotation)
+    for config, model in MODELS:
+        matrices = {name for name, weight in model.items() if weight.dim() == 2}
+        found = {part.rpartition(".")[2] for part in parts(matrices)}
+        assert found == {*get_args(names)}, "LoraConfig.targets in nmt/recipe/config.py"
+        lora = LoraConfig(rank=3, targets=[*get_args(names)])
+        transformer = model_of(config)
+        add_adapters(transformer, lora)
+        expected = {name: p.shape for name, p in transformer.named_parameters() if p.requires_grad}
+        assert adapter_shapes(config, lora) == expected
+
+
+def wider(config: ModelConfig) -> Iterator[Part]:
+    """A model with a linear map more, which nothing but the table knows."""
+    yield from parts_of(config)
+    yield Part("encoder", 0, "feed_forward.gate", (config.d_ff, config.d_model))
+
+
+def narrower(config: ModelConfig) -> Iterator[Part]:
+    """A model whose keys are narrower than its queries."""
+    for part in parts_of(config):
+        is_key = part.name == "self_attention.key"
+        yield replace(part, shape=(4, config.d_model)) if is_key else part
+
+
+@pytest.mark.parametrize("changed", [wider, narrower])
+def test_what_a_program_does_not_know_is_refused_by_name(
+    changed: Callable[[ModelConfig], Iterator[Part]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = ModelConfig()
+    assert weights.unknown_part(config) is None
+    name = "feed_forward.gate" if changed is wider else "self_attention.key"
+    for module in (weights, engine):
+        monkeypatch.setattr(module, "parts_of", changed)
+    assert (weights.unknown_part(config) or next(parts_of(config))).name == name
+    for place in PLACES[1:]:
+        with pytest.raises(ExchangeError, match=rf"^Other has no {name} of the shape \(.*safeten"):
+            engine.check_computes("Other", config, ["relu"], place.parts)
