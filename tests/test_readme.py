@@ -251,6 +251,20 @@ def test_the_files_that_the_readme_of_the_house_names_exist() -> None:
     assert [name for name in named if not any((home / name).is_file() for home in homes)] == []
 
 
+def test_what_the_recipes_of_change_name_exists() -> None:
+    named = re.findall(r"`([^`\s]+)`", TEXTS[".github/CONTRIBUTING.md"].replace("NAME", "name"))
+    files = [path for top in ("nmt", "tests", "scripts") for path in (PROJECT / top).rglob("*.*")]
+    paths = [path.relative_to(PROJECT).as_posix() for path in files]
+    written = [name for name in named if re.fullmatch(r"[\w/]*\w\.(py|h|txt|yaml|ipynb)", name)]
+    recipes = {path.name for path in (PROJECT / "configs").iterdir()} | {"mine.yaml", "name.py"}
+    missing = [n for n in written if not any(f"/{p}".endswith(f"/{n}") for p in paths)]
+    assert [name for name in missing if Path(name).name not in recipes] == []
+    names = {name for name in named if re.fullmatch(r"[A-Za-z_]\w+(\.[A-Za-z_]\w+)?", name)}
+    code = [file.read_text("utf-8") for file in files if file.suffix in {".py", ".h", ".txt"}]
+    words = set().union(*(re.findall(r"\w+", text) for text in code))
+    assert [name for name in names - set(written) if not {*name.split(".")} <= words] == []
+
+
 def definitions(file: Path) -> set[str]:
     """The functions, classes and Class.method names that a file defines."""
     names = set()
