@@ -30,6 +30,7 @@ EXAMPLES = 8
 """number of example translations: those of the first sentences of the validation set"""
 KEPT_EXAMPLES = 33
 """most files of example translations in a run: that of the last validation, and 32 before it"""
+_SHOWN_PARTS = 6  # texts and tags whose scores a line of the log has
 _EXAMPLE = "source     {}\nreference  {}\nmodel      {}\n"
 
 
@@ -44,8 +45,8 @@ class Validation:
     translations: list[str]
     """of all validation sentences, in their order; empty if nothing was translated"""
     quality_of_parts: dict[str, float] = field(default_factory=dict)
-    """the score of each text if there are several, and of the sentences with the same tags:
-    {"bleu news": …, "bleu >>fr<<": …}"""
+    """the score of each text if there are several, and of the sentences with the same tags, unless
+    they are one of these texts: {"bleu news": …, "bleu >>fr<<": …}"""
 
     @property
     def score(self) -> float:
@@ -59,10 +60,13 @@ class Validation:
 
     def __str__(self) -> str:
         scores = (f", {METRIC_NAMES[name]} {score:.2f}" for name, score in self.quality.items())
-        of_parts = (  # without the name of the metric, as in "news 27.31"
+        of_parts = [  # without the name of the metric, as in "news 27.31"
             f"{name.partition(' ')[2]} {score:.2f}" for name, score in self.quality_of_parts.items()
-        )
-        parts = f" ({', '.join(of_parts)})" if self.quality_of_parts else ""
+        ]
+        if len(of_parts) > _SHOWN_PARTS:  # metrics.jsonl has them all
+            worst, *_, best = sorted(zip(self.quality_of_parts.values(), of_parts, strict=True))
+            of_parts = [f"{len(of_parts)} texts and tags, from {worst[1]} to {best[1]}"]
+        parts = f" ({', '.join(of_parts)})" if of_parts else ""
         return f"validation loss {self.loss:.3f} nats/token" + "".join(scores) + parts
 
 
@@ -146,7 +150,10 @@ class Validator:
         return total / tokens
 
     def _parts(self) -> dict[str, Sequence[int]]:
-        """Return the indices of the sentences of each text, if several, and of those with tags."""
+        """Return the indices of the sentences of each text, if several, and of those with tags.
+
+        Tags whose sentences are those of one text would have its score and are left out.
+        """
         parts: dict[str, Sequence[int]] = {}
         if len(self._texts) > 1:
             start = 0
@@ -159,7 +166,8 @@ class Validator:
             tags = pair.source[: self.loaded.tokenizer.source.tag_length(pair.source)].rstrip()
             by_tags.setdefault(tags, []).append(i)
         if any(by_tags):
-            parts.update(by_tags)
+            of_texts = [list(indices) for indices in parts.values()]
+            parts |= {tags: group for tags, group in by_tags.items() if group not in of_texts}
         return parts
 
     def _score(self, metric: str, indices: Sequence[int], translations: Sequence[str]) -> float:

@@ -114,6 +114,28 @@ def test_each_of_several_texts_has_the_score_of_its_own_sentences(
     assert str(result) == f"{joined} ({', '.join(scores)})"
 
 
+def test_tags_have_a_score_of_their_own_unless_they_are_one_text(
+    make_run: MakeRun, pairs: list[SentencePair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = make_run("training.validation_metric=chrf")
+    monkeypatch.setattr(loaded.tokenizer.source, "tag_length", lambda text: text.rfind("<") + 1)
+
+    def tagged(tag: str, part: slice) -> list[SentencePair]:
+        return [SentencePair(f">>{tag}<<{pair.source}", pair.target) for pair in pairs[part]]
+
+    into = texts(a=tagged("de", slice(2)), b=tagged("fr", slice(2, 4)), c=tagged("fr", slice(4, 6)))
+    result = Validator(into, loaded, "fp32").validate()
+    assert list(result.quality_of_parts) == ["chrf a", "chrf b", "chrf c", "chrf >>fr<<"]
+
+
+def test_a_line_of_the_log_has_six_scores_of_texts_at_most() -> None:
+    parts = {f"bleu t{number}": float(number) for number in (3, 1, 4, 15, 9, 2)}
+    few = str(Validation(1.0, {"bleu": 5.0}, [], parts))
+    assert few.endswith("BLEU 5.00 (t3 3.00, t1 1.00, t4 4.00, t15 15.00, t9 9.00, t2 2.00)")
+    many = str(Validation(1.0, {"bleu": 5.0}, [], {**parts, "bleu a": 7.0}))
+    assert many.endswith("BLEU 5.00 (7 texts and tags, from t1 1.00 to t15 15.00)")
+
+
 def test_each_text_is_divided_into_words_as_its_own_language_is(
     make_run: MakeRun, pairs: list[SentencePair]
 ) -> None:

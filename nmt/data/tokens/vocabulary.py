@@ -33,6 +33,8 @@ _RESERVED = re.compile("[\0\x1f▅]")
 _LONGEST_WORD = 40
 _SAMPLED_CHARACTERS = 20_000_000
 
+_NAMED_TAGS = 20  # the most tags that a message lists
+
 KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 """`tokenizer.kind` of each `model_type` in sentencepiece_model.proto."""
 UNKNOWN_TYPE, CONTROL_TYPE = 2, 3  # types of pieces in sentencepiece_model.proto
@@ -66,7 +68,10 @@ def check_tags(tokenizer: Tokenizer, tags: Iterable[str], where: str) -> None:
     """
     for tag in tags:
         if tag not in tokenizer.source.tags:
-            its_tags = ", ".join(tokenizer.source.tags) or "none"
+            known = list(tokenizer.source.tags)
+            its_tags = ", ".join(known[:_NAMED_TAGS]) or "none"
+            if others := len(known[_NAMED_TAGS:]):
+                its_tags += f" and {others} more"
             raise ConfigError(
                 f"{where}: the vocabulary has no tag {tag} (its tags: {its_tags}); use one of "
                 "them, or train with a vocabulary that is learnt from tagged text "

@@ -14,7 +14,7 @@ import sentencepiece
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens import vocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
-from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
+from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
 from nmt.errors import ConfigError, DataError
 from nmt.recipe.config import TokenizerConfig
 from nmt.recipe.config_file import parse_config
@@ -277,3 +277,12 @@ def test_models_must_fit_the_sides(keys: str) -> None:
 def test_no_size_below_the_least_one_is_advised() -> None:
     with pytest.raises(DataError, match=r"too little .*: it allows at most \d bpe entries, and"):
         learn_vocabulary([SentencePair("a", "a")], TokenizerConfig(vocabulary_size=8))
+
+
+def test_a_message_names_at_most_twenty_tags() -> None:
+    tags = [f">>{number}<<" for number in range(200)]
+    config = TokenizerConfig(vocabulary_size=260)
+    tokenizer = learn_vocabulary(PAIRS * 20, config, tags)
+    with pytest.raises(ConfigError, match=r">>19<< and 180 more\); use one of them") as error:
+        check_tags(tokenizer, [">>fr<<"], "--to fr")
+    assert len(str(error.value)) < 400
