@@ -144,6 +144,7 @@ def test_the_compared_weights_are_listed() -> None:
     best = {"candidates": {"averaged": {"loss": 1.5, "bleu": 40.0}, "step-5": {"loss": 1.25}}}
     html = page("summary", best=best)
     assert ">averaged<" in html and ">1.250<" in html and ">–<" in html
+    assert "<td>validation bleu</td>" in html  # a row, because there may be many
     assert "compared at the end" not in page("summary", best={"candidates": ["averaged"]})
 
 

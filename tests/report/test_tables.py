@@ -42,3 +42,5 @@ def test_the_longest_bar_of_a_histogram_has_40_characters() -> None:
     counts = {"read": 7, "kept": 7, "dropped": {}, "examples": {}}
     text = render_quality(Quality(counts, side, side, {1: 0.5, 50: 1.1, 99: 2.0}, leaks=[]))
     assert [line.count("█") for line in text.split("\n") if "█" in line] == [16, 40, 16, 40]
+    names = ["sentence length in tokens, source", "sentence length in tokens, target"]
+    assert all(name in text for name in names)  # where both sides are in the same languages
