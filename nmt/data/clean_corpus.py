@@ -63,7 +63,7 @@ class CleanedCorpus:
         if any(_mixing(text.text.files) != _mixing(texts[0].text.files) for text in texts):
             raise ConfigError(
                 "the texts of data.train differ in weight, languages, tags or steps, and the "
-                "cleaned text is one text; clean each of them alone (--set data.train=...)"
+                "cleaned text is one text; clean each of them alone, as the only text of data.train"
             )
         texts[0].cleaner()  # an error of the settings is raised here, not in a worker process
         # pairs are cleaned as they are: neither tagged nor augmented

@@ -37,7 +37,7 @@ from nmt.files import (
     read_json,
     write_json,
 )
-from nmt.recipe.config import Config, spell_tag
+from nmt.recipe.config import Config, TokenizerConfig, spell_tag
 
 FORMAT = 1
 """The version of the folder's format: its files and the keys of its manifest."""
@@ -212,14 +212,9 @@ def _prepare_folder(
     shutil.rmtree(directory, ignore_errors=True)
     with create_folder_atomically(directory) as folder:
         total = sum(text.text.count_pairs() for text in texts)
-        tags = list(dict.fromkeys(tag for text in texts for tag in text.tags))  # each once
-        if config.tokenizer.models:
-            tokenizer = adopt_vocabulary(config.tokenizer)
-            check_tags(tokenizer, tags, "data")
-        else:
+        if not config.tokenizer.models:
             log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
-            stride = -(-total // VOCABULARY_PAIRS)  # rounded up
-            tokenizer = learn_vocabulary(VocabularySample(texts, stride), config.tokenizer, tags)
+        tokenizer = vocabulary_of(texts, total, config.tokenizer)
         tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
         counts = write_ids(texts, tokenizer, folder, processes_for(total))
@@ -233,8 +228,27 @@ def _prepare_folder(
             )
 
 
+def vocabulary_of(
+    texts: Sequence[TrainingText], pairs: int, settings: TokenizerConfig
+) -> Tokenizer:
+    """Adopt the configured vocabulary, or learn one from texts with so many pairs.
+
+    Raises:
+        ConfigError: an adopted vocabulary is of another kind, or lacks a tag.
+        DataError: a text or the vocabulary cannot be read, no pair is left, or the text is too
+            little or too varied for the size of the vocabulary.
+    """
+    tags = list(dict.fromkeys(tag for text in texts for tag in text.tags))  # each once
+    if settings.models:
+        tokenizer = adopt_vocabulary(settings)
+        check_tags(tokenizer, tags, "data")
+        return tokenizer
+    stride = -(-pairs // VOCABULARY_PAIRS)  # rounded up
+    return learn_vocabulary(_VocabularySample(texts, stride), settings, tags)
+
+
 @dataclass(frozen=True)
-class VocabularySample:
+class _VocabularySample:
     """The pairs from which the vocabulary is learnt; each iteration reads the texts again.
 
     These are every `stride`-th pair of all texts, without those that the rules leave out, and

@@ -104,8 +104,7 @@ def inspect(config: Config, log: Log) -> Quality:
     log("looking for held-out sentences in the training text")
     # generators: the training text is read block by block in `find_leaks`
     training_texts = (ParallelText(text, languages) for text in splits.train)
-    blocks = (block for text in training_texts for block in text.blocks())
-    training = (pair for block in blocks for pair in block.pairs("surrogateescape"))
+    training = (pair for text in training_texts for pair in text.pairs("surrogateescape"))
     pairs = [pair for pairs_of_set in held_out.values() for pair in pairs_of_set]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     ratios = np.percentile(length_ratios(store), RATIO_PERCENTILES).round(2)

@@ -13,8 +13,8 @@ from nmt.data.mixture import stages_of
 from nmt.data.prepared import (
     VOCABULARY_PAIRS,
     Prepared,
-    VocabularySample,
     training_texts,
+    vocabulary_of,
     write_ids,
 )
 from nmt.data.text.cleaning import TrainingText
@@ -22,9 +22,8 @@ from nmt.data.text.parallel_text import Block, LinePair
 from nmt.data.tokens.encoding import processes_for
 from nmt.data.tokens.token_store import Sentences, TokenStore
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
 from nmt.errors import DataError
-from nmt.recipe.config import MIN_VOCABULARY_SIZE, Config
+from nmt.recipe.config import MIN_VOCABULARY_SIZE, Config, TokenizerConfig
 
 _SAMPLED_PAIRS = 30_000
 _LEARNING_EXPONENT = 0.7  # n times as many pairs take n ** 0.7 as long to learn a vocabulary from
@@ -58,9 +57,9 @@ def rehearse(config: Config) -> Rehearsal | None:
         return None
     texts, start = training_texts(config, splits), time.perf_counter()
     samples, total = _sample(texts, _SAMPLED_PAIRS)
-    sampled = sum(len(block) for text in samples for block in text.text.blocks())
+    sampled = sum(text.text.count_pairs() for text in samples)
     read = time.perf_counter()
-    tokenizer = _vocabulary(config, samples, whole=sampled == total)
+    tokenizer = _vocabulary(config.tokenizer, samples, sampled, whole=sampled == total)
     learnt = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -80,19 +79,16 @@ def rehearse(config: Config) -> Rehearsal | None:
     return Rehearsal(prepared, scale, seconds)
 
 
-def _vocabulary(config: Config, samples: Sequence[TrainingText], whole: bool) -> Tokenizer:
+def _vocabulary(
+    settings: TokenizerConfig, samples: Sequence[TrainingText], pairs: int, whole: bool
+) -> Tokenizer:
     """Return the vocabulary, as small as the samples need unless they are the `whole` text."""
-    settings, tags = config.tokenizer, [tag for sample in samples for tag in sample.tags]
-    if settings.models:
-        return adopt_vocabulary(settings)
     while True:
         try:
-            return learn_vocabulary(
-                VocabularySample(samples, 1), settings, list(dict.fromkeys(tags))
-            )
+            return vocabulary_of(samples, pairs, settings)
         except DataError:
             smaller = settings.vocabulary_size // 2
-            if whole or smaller < MIN_VOCABULARY_SIZE:
+            if whole or settings.models or smaller < MIN_VOCABULARY_SIZE:
                 raise
             settings = settings.model_copy(update={"vocabulary_size": smaller})
 

@@ -260,5 +260,5 @@ def _check_write_access(folder: Path) -> Check:
             return Check("writing", "ok", f"{folder} can be written to")
     except OSError as error:
         found = f"{folder} cannot be written to: {error.strerror}"
-        remedy = "choose other folders with data.directory and --run-dir"
+        remedy = "choose other folders: data.directory and the run directory"
         return Check("writing", "failure", found, remedy)

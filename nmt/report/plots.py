@@ -161,7 +161,7 @@ def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
     from nmt.model.positional_encoding import sinusoids
 
     if d_model % 2:
-        raise ConfigError(f"--d-model {d_model}: expected an even number, each sine has its cosine")
+        raise ConfigError(f"d_model {d_model}: expected an even number, each sine has its cosine")
     table = sinusoids(length, d_model).numpy()  # (length, D)
     with new_figure(COLUMN_WIDTH, 2.4) as figure:
         panels = figure.subplots(1, 2, sharey=True)

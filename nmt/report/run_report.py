@@ -152,7 +152,7 @@ def score_test_set(
         NmtError: the text cannot be read.
     """
     if options.max_sentences == 0:
-        return "Nothing was translated for this report, as --sentences 0 asked for."
+        return "Nothing was translated for this report, as 0 sentences were asked for."
     splits = find_splits(config)
     if splits is None:
         raise DataError(
@@ -201,7 +201,7 @@ def _attention(
     candidates = chosen or [example.source for example in last_examples]
     sentences = list(dict.fromkeys(candidates))  # without repetitions
     if not sentences:
-        return "The run has kept no sentence to look into; name some with --sentence."
+        return "The run has kept no sentence to look into; name some."
     max_pieces = MAX_PIECES if chosen else MAX_DEFAULT_PIECES
     attended: list[SentenceAttention] = []
     for sentence in sentences:
@@ -215,10 +215,7 @@ def _attention(
     )
     if not attended:
         origin = "asked for" if chosen else "that the run kept"
-        return (
-            f"None of the sentences {origin} can be drawn: each is {unsuitable}; name others with "
-            "--sentence."
-        )
+        return f"None of the sentences {origin} can be drawn: each is {unsuitable}; name others."
     if chosen and len(attended) < len(sentences):
         log(
             f"attention is shown of {len(attended)} of the {len(sentences)} sentences; each of "

@@ -76,7 +76,7 @@ def test_the_report_lies_in_the_run_unless_told_otherwise(lived_run: Path) -> No
     written = lived_run / "report.html"
     command = ("report", "-m", lived_run, "--sentences", 0, "--device", "cpu")
     assert succeed(*command) == f"{written}\n"
-    assert "as --sentences 0 asked for" in written.read_text("utf-8")
+    assert "as 0 sentences were asked for" in written.read_text("utf-8")
     written.unlink()
 
 

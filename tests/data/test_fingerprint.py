@@ -56,6 +56,16 @@ def test_settings_that_shape_the_data_count_and_others_do_not(
     assert (fingerprint(config, [text], tmp_path) != name) == counts
 
 
+def test_the_seed_counts_only_if_pairs_are_augmented(tmp_path: Path, text: TextPair) -> None:
+    def name_of(seed: int, upper: float) -> str:
+        data = {"augmentation": {"upper": upper}}
+        config = Config.model_validate({"data": data, "seed": seed})
+        return fingerprint(config, [text], tmp_path)
+
+    assert name_of(1, 0) == name_of(2, 0)
+    assert len({name_of(1, 0), name_of(1, 0.25), name_of(2, 0.25), name_of(2, 0.5)}) == 4
+
+
 def test_contents_order_and_fields_count_and_places_and_weights_do_not(
     tmp_path: Path, text: TextPair
 ) -> None:

@@ -386,15 +386,3 @@ def test_augmented_pairs_replace_theirs_and_are_counted(tmp_path: Path) -> None:
     upper, final = forms.values()
     assert describe_augmented(data.counts) == f"{upper} upper, {final} no_final_punctuation"
     assert data.counts["kept_of_each_text"] == [400]
-
-
-def test_augmentation_needs_new_data_for_another_seed_or_rate(tmp_path: Path) -> None:
-    rates = AugmentationConfig(upper=0.25)
-    config = configure(tmp_path, augmentation=rates)
-    found = {prepare_quietly(config).fingerprint}
-    found.add(prepare_quietly(config.model_copy(update={"seed": 2})).fingerprint)
-    found.add(prepare_quietly(configure(tmp_path, augmentation=AugmentationConfig())).fingerprint)
-    assert len(found) == 3
-    without = configure(tmp_path)
-    other_seed = without.model_copy(update={"seed": 2})
-    assert prepare_quietly(without).directory == prepare_quietly(other_seed).directory

@@ -101,7 +101,7 @@ def disk_with(free: float) -> Mock:
             "tempfile.TemporaryFile",
             raising(OSError(30, "Read-only file system")),
             "failure  writing     FOLDER cannot be written to: Read-only file system; "
-            "choose other folders with data.directory and --run-dir",
+            "choose other folders: data.directory and the run directory",
         ),
         (
             "importlib.util.find_spec",
@@ -127,7 +127,7 @@ def test_a_file_in_place_of_a_folder_is_a_fault(tmp_path: Path) -> None:
     checks = list(map(str, check_machine([file / "data"])))
     assert (
         f"failure  writing     {file} cannot be written to: Not a directory; "
-        "choose other folders with data.directory and --run-dir"
+        "choose other folders: data.directory and the run directory"
     ) in checks
 
 

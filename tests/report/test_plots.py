@@ -61,7 +61,7 @@ def test_curves_of_any_part_of_a_run(tmp_path: Path, records: Any, labels: list[
 
 
 def test_the_axes_of_the_positional_encoding_are_labelled(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--d-model 7: expected an even number"):
+    with pytest.raises(ConfigError, match="d_model 7: expected an even number"):
         plot_positions(12, 7, tmp_path / "positions")
     assert not list(tmp_path.iterdir())
     text = plot_positions(12, 6, tmp_path / "positions")[1].read_text("utf-8")

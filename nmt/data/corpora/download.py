@@ -18,6 +18,8 @@ _CHUNK = 1 << 18  # bytes
 _ATTEMPTS = 5
 _PAUSE_S = 1.0  # before the second attempt; twice as long before the third, and so on
 _TIMEOUT_S = 30
+BY_HAND = "download it by hand, for `nmt data download --from`"
+"""what to do instead of a download, the end of several messages"""
 
 
 class AbsentError(DataError):
@@ -57,13 +59,13 @@ def fetch(url: str, path: Path) -> None:
                 part.unlink(missing_ok=True)
             elif error.code < 500 and error.code != http.client.TOO_MANY_REQUESTS:  # do not retry
                 kind = AbsentError if error.code == http.client.NOT_FOUND else DataError
-                raise kind(f"{url}: {reason}; download it by hand and use --from") from error
+                raise kind(f"{url}: {reason}; {BY_HAND}") from error
         except (OSError, http.client.HTTPException) as error:
             cause = getattr(error, "reason", error)  # urllib wraps some errors
             reason = str(cause) or type(error).__name__
     raise DataError(
         f"{url}: {reason} ({_size(part):,} bytes so far); run the command again to continue, or "
-        "download it by hand and use --from"
+        f"{BY_HAND}"
     )
 
 

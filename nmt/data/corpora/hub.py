@@ -14,6 +14,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from nmt.data.corpora.download import BY_HAND
 from nmt.data.corpora.origin import Origin
 from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, write_split
 from nmt.data.text.parallel_text import TRANSLATION
@@ -231,13 +232,13 @@ def _explain(data: HubData, error: Exception) -> DataError:
             f"{data} needs a loading script, which is never run; use "
             + (f"{elsewhere} instead, or " if elsewhere else "")
             + "a data set that holds its text in files (hf:OWNER/NAME:CONFIGURATION), a corpus of "
-            "OPUS (opus:CORPUS), or fetch its parquet files, if the Hub has them on the branch "
-            "refs/convert/parquet, and use --from"
+            "OPUS (opus:CORPUS); or, if the Hub has its parquet files on the branch "
+            f"refs/convert/parquet, {BY_HAND}"
         )
     if "BuilderConfig" in reason or "Config name is missing" in reason:
         step = f"name one of them: hf:{data.repository}:CONFIGURATION"
     elif type(error).__name__ in ("DatasetNotFoundError", "RepositoryNotFoundError"):
         step = "check the name at https://huggingface.co/datasets"
     else:
-        step = "check the network, or fetch its parquet files by hand and use --from"
+        step = f"check the network, or {BY_HAND}"
     return DataError(f"{data} cannot be read: {reason}; {step}")

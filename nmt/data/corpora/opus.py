@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from urllib.parse import urlencode
 
-from nmt.data.corpora.download import AbsentError, fetch
+from nmt.data.corpora.download import BY_HAND, AbsentError, fetch
 from nmt.data.corpora.origin import Origin, RemoteText, obtain
 from nmt.data.corpora.splits import Languages, complete_splits
 from nmt.errors import DataError
@@ -68,7 +68,7 @@ def _newest(corpus: str, languages: Languages, origin: Origin) -> str:
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{API}: not the answer expected ({' '.join(str(error).split())}); name the version "
-            f"yourself, opus:{corpus}:VERSION, or fetch the zip by hand and use --from"
+            f"yourself, opus:{corpus}:VERSION, or {BY_HAND}"
         ) from error
     finally:
         answer.unlink(missing_ok=True)

@@ -41,7 +41,7 @@ PART_PAIRS = 10_000
 PART_SECONDS = 10.0
 """A part ends earlier after this time, so that an interruption loses at most so much work."""
 
-_REMEDY = "choose another -o FOLDER, or remove this one"
+_REMEDY = "choose another folder, or remove this one"
 _KEPT = "pairs"  # the key of the number of pairs in pairs.json
 
 
@@ -164,7 +164,7 @@ class PairFolder:
             if foreign:
                 raise ConfigError(
                     f"{self.folder} holds other files ({', '.join(sorted(foreign)[:3])}); give a "
-                    "new or empty folder as -o"
+                    "new or empty folder"
                 )
             (self.folder / _PARTS).mkdir(exist_ok=True)
             return {**self._facts, "parts": []}

@@ -289,7 +289,7 @@ def _text_of(located: LocatedRecord, field: Field, language: str) -> bytes:
         raise DataError(
             f"{location}: no text under '{key}', found {content}; "
             "name the keys with source_field and target_field, with dots into nested records; "
-            "nmt init takes them from --languages"
+            "nmt init takes the codes of its languages for them"
         )
     text = _LINE_BREAKS.sub(" ", text)
     try:

@@ -33,6 +33,7 @@ _TEXTS_PER_THREAD = 256
 # So few texts are decoded in less time than SentencePiece needs to start a thread for them.
 _DECODED_WITHOUT_THREAD = 16
 _TAG = re.compile("(>>[^<> ]+<<) ?")
+_SYMBOLS = ("Sm", "Sc", "Sk", "So", "Co")  # categories of symbols such as emoji, and private use
 ERRORS_ONLY = 2
 """The log level of SentencePiece that hides warnings."""
 HIDDEN = -1.0
@@ -254,7 +255,9 @@ class SubwordModel:
             if piece == UNK:
                 unknown.update(i for i in range(start, end) if not self._is_in_a_word(text[i]))
             elif piece in self.byte_ids:
-                unknown.update(i for i in range(start, end) if _is_symbol(text[i]))
+                unknown.update(
+                    i for i in range(start, end) if unicodedata.category(text[i]) in _SYMBOLS
+                )
         return unknown
 
     def _is_in_a_word(self, character: str) -> bool:
@@ -300,8 +303,9 @@ class SubwordModel:
         0.2.3 adds a random number of the process to every seed, and no call sets that number.
         """
         without_eos = list(ids[:-1])
-        tags = [token for token in without_eos if token in self._tag_ids]
-        words = [token for token in without_eos if token not in self._tag_ids]
+        tag_ids = frozenset(self.tags.values())
+        tags = [token for token in without_eos if token in tag_ids]
+        words = [token for token in without_eos if token not in tag_ids]
         if UNK in words or any(self.pieces[token] in self._hidden for token in words):
             return [*without_eos, EOS]
         text = self._processor.decode(without_eos)  # it leaves the tags out
@@ -314,15 +318,6 @@ class SubwordModel:
             add_eos=True,
         )
         return [*tags, *sampled]
-
-    @functools.cached_property
-    def _tag_ids(self) -> frozenset[int]:
-        return frozenset(self.tags.values())
-
-
-def _is_symbol(character: str) -> bool:
-    """Return whether a character is a symbol, such as an emoji, or in private use."""
-    return unicodedata.category(character)[0] == "S" or unicodedata.category(character) == "Co"
 
 
 def divide_tags(text: str, known: Container[str]) -> tuple[list[str], str]:

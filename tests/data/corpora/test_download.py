@@ -70,8 +70,8 @@ def test_an_error_that_passes_is_waited_out(get: Get, site: Site, status: int) -
     ("status", "requests", "reason"),
     [
         (503, 5, r"Service Unavailable \(0 bytes so far\); run the"),
-        (404, 1, "Not Found; download it by hand and use --from"),
-        (403, 1, "Forbidden; download it by hand and use --from"),
+        (404, 1, "Not Found; download it by hand, for `nmt data download --from`"),
+        (403, 1, "Forbidden; download it by hand, for `nmt data download --from`"),
     ],
 )
 def test_an_error_that_lasts_is_told(

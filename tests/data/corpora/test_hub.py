@@ -200,7 +200,8 @@ UNKNOWN = datasets.exceptions.DatasetNotFoundError("no 'a/b'")
             "a/b",
             SCRIPT,
             "^a/b x needs a loading script, which is never run; use a data set that .*"
-            "hf:OWNER/NAME:CONFIGURATION.*opus:CORPUS.*refs/convert/parquet, and use --from$",
+            "hf:OWNER/NAME:CONFIGURATION.*opus:CORPUS.*refs/convert/parquet, download it by hand, "
+            "for `nmt data download --from`$",
         ),
         ("IWSLT/iwslt2017", SCRIPT, "use the corpus iwslt2017 instead, or a data set"),
     ],

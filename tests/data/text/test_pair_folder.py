@@ -126,7 +126,7 @@ def test_keep_chooses_the_lowest_scores(tmp_path: Path) -> None:
 def test_other_settings_do_not_continue_it(tmp_path: Path) -> None:
     with opened(tmp_path / "made") as writer:
         add_all(writer)
-    message = r"was begun with search.beam_size 4, and now it is 5; choose another -o FOLDER"
+    message = r"was begun with search.beam_size 4, and now it is 5; choose another folder"
     with pytest.raises(ConfigError, match=message):
         opened(tmp_path / "made", search={"beam_size": 5})
 
