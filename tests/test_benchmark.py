@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
 import pytest
 import torch
@@ -13,18 +13,16 @@ from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.exchange.ctranslate2 import write_model
 from nmt.model.transformer import Transformer
-from nmt.recipe.config import DecodingConfig, ModelConfig
+from nmt.recipe.config import DecodingConfig, ModelConfig, Norm
 from nmt.search.beam_search import beam_search
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "scripts" / "benchmarks"
 VOCABULARY = 40
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("norm", get_args(Norm))
 @pytest.mark.parametrize("beam", [1, 4])
-def test_ctranslate2_finds_the_same_translations(
-    tmp_path: Path, norm: Literal["post", "pre"], beam: int
-) -> None:
+def test_ctranslate2_finds_the_same_translations(tmp_path: Path, norm: Norm, beam: int) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2")
 
     sizes = ModelConfig(d_model=16, heads=2, d_ff=24, encoder_layers=2, decoder_layers=2, norm=norm)

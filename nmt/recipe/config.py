@@ -34,6 +34,8 @@ class Section(BaseModel):
 
 
 Activation = Literal["relu", "gelu", "swish"]
+Norm = Literal["post", "pre"]
+Embeddings = Literal["shared", "target", "separate"]
 Positions = Literal["interleaved", "sines_first", "tensor2tensor"]
 FilePath = Annotated[str, Field(min_length=1)]
 Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
@@ -386,7 +388,7 @@ class ModelConfig(Section):
     activation: Activation = "relu"
     """the function inside the feed-forward network: relu (the paper), gelu (exact, with erf) or
     swish (x sigmoid(x)); models of Marian and OPUS-MT have swish, many of Hugging Face gelu"""
-    norm: Literal["post", "pre"] = "post"
+    norm: Norm = "post"
     """layer norm after the residual sum (the paper) or before each sub-layer"""
     dropout: float = Field(0.1, ge=0, lt=1)
     """probability, on each sub-layer's output and on embeddings plus positions (section 5.4)"""
@@ -394,7 +396,7 @@ class ModelConfig(Section):
     """dropout probability on the attention weights; the paper has none"""
     activation_dropout: float = Field(0.0, ge=0, lt=1)
     """dropout probability after the feed-forward network's activation; the paper has none"""
-    embeddings: Literal["shared", "target", "separate"] = "shared"
+    embeddings: Embeddings = "shared"
     """shared: source, target and output use one matrix (section 3.4); target: target and output use
     one; separate: each has its own"""
     output_bias: bool = False

@@ -12,7 +12,15 @@ from torch.nn.utils.rnn import pad_sequence
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError, DataError
 from nmt.model.transformer import Transformer
-from nmt.recipe.config import Activation, DecodingConfig, ModelConfig, Positions, Sampling
+from nmt.recipe.config import (
+    Activation,
+    DecodingConfig,
+    Embeddings,
+    ModelConfig,
+    Norm,
+    Positions,
+    Sampling,
+)
 from nmt.recipe.config_file import replace_settings
 from nmt.search.decoding import EncodedSource
 from nmt.search.sampling import Draws, most_probable, single_hypotheses
@@ -31,11 +39,11 @@ class Sizes(TypedDict, total=False):
     encoder_layers: int
     decoder_layers: int
     activation: Activation
-    norm: Literal["post", "pre"]
+    norm: Norm
     dropout: float
     attention_dropout: float
     activation_dropout: float
-    embeddings: Literal["shared", "target", "separate"]
+    embeddings: Embeddings
     output_bias: bool
     positions: Positions
     start_embedding: Literal["learned", "zero"]

@@ -12,6 +12,7 @@ import pytest
 from nmt.data.tokens.tokenizer import PAD, UNK
 from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange.ctranslate2 import (
+    ACTIVATIONS,
     POSITIONS,
     USAGE,
     export_ctranslate2,
@@ -38,7 +39,7 @@ def translate_exported(
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
+        *({"activation": activation} for activation in ACTIVATIONS),
         {"norm": "pre", "activation": "gelu"},
         {"norm": "pre", "activation": "swish", "embeddings": "target"},
         {"activation": "swish", "embeddings": "separate", "layer_norm_epsilon": 0.03},

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -13,10 +13,12 @@ from nmt.data.tokens.tokenizer import EOS, UNK
 from nmt.errors import DataError, ExchangeError
 from nmt.exchange.huggingface import import_huggingface
 from nmt.exchange.huggingface_export import export_huggingface, translate_with_transformers
+from nmt.exchange.huggingface_names import ACTIVATIONS
 from nmt.exchange.imported import write_run
 from nmt.exchange.safetensors_folder import export_safetensors
 from nmt.exchange.verify import EXACT, verify_translations
 from nmt.files import read_json
+from nmt.recipe.config import Embeddings
 from nmt.run.model import LoadedModel, build_model, load_model
 from tests.exchange.small_runs import TEXTS, small_run, untrained_run
 
@@ -39,7 +41,7 @@ def saved(loaded: LoadedModel, folder: Path) -> LoadedModel:
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
+        *({"activation": activation} for activation in sorted({*ACTIVATIONS.values()})),
         {"norm": "pre", "activation": "gelu"},
         {"activation": "swish", "embeddings": "target"},
         {"embeddings": "separate", "output_bias": True},
@@ -66,7 +68,7 @@ def test_a_model_without_a_class_in_transformers_is_refused(tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
+@pytest.mark.parametrize("embeddings", get_args(Embeddings))
 def test_weights_come_back_from_hugging_face_and_go_out_again_bit_for_bit(
     tmp_path: Path, embeddings: str
 ) -> None:

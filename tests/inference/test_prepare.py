@@ -14,7 +14,7 @@ from nmt.inference.prepare import (
     prepare_for_inference,
     restrict_vocabulary,
 )
-from nmt.recipe.config import Activation
+from nmt.recipe.config import Activation, Embeddings, Norm
 from tests.inference.small_models import sentences, small_transformer
 
 IDS = torch.tensor([0, 1, 2, 3, 7, 11, 12, 30, 49])
@@ -29,8 +29,8 @@ def inputs() -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("precision, tolerance", [("fp32", 1e-6), ("bf16", 0.02)])
 @pytest.mark.parametrize("activation", get_args(Activation))
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
+@pytest.mark.parametrize("norm", get_args(Norm))
+@pytest.mark.parametrize("embeddings", get_args(Embeddings))
 def test_a_prepared_model_computes_the_same_logits(
     embeddings: str, norm: str, activation: str, precision: str, tolerance: float
 ) -> None:
@@ -96,7 +96,7 @@ def test_what_was_one_matrix_stays_one_in_the_copy(precision: str) -> None:
     assert all(weight.requires_grad for weight in model.parameters())
 
 
-@pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
+@pytest.mark.parametrize("embeddings", get_args(Embeddings))
 @pytest.mark.parametrize("precision", [None, "fp32", "bf16"])
 def test_logits_are_those_of_the_whole_vocabulary(embeddings: str, precision: str | None) -> None:
     model = small_transformer(embeddings=embeddings)

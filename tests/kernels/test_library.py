@@ -2,6 +2,7 @@
 
 import copy
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from nmt.kernels import library, random
 from nmt.kernels.library import can_use_kernels
 from nmt.machine import compilation
 from nmt.model.transformer import Transformer
-from nmt.recipe.config import TrainingConfig
+from nmt.recipe.config import Activation, Norm, TrainingConfig
 from nmt.training.layers import prepare_layers
 from nmt.training.loss import Objective
 from tests.stand_in_models import small_transformer
@@ -39,7 +40,12 @@ def loss_and_gradients(model: Transformer, precision: str) -> tuple[Tensor, list
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"norm": "pre"}, {"activation": "gelu"}, {"activation_dropout": 0.2}, {"heads": 1}],
+    [
+        *({"norm": norm} for norm in get_args(Norm)),
+        *({"activation": activation} for activation in get_args(Activation)),
+        {"activation_dropout": 0.2},
+        {"heads": 1},
+    ],
     ids=str,
 )
 def test_a_model_learns_what_it_learns_without_the_library(

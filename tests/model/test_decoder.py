@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from nmt.model.attention import AttentionContext
 from nmt.model.decoder import Decoder
 from nmt.model.encoder import Encoder
 from nmt.model.masks import causal_mask, padding_mask
-from nmt.recipe.config import ModelConfig
+from nmt.recipe.config import ModelConfig, Norm
 
 B, S, T, D = 2, 5, 4, 16
 SOURCE = AttentionContext(padding_mask(torch.tensor([[5, 6, 7, 8, 9], [5, 6, 0, 0, 0]]), padding=0))
@@ -27,8 +27,8 @@ def of_layer(layer: Any, x: Tensor, **functions: Callable[[Tensor], Tensor]) -> 
     return x
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_encoder_and_decoder_are_their_layers_in_turn(norm: Literal["post", "pre"]) -> None:
+@pytest.mark.parametrize("norm", get_args(Norm))
+def test_encoder_and_decoder_are_their_layers_in_turn(norm: Norm) -> None:
     torch.manual_seed(1)
     config = ModelConfig(
         d_model=D, heads=2, d_ff=20, encoder_layers=3, decoder_layers=3, norm=norm, dropout=0.0

@@ -2,7 +2,7 @@
 
 import math
 import random
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from nmt.model.feed_forward import ACTIVATIONS, FeedForward
 from nmt.model.masks import causal_mask, padding_mask
 from nmt.model.positional_encoding import PositionalEncoding, sinusoids
 from nmt.model.sublayer import Sublayer, final_norm
-from nmt.recipe.config import Activation, ModelConfig, Positions
+from nmt.recipe.config import Activation, ModelConfig, Norm, Positions
 
 D, EPSILON = 48, 1e-3
 
@@ -71,7 +71,14 @@ def test_table_is_the_formula_of_the_paper() -> None:
         assert abs(table[position, 2 * i + 1].item() - math.cos(angle)) < 1e-7
 
 
-@pytest.mark.parametrize(("positions", "intervals"), [("sines_first", 24), ("tensor2tensor", 23)])
+INTERVALS: dict[Positions, int] = {"sines_first": 24, "tensor2tensor": 23}
+
+
+def test_every_kind_of_positions_is_tried() -> None:
+    assert {"interleaved", *INTERVALS} == {*get_args(Positions)}
+
+
+@pytest.mark.parametrize(("positions", "intervals"), INTERVALS.items())
 def test_positions_of_marian_are_all_sines_and_then_all_cosines(
     positions: Positions, intervals: int
 ) -> None:
@@ -128,7 +135,7 @@ def test_every_activation_of_the_configuration_has_its_function() -> None:
 # -- section 3.1: residual connections and layer normalisation ------------------------------------
 
 
-def sublayer(norm: Literal["post", "pre"], dropout: float = 0.0) -> Sublayer:
+def sublayer(norm: Norm, dropout: float = 0.0) -> Sublayer:
     torch.manual_seed(1)
     made = Sublayer(
         ModelConfig(d_model=D, heads=2, norm=norm, dropout=dropout, layer_norm_epsilon=EPSILON)
@@ -155,8 +162,8 @@ def test_post_norm_normalises_the_residual_sum_and_pre_norm_the_input() -> None:
     torch.testing.assert_close(pre(x, f), x + f(layer_norm(x, pre.norm)))
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_dropout_acts_on_the_output_of_the_sublayer_alone(norm: Literal["post", "pre"]) -> None:
+@pytest.mark.parametrize("norm", get_args(Norm))
+def test_dropout_acts_on_the_output_of_the_sublayer_alone(norm: Norm) -> None:
     wet, dry = sublayer(norm, dropout=0.5), sublayer(norm)
     x = torch.randn(2, 3, D)
     with torch.no_grad():

@@ -1,11 +1,14 @@
 """Tokens without padding are what they are with it: logits, gradients, attention."""
 
+from typing import get_args
+
 import pytest
 import torch
 from torch import Tensor
 
 from nmt.model.attention import AttentionRecord
 from nmt.model.layout import PADDED, TOKENS_MULTIPLE, Layout, UnpaddedLayout, token_positions
+from nmt.recipe.config import Norm
 from nmt.training.loss import label_smoothed_cross_entropy
 from tests.stand_in_models import small_transformer
 
@@ -36,7 +39,7 @@ def test_every_token_is_there_once_with_some_padding(rows: int, longest: int) ->
     assert len(places) - int((ids != PAD).sum()) < TOKENS_MULTIPLE
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("norm", get_args(Norm))
 @pytest.mark.parametrize("sizes", [((3, 5), (3, 6)), ((40, 30), (40, 23)), ((7, 300), (7, 4))])
 def test_loss_and_gradients_are_those_of_padded_rows(
     norm: str, sizes: tuple[tuple[int, int], tuple[int, int]]

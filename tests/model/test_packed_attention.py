@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from nmt.data.tokens.batch import collate, pack
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.kernels.packed_attention import can_attend_packed
+from nmt.recipe.config import Norm
 from nmt.training.loss import Objective
 from tests.stand_in_models import small_transformer
 
@@ -98,7 +100,7 @@ def test_a_packed_batch_has_the_tokens_of_a_padded_one() -> None:
     assert (packed.source_side.longest, packed.target_side.longest) == (7, 2)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("norm", get_args(Norm))
 @pytest.mark.parametrize(
     "lengths",
     [([1], [1]), ([3, 9, 1], [5, 2, 4]), ([128, 5], [7, 120])],

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import get_args
 
 import pytest
 import torch
@@ -10,14 +11,14 @@ from torch import Tensor, nn
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import LENGTHS_MULTIPLE
 from nmt.model.transformer import Transformer
-from nmt.recipe.config import ModelConfig
+from nmt.recipe.config import ModelConfig, Norm
 from tests.stand_in_models import small_transformer
 
 PAD, V = 0, 23
 B, S, T = 3, 7, 6
 
 
-@pytest.fixture(params=["post", "pre"])
+@pytest.fixture(params=get_args(Norm))
 def model(request: pytest.FixtureRequest) -> Iterator[Transformer]:
     """Dropout is configured, so that a test in evaluation mode shows that it is off."""
     with torch.inference_mode():

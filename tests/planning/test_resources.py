@@ -1,6 +1,7 @@
 """Weights and operations are those that PyTorch counts; times on GPUs are plausible."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from nmt.planning.resources import (
     training_operations,
     utilization,
 )
-from nmt.recipe.config import Config, ModelConfig
+from nmt.recipe.config import Activation, Config, Embeddings, ModelConfig
 from nmt.recipe.config_file import load_config
 from nmt.training.train import train
 from tests.training.runs import Recipe
@@ -28,7 +29,7 @@ SMALL = ModelConfig(d_model=32, heads=2, d_ff=48, encoder_layers=2, decoder_laye
 BASE, BIG = (load_config(f"{name}.yaml").model for name in ("base", "big"))
 
 
-@pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
+@pytest.mark.parametrize("embeddings", get_args(Embeddings))
 def test_as_many_weights_are_counted_as_a_model_has(embeddings: str) -> None:
     config = SMALL.model_copy(update={"embeddings": embeddings})
     real, found = Transformer(config, 50, 50), count_parameters(Config(model=config), (50, 50))
@@ -49,19 +50,23 @@ def test_the_papers_models_have_the_published_parameters_and_operations_per_toke
     assert counted == pytest.approx(operations, rel=0.01)
 
 
-def test_operations_match_the_count_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("activation", get_args(Activation))
+def test_operations_match_the_count_of_pytorch(
+    activation: Activation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In bf16 on a CPU attention is computed as in Eq. 1, unfused, so that PyTorch can count it.
 
     It does not count what the libraries in C compute, so they are not used.
     """
     monkeypatch.setattr(library, "kernel_library", lambda dtype: None)
-    model, (rows, source, target) = Transformer(SMALL, 50, 50).train(), (3, 7, 9)
+    config = SMALL.model_copy(update={"activation": activation})
+    model, (rows, source, target) = Transformer(config, 50, 50).train(), (3, 7, 9)
     ids = [torch.randint(4, 50, (rows, length)) for length in (source, target)]
     with FlopCounterMode(display=False) as counter:
         with autocast(torch.device("cpu"), "bf16"):
             logits = model(*ids)
         logits.sum().backward()
-    counted = training_operations(SMALL, (50, 50), rows * source, rows * target, source, target)
+    counted = training_operations(config, (50, 50), rows * source, rows * target, source, target)
     assert counted == pytest.approx(counter.get_total_flops(), rel=0.01)
 
 

@@ -16,11 +16,19 @@ from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.library import native_library
+from nmt.inference.native.weights import ACTIVATIONS, POSITIONS
 from nmt.inference.prepare import restrict_vocabulary
 from nmt.machine import compilation
 from nmt.machine.processor import processor_features
 from nmt.model.transformer import Transformer
-from nmt.recipe.config import Activation, DecodingConfig, ModelConfig
+from nmt.recipe.config import (
+    Activation,
+    DecodingConfig,
+    Embeddings,
+    ModelConfig,
+    Norm,
+    Positions,
+)
 from nmt.run.model import LoadedModel
 from nmt.search import native_search
 from nmt.search.beam_search import beam_search
@@ -103,14 +111,16 @@ def test_it_finds_what_beam_search_finds(beam_size: int, others: dict[str, Any])
 @pytest.mark.parametrize(
     "changes",
     [
-        *({"activation": activation} for activation in get_args(Activation)),
-        {"norm": "pre"},
+        *({"activation": activation} for activation in ACTIVATIONS),
+        *({"norm": norm} for norm in get_args(Norm)),
+        *({"embeddings": embeddings} for embeddings in get_args(Embeddings)),
+        *({"positions": positions} for positions in POSITIONS),
         {"activation": "gelu", "output_bias": True},
         {"activation": "swish", "positions": "sines_first", "start_embedding": "zero"},
         {"embeddings": "shared", "encoder_layers": 3, "decoder_layers": 1, "heads": 1},
         {"positions": "tensor2tensor", "layer_norm_epsilon": 1e-3, "d_ff": 192},
     ],
-    ids=[*get_args(Activation), "pre-norm", "bias", "marian", "shared", "epsilon"],
+    ids=str,
 )
 def test_it_computes_every_kind_of_transformer(changes: dict[str, Any]) -> None:
     loaded, rows = random_run(**changes), sentences()
@@ -223,6 +233,21 @@ def test_weights_that_are_no_numbers_are_an_error(precision: str, name: str) -> 
 
 
 @needs_library
+@needs_library
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        *(("activation", each) for each in get_args(Activation)),
+        *(("positions", each) for each in get_args(Positions)),
+    ],
+)
+def test_it_knows_a_function_or_pytorch_searches(setting: str, value: str) -> None:
+    is_known = value in {"activation": ACTIVATIONS, "positions": POSITIONS}[setting]
+    changes: dict[str, Any] = {setting: value}
+    reason = why_pytorch_searches(random_run(**changes))
+    assert reason == (None if is_known else f"the C library does not know {setting} {value!r}")
+
+
 @pytest.mark.parametrize(
     "changes", [{"d_model": 36, "heads": 4}, {"d_ff": 100}, {"heads": 16}], ids=str
 )

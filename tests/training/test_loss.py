@@ -2,7 +2,7 @@
 
 import math
 import shutil
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt.data.tokens.batch import Batch
 from nmt.data.tokens.tokenizer import PAD
 from nmt.model.transformer import Transformer
-from nmt.recipe.config import ModelConfig
+from nmt.recipe.config import Embeddings, ModelConfig, Norm
 from nmt.training import loss as loss_module
 from nmt.training.loss import SOFTMAX_ROWS, Loss, Objective, label_smoothed_cross_entropy
 
@@ -193,7 +193,7 @@ def objective(precision: str, **settings: Any) -> Objective:
     return Objective(Transformer(config, V, V, PAD), 0.1, precision)
 
 
-@pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
+@pytest.mark.parametrize("embeddings", get_args(Embeddings))
 def test_training_minimises_the_smoothed_loss_of_the_logits(embeddings: str) -> None:
     trained, some = objective("fp32", embeddings=embeddings), ids()
     parameters = list(trained.parameters())
@@ -204,7 +204,7 @@ def test_training_minimises_the_smoothed_loss_of_the_logits(embeddings: str) -> 
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("norm", get_args(Norm))
 def test_in_bfloat16_loss_and_gradients_are_near_those_of_float32(norm: str) -> None:
     """On a CPU, everything between the layers is in bfloat16."""
     exact, rounded = objective("fp32", norm=norm), objective("bf16", norm=norm)

@@ -3,13 +3,14 @@
 import math
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
 
 from nmt.errors import ConfigError, DivergedError, NmtError, RunDirectoryBusyError
 from nmt.files import read_json
+from nmt.recipe.config import Norm
 from nmt.recipe.config_file import load_config
 from nmt.run.checkpoint import average_weights, load_weights
 from nmt.run.directory import RunDirectory
@@ -214,7 +215,7 @@ def test_a_model_that_is_worse_than_a_uniform_guess_is_no_success(
     assert RunDirectory(tmp_path).saved_checkpoints()
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("norm", get_args(Norm))
 @pytest.mark.parametrize("embeddings", ["target", "separate"])
 def test_every_kind_of_model_trains_and_loads(
     recipe: Recipe, tmp_path: Path, norm: str, embeddings: str
