@@ -63,6 +63,19 @@ def share_one_arena() -> None:
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
+def check_addresses(size: int) -> None:
+    """Check that `ulimit -v` leaves `size` bytes of addresses.
+
+    Where they end inside a library in Rust, that prints a page of its own.
+
+    Raises:
+        MemoryError: it leaves less.
+    """
+    limit = _address_limit()
+    if limit is not None and _address_space("VmSize") + size > limit:
+        raise MemoryError
+
+
 @functools.cache
 def check_threads(count: int, beside: int = 0) -> None:
     """Check that `count` more threads can start, before a library in C or C++ starts its own.
@@ -72,15 +85,12 @@ def check_threads(count: int, beside: int = 0) -> None:
     how many bytes of addresses the library needs in addition to the stacks of the threads.
 
     Raises:
-        RuntimeError: `ulimit -v` leaves too few addresses, or `ulimit -u` or a control
-            group allows no more threads.
+        MemoryError: `ulimit -v` leaves too few addresses.
+        RuntimeError: `ulimit -u` or a control group allows no more threads.
     """
-    limit = _address_limit()
-    if limit is not None:
-        stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
-        stack = 2 << 20 if stack == resource.RLIM_INFINITY else stack  # as glibc chooses
-        if _address_space("VmSize") + count * stack + beside > limit:
-            raise RuntimeError("can't start new thread")  # Python's message
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    stack = 2 << 20 if stack == resource.RLIM_INFINITY else stack  # as glibc chooses
+    check_addresses(count * stack + beside)
     end = threading.Event()
     started = []
     try:
@@ -160,11 +170,13 @@ def memory_explained(shortage: str) -> Iterator[None]:
     """Turn an out-of-memory error inside the block into an error that names the remedy.
 
     Raises:
-        NmtError: memory ran out; the message is "the memory does not suffice " + `shortage`.
+        NmtError: memory ran out; the message is "the memory does not suffice " + `shortage`,
+            and names `ulimit -v` where that sets a limit.
     """
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        raise NmtError(f"the memory does not suffice {shortage}") from error
+        limit = "; or raise the limit (ulimit -v)" if _address_limit() is not None else ""
+        raise NmtError(f"the memory does not suffice {shortage}{limit}") from error

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from nmt.errors import CheckpointError, DamagedCheckpointError
 from nmt.files import FORMAT_KEY, write_folder_atomically
+from nmt.machine.memory import check_addresses
 from nmt.run.checkpoint_files import (
     FORMAT,
     MANIFEST,
@@ -140,6 +141,7 @@ def load_with_metadata(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         data = path.read_bytes() if path.is_file() else read_verified(path, WEIGHTS)
         check_header(data[:8])
+        check_addresses(len(data))
         weights = safetensors.torch.load(data)
     except (OSError, SafetensorError) as error:
         file = path if path.is_file() else path / WEIGHTS

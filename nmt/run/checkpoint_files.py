@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 
 from nmt.errors import CheckpointError, DamagedCheckpointError
 from nmt.files import check_format, read_json
+from nmt.machine.memory import check_addresses
 
 WEIGHTS, STATE, MANIFEST = "model.safetensors", "training_state.pt", "manifest.json"
 FORMAT = 1
@@ -66,6 +67,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
     try:
         content = read_verified(path, WEIGHTS)
         check_header(content[:8])
+        check_addresses(len(content))
         return safetensors.numpy.load(content)
     except SafetensorError as error:
         raise CheckpointError(f"{path / WEIGHTS}: not readable: {error}") from error

@@ -13,7 +13,8 @@ import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from nmt.errors import ConfigError, StoppedBySignal
-from nmt.machine.memory import tune_memory
+from nmt.machine.memory import check_threads, tune_memory
+from nmt.machine.processor import available_cores
 from nmt.serving.application import build_application
 from nmt.serving.operations import log_to_stderr
 from nmt.serving.server import Server
@@ -34,12 +35,14 @@ def serve(settings: ServerSettings) -> None:
 
     Raises:
         NmtError: a run, a setting or the port is not usable.
+        MemoryError, RuntimeError: the threads that requests need cannot start.
         OSError: a file of a model cannot be read.
         StoppedBySignal: a signal ended it.
     """
     tune_memory()
     log_to_stderr()
     server = Server.build(settings)
+    check_threads(available_cores() + 4, 128 << 20)  # what requests take
     with listen(settings) as opened, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(server, opened))
 

@@ -1,10 +1,13 @@
 """Whether more threads can start is known before a library needs them."""
 
+import re
+import resource
 import threading
 
 import pytest
 
-from nmt.machine.memory import check_threads, is_shortage
+from nmt.errors import NmtError
+from nmt.machine.memory import check_addresses, check_threads, is_shortage, memory_explained
 
 
 def test_threads_are_started_to_try_and_none_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,3 +54,12 @@ def test_a_lack_of_memory_or_threads_is_told_from_other_errors(
             raise ImportError("a library") from cause
     except ImportError as late:
         assert is_shortage(late) is expected
+
+
+def test_a_limit_of_addresses_is_named_among_the_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, end in ((resource.RLIM_INFINITY, ""), (1 << 20, "; or raise the limit .ulimit -v.")):
+        monkeypatch.setattr(resource, "getrlimit", lambda kind, limit=limit: (limit, limit))
+        remedy = re.escape("the memory does not suffice to translate; take less") + end + "$"
+        with pytest.raises(NmtError, match=remedy), memory_explained("to translate; take less"):
+            check_addresses(1 << 10)
+            raise MemoryError
