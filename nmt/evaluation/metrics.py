@@ -19,6 +19,7 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
+from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
 from nmt.data.languages import look_up_language
 from nmt.data.text.language_identification import unspaced_script
@@ -185,8 +186,16 @@ def bleu(
     tokenize: str = PLAIN,
     confidence: bool = True,
 ) -> Score:
-    """Return BLEU of a text, with a 95 % interval if `confidence`; `tokenize` names a tokenizer."""
-    return bleu_metric(tokenize).score(hypotheses, references, confidence)
+    """Return BLEU of a text, with a 95 % interval if `confidence`; `tokenize` names a tokenizer.
+
+    sacreBLEU's tokenizers keep the last 65,536 texts, which a training that validates often would
+    hold for nothing: their caches are emptied.
+    """
+    score = bleu_metric(tokenize).score(hypotheses, references, confidence)
+    for tokenizer in BaseTokenizer.__subclasses__():
+        if clear_cache := getattr(tokenizer.__call__, "cache_clear", None):
+            clear_cache()
+    return score
 
 
 def _check_line_counts(hypotheses: Sequence[str], references: Sequence[str], metric: str) -> None:

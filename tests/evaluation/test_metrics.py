@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
+from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
 from nmt.data.languages import LANGUAGES, look_up_language
 from nmt.data.text.lines import raw_lines
@@ -235,3 +236,13 @@ def test_utilities_are_sacrebleus_sentence_scores(
             for other in texts
         ]
         assert row == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("tokenize", ["13a", "zh", "char", "intl"])
+def test_bleu_keeps_no_text(tokenize: str) -> None:
+    """Tokenizers of sacreBLEU have a cache of texts, which a training would fill."""
+    bleu(["one two three four"], ["one two three four five"], tokenize, False)
+    caches = [getattr(each.__call__, "cache_info", None) for each in BaseTokenizer.__subclasses__()]
+    assert [info().currsize for info in caches if info] and not any(
+        info().currsize for info in caches if info
+    )

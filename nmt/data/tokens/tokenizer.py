@@ -28,8 +28,7 @@ SPACE = "▁"
 SHARED, SOURCE, TARGET = "tokenizer.model", "source.model", "target.model"
 """The names of the files of a tokenizer."""
 
-# With fewer texts for each thread, starting it takes longer than it saves.
-_TEXTS_PER_THREAD = 256
+_TEXTS_PER_THREAD = 256  # with fewer, starting a thread takes longer than it saves
 # So few texts are decoded in less time than SentencePiece needs to start a thread for them.
 _DECODED_WITHOUT_THREAD = 16
 _TAG = re.compile("(>>[^<> ]+<<) ?")
