@@ -11,12 +11,23 @@ from torch import Tensor, nn
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.kernels.faster_modules import use_faster_modules
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.run.model import LoadedModel, build_model
+from nmt.training.loss import Objective
+from nmt.training.prepare import PACKED
 
 STATES = 9973
+
+
+def packing_objective(model: Transformer) -> Objective:
+    """The loss of a model that takes packed batches, as on a GPU."""
+    objective = Objective(model, 0.1, "fp32")
+    objective.storage = "packed"
+    use_faster_modules(model, PACKED)
+    return objective
 
 
 @dataclass

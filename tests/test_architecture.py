@@ -1,7 +1,7 @@
 """The plan of the house, read from the source: who may import whom, and what no file may hold.
 
 cli -> serving, report, planning -> training -> evaluation -> translation -> search, exchange
-    -> inference -> run -> data, model -> recipe, kernels -> machine -> files -> errors
+    -> inference -> run, kernels -> data, model -> recipe -> machine -> files -> errors
 """
 
 import ast
@@ -25,9 +25,9 @@ LAYERS = [
     {"translation"},
     {"search", "exchange"},
     {"inference"},
-    {"run"},
+    {"run", "kernels"},
     {"data", "model"},
-    {"recipe", "kernels"},
+    {"recipe"},
     {"machine"},
     {"files"},
     {"errors"},
@@ -71,6 +71,10 @@ HOMES: dict[str, str | tuple[str, ...]] = {
 DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc", "constants", "lib"}
 ALL_IN_ONE = {"config.py"}
 """files that are long because everything of one kind stands in them"""
+ASKED = {"device", "is_cpu", "is_cuda", "cuda", "is_autocast_enabled", "get_autocast_dtype"}
+"""names that no file of `model/` has"""
+FAST = re.compile(r"nmt\.(kernels|machine|inference|training)\b")
+"""modules that no file of `model/` imports"""
 READY_MADE = re.compile(r"(\bnn\.|\btorch\.nn\S* import .*)(Transformer|MultiheadAttention)")
 MACHINE_PATH = re.compile(r"""(?:^|[\s"'=(:])/(?:home|root|Users|mnt|tmp|opt)/""", re.MULTILINE)
 
@@ -258,6 +262,22 @@ def test_no_function_is_named_refuse() -> None:
     """A function that raises is named check_ or validate_ everywhere."""
     refusing = [place_of(*each) for each in FUNCTIONS if "refuse_" in each[1].name]
     assert refusing == []
+
+
+def test_the_paper_asks_for_no_device_and_knows_no_faster_code() -> None:
+    """A new tensor may be put where another one is, by `device=x.device`, and that is all."""
+    asking = []
+    for module, tree in TREES.items():
+        if unit_of(module) != "model":
+            continue
+        keywords = [node for node in ast.walk(tree) if isinstance(node, ast.keyword)]
+        places = [node.value for node in keywords if node.arg == "device"]
+        for node in ast.walk(tree):
+            names = {getattr(node, field, None) for field in ("id", "attr", "arg", "value")}
+            if names & ASKED and node not in places and not isinstance(node, ast.keyword):
+                asking.append(f"{FILES[module]}: {ast.unparse(node)}")
+        asking += [f"{FILES[module]}: {name}" for name in imports_of(tree) if FAST.match(name)]
+    assert asking == []
 
 
 def test_no_module_is_a_drawer() -> None:

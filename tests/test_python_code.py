@@ -5,6 +5,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,26 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.inference.prepare import PrepackedLinear, prepare_for_inference
-from nmt.kernels import library, packed_attention, python_code
+from nmt.data.tokens.batch import Batch
+from nmt.inference.prepare import (
+    PrepackedLinear,
+    prepare_for_inference,
+    prepare_for_scoring,
+)
+from nmt.kernels import python_code
 from nmt.kernels.python_code import PACKAGE, RECORD, what_was_changed, write_record
-from nmt.model import attention, decoder, feed_forward, layout, sublayer
-from nmt.model.attention import AttentionContext, MultiHeadAttention
+from nmt.model import attention, decoder, feed_forward, transformer
+from nmt.model.attention import MultiHeadAttention
 from nmt.model.feed_forward import FeedForward
 from nmt.model.transformer import Transformer
 from nmt.planning import machine_checks
+from nmt.recipe.config import TrainingConfig
 from nmt.run.model import LoadedModel
 from nmt.search import beam_search
 from nmt.search.native_search import NativeSearch
 from nmt.training import loss
-from nmt.training.loss import Objective
+from nmt.training.loss import loss_and_gradient
+from nmt.training.prepare import prepare_for_training
 from tests.inference.small_models import CONFIG, small_transformer
 
 RENEW = "run .venv/bin/python -m nmt.kernels.python_code: see 'code in C' in CONTRIBUTING.md"
@@ -54,7 +62,7 @@ EDITS = {
     "number": ("search/hypothesis.py", "-inf", "-1e9", "has been changed"),
     "order": ("model/attention.py", "query @ key", "key @ query", "has been changed"),
     "syntax": ("model/masks.py", "return", "return return", "has been changed"),
-    "removed": ("model/layout.py", "", None, "is missing"),
+    "removed": ("model/masks.py", "", None, "is missing"),
 }
 
 
@@ -98,20 +106,22 @@ def other(*_: Any) -> Any:
 
 PATCHES: dict[str, tuple[Any, str, Any]] = {
     "function": (attention, "attention_weights", other),
-    "another function of its file": (attention, "attention_weights", attention.fused_attention),
+    "another function of its file": (
+        attention,
+        "attention_weights",
+        attention.scaled_dot_product_attention,
+    ),
     "method": (FeedForward, "forward", other),
     "inherited method": (FeedForward, "__call__", other),
     "static method": (loss._SmoothedCrossEntropy, "forward", staticmethod(other)),
     "decorated function": (beam_search, "beam_search", other),
-    "cached function": (loss, "_compiled_softmax", other),
     "generated method": (attention.AttentionContext, "__init__", other),
-    "class": (sublayer, "LayerNorm", nn.LayerNorm),
+    "class": (decoder, "DecoderLayer", nn.Linear),
     "imported class": (decoder, "FeedForward", type("Other", (FeedForward,), {})),
-    "imported function": (sublayer, "can_use_kernels", other),
+    "imported function": (transformer, "causal_mask", other),
     "imported module": (feed_forward, "F", types.ModuleType("F")),
-    "number": (attention, "FEW_QUERIES", 3),
+    "number": (loss, "PROJECTION_ROWS", {"cpu": 3}),
     "table": (feed_forward, "ACTIVATIONS", {"relu": torch.tanh}),
-    "object": (layout, "PADDED", None),
     "function of PyTorch": (nn.Linear, "forward", other),
 }
 
@@ -148,8 +158,8 @@ def subclass(model: Transformer) -> None:
     model.decoder.layers[0].cross_attention = OtherAttention(64, 4)
 
 
-def norm_of_pytorch(model: Transformer) -> None:
-    model.decoder.layers[0].cross_attention_sublayer.norm = nn.LayerNorm(64)  # type: ignore
+def another_norm(model: Transformer) -> None:
+    model.decoder.layers[0].cross_attention_sublayer.norm = nn.RMSNorm(64)  # type: ignore
 
 
 def own_forward(model: Transformer) -> None:
@@ -187,7 +197,7 @@ def name_of(change: object) -> str:
 
 INSIDE: dict[Callable[[Transformer], None], str] = {
     subclass: "decoder.layers.0.cross_attention (OtherAttention) is of a class that is not known",
-    norm_of_pytorch: "cross_attention_sublayer.norm (LayerNorm) is of a class that is not known",
+    another_norm: "cross_attention_sublayer.norm (RMSNorm) is of a class that is not known",
     own_forward: "decoder.layers.0.feed_forward (FeedForward) has its own forward",
     own_projection: "self_attention (MultiHeadAttention) has its own project_query",
     hook: "decoder.layers.0 (DecoderLayer) has a hook",
@@ -255,33 +265,43 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FeedForward, "forward", multiplied(FeedForward.forward, 2.0))
 
 
-def test_a_changed_model_is_trained_by_its_own_code(changed: None) -> None:
-    assert library.kernel_library.__wrapped__(torch.float32) is None
-    model = small_transformer()
-    assert not model.decoder.layers[0].self_attention.may_fuse
-    assert not Objective(model, 0.1, "fp32", compiles=True).compiles
-
-
-@pytest.mark.parametrize("is_training", [False, True])
-def test_attention_is_equation_1_as_it_stands(
-    monkeypatch: pytest.MonkeyPatch, is_training: bool
+@pytest.mark.parametrize("change", [None, *INSIDE], ids=name_of)
+def test_a_changed_model_is_trained_by_its_own_code(
+    change: Callable[[Transformer], None] | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    model = small_transformer(d_model=64)
+    if change:
+        change(model)
+    objective = prepare_for_training(model, TrainingConfig(), "fp32")
+    is_faster = change in (None, another_number)  # the copy has that number too
+    classes = [[type(module) for module in each.modules()] for each in (model, objective.model)]
+    assert (classes[0] != classes[1]) == is_faster
+    assert (objective.storage == "unpadded") == is_faster
+    assert (objective.softmax is not loss_and_gradient) == is_faster
+    assert list(model.state_dict()) == list(objective.model.state_dict())
+    said = capsys.readouterr().err
+    assert said.count("so PyTorch computes what the Python code says") == (not is_faster)
+
+
+def test_hooks_are_called_in_training(changed: None) -> None:
+    model, seen = small_transformer(), []
+    model.decoder.layers[0].register_forward_hook(lambda module, x, y: seen.append(1))
+    ids = torch.randint(4, 50, (2, 5))
+    objective = prepare_for_training(model, TrainingConfig(), "fp32")
+    objective(Batch(ids, ids, ids, 10))
+    assert seen == [1]
+
+
+@pytest.mark.parametrize(
+    "prepare", [prepare_for_scoring, partial(prepare_for_inference, precision="fp32")]
+)
+def test_attention_is_equation_1_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch, prepare: Callable[[Transformer], Transformer]
+) -> None:
+    model, ids = small_transformer(), torch.randint(4, 50, (2, 7))
+    before = prepare(model)(ids, ids)
     monkeypatch.setattr(attention, "attention_weights", lambda query, key, mask: query @ key.mT)
-    layer = MultiHeadAttention(16, 2).train(is_training)
-    x, context = torch.randn(3, 5, 16), AttentionContext(None)
-    query, key, value = layer.project_all(x)
-    expected = layer.output(layout.PADDED.join_heads(query @ key.mT @ value))
-    torch.testing.assert_close(layer(x, x, context), expected)
-
-
-def test_a_gpu_packs_no_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.version, "cuda", "13.0")
-    monkeypatch.setattr(packed_attention, "can_compile", lambda device: True)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    device = torch.device("cuda")
-    assert packed_attention.can_attend_packed(device, 64)
-    monkeypatch.setattr(FeedForward, "forward", other)
-    assert not packed_attention.can_attend_packed(device, 64)
+    assert not torch.allclose(prepare(model)(ids, ids), before)
 
 
 def test_doctor_names_what_was_changed(changed: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,6 @@ from nmt.errors import ExchangeError
 from nmt.exchange.engine import MAX_SOURCE
 from nmt.model.attention import AttentionContext
 from nmt.model.decoder import DecoderLayer
-from nmt.model.layout import Layout
 from nmt.model.transformer import Transformer
 
 # names of the files, which are those of optimum
@@ -49,17 +48,6 @@ class EncoderGraph(nn.Module):
         return memory
 
 
-class ChunkedLayout(Layout):
-    """Splits heads without a reshape: its -1 has no answer where a memory has length 0 in ONNX."""
-
-    def split_heads(self, x: Tensor, heads: int) -> Tensor:
-        """Split the width into heads: (B, L, D) -> (B, H, L, K)."""
-        return torch.stack(x.chunk(heads, 2), 1)
-
-
-CHUNKED = ChunkedLayout()
-
-
 class GrowingKeyValues:
     """A `KeyValueView` of tensors that are inputs and outputs of a graph; nothing is overwritten.
 
@@ -71,7 +59,13 @@ class GrowingKeyValues:
     def __init__(self, layer: DecoderLayer, memory: Tensor | None, past: Sequence[Tensor]) -> None:
         self.key_and_value, cross_key_and_value = past[:2], past[2:]
         if memory is not None:
-            computed = layer.cross_attention.project_memory(memory, CHUNKED)
+            attention = layer.cross_attention
+            # without the reshape of `split_heads`, whose -1 has no answer for a memory of length 0
+            key, value = (
+                torch.stack(projection(memory).chunk(attention.heads, 2), 1)
+                for projection in (attention.key, attention.value)
+            )
+            computed = key, value
             cross_key_and_value = _concatenate(cross_key_and_value, computed)
         self.cross_key, self.cross_value = cross_key_and_value
 

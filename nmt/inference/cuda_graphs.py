@@ -16,10 +16,10 @@ from weakref import ref
 import torch
 from torch import Tensor, nn
 
-from nmt.machine.buckets import round_up_to_bucket
+from nmt.machine.buckets import SIZE_BITS, round_up_to_bucket
 from nmt.machine.cuda_recorder import Program, Recorder, warn_without_graphs
 from nmt.model.attention import AttentionContext, AttentionRecord
-from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache
+from nmt.model.cache import DecoderCache, LayerCache
 from nmt.model.decoder import Decoder
 
 LENGTH_MULTIPLE = 64
@@ -78,7 +78,7 @@ class StaticLayerCache(LayerCache):
     def _copy_to_buffers(self) -> None:
         for name, buffer in self._static_buffers.items():
             stored = getattr(self, name)
-            rows = round_up_to_bucket(len(stored), GPU_SIZE_BITS)
+            rows = round_up_to_bucket(len(stored), SIZE_BITS["cuda"])
             setattr(self, name, buffer.hold(stored, rows)[: len(stored)])
 
 
@@ -167,7 +167,7 @@ class CudaGraphDecoder(Decoder):
 
     def _copy_to_buffers(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Operands:
         """Copy what a step reads and writes, beside keys and values, to fixed addresses."""
-        rows, buffers = round_up_to_bucket(len(x), GPU_SIZE_BITS), self._static_buffers
+        rows, buffers = round_up_to_bucket(len(x), SIZE_BITS["cuda"]), self._static_buffers
         new = torch.arange(cache.used - x.shape[1], cache.used, device=x.device)
         return _Operands(
             x=buffers["x"].hold(x, rows),

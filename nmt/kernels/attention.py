@@ -8,17 +8,42 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from nmt.kernels.fused_attention import FusedAttention
 from nmt.kernels.library import WIDTH_MULTIPLE, address, can_use_kernels, kernels
+from nmt.kernels.linear import linear
+from nmt.kernels.rows import RowContext, SentenceBounds, UnpaddedSide
+from nmt.model.attention import AttentionContext
 
 
-@dataclass(frozen=True)
-class SentenceBounds:
-    """Where the sentences of a batch stand among U tokens."""
+class UnpaddedAttention(FusedAttention):
+    """Multi-head attention in training on a CPU: in C, if it can, and there without padding.
 
-    starts: Tensor
-    """index of the first token of each sentence, and U: (B + 1,), int64"""
-    lengths: Tensor
-    """tokens of each sentence without its padding, which is at its end: (B,), int64"""
+    C draws no dropout. Else attention is that of `FusedAttention`, in rows with padding.
+    """
+
+    def forward(self, x: Tensor, memory: Tensor, context: AttentionContext) -> Tensor:
+        """Let each token of x (U, D) attend to the memory (V, D) of its sentence: (U, D)."""
+        if not isinstance(context, RowContext):
+            return super().forward(x, memory, context)  # in rows: a module needs them
+        of_x, of_memory = context.queries, context.memory
+        assert isinstance(of_x, UnpaddedSide) and isinstance(of_memory, UnpaddedSide)
+        is_in_c = fits_heads(x.shape[1], self.heads) and can_use_kernels(x)
+        if is_in_c and self.training and self.dropout.p == 0:
+            query = linear(self.query, x)
+            key, value = linear(self.key, memory), linear(self.value, memory)
+            shape = AttentionShape(
+                of_x.sentences, of_memory.sentences, self.heads, context.is_causal
+            )
+            return linear(self.output, attend_unpadded(query, key, value, shape))
+        query, key, value = self.project(x, memory)
+        heads = self.attention(
+            of_x.split_heads(query, self.heads),
+            of_memory.split_heads(key, self.heads),
+            of_memory.split_heads(value, self.heads),
+            context,
+        )
+        result: Tensor = self.output(of_x.join_heads(heads))
+        return result
 
 
 @dataclass(frozen=True)
@@ -50,9 +75,9 @@ class _CAttention(ctypes.Structure):
     )
 
 
-def can_attend(x: Tensor, heads: int) -> bool:
-    """Return whether `attend_unpadded` computes attention with activations like x (U, D)."""
-    return x.shape[-1] % (heads * WIDTH_MULTIPLE) == 0 and can_use_kernels(x)
+def fits_heads(width: int, heads: int) -> bool:
+    """Return whether C computes so many heads that are together so wide."""
+    return width % (heads * WIDTH_MULTIPLE) == 0
 
 
 def attend_unpadded(query: Tensor, key: Tensor, value: Tensor, shape: AttentionShape) -> Tensor:

@@ -1,6 +1,11 @@
-"""The softmax of the loss (section 5.4) and its gradient, in one pass over the logits."""
+"""The softmax of the loss (section 5.4) and its gradient, in one pass over the logits.
+
+A CPU computes it in C, a GPU by PyTorch's compiler.
+"""
 
 import ctypes
+import functools
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -36,3 +41,31 @@ def replace_logits_by_gradient(
     kernels(logits).nmt_cross_entropy(ctypes.byref(targets), *map(address, (logits, row, losses)))
     total, cross_entropy = losses.float()
     return total, cross_entropy
+
+
+def softmax_and_gradient(
+    logits: Tensor, target: Tensor, real: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Do the same as `loss_and_gradient` of `nmt.training.loss`, written for a compiler.
+
+    Compiled, its operations become two kernels, which write no float32 tensor of (U, V) to memory.
+    """
+    entries = logits.shape[1]
+    q_target, q_other = 1.0 - smoothing, smoothing / (entries - 1)
+    scores = logits.float()
+    log_z = torch.logsumexp(scores, 1)
+    target_logit = scores.gather(1, target[:, None])[:, 0]
+    smoothed = log_z - q_target * target_logit - q_other * (scores.sum(1) - target_logit)
+    is_target = torch.arange(entries, device=logits.device) == target[:, None]
+    q = torch.where(is_target, q_target, q_other)
+    logits.copy_((torch.exp(scores - log_z[:, None]) - q) * real[:, None])
+    return (smoothed * real).sum(), ((log_z - target_logit) * real).sum()
+
+
+@functools.cache
+def compiled_softmax() -> Callable[..., tuple[Tensor, Tensor]]:
+    """Return `softmax_and_gradient`, to be compiled at its first call.
+
+    PyTorch's compiler takes a second to import, so this is not done before it is needed.
+    """
+    return torch.compile(softmax_and_gradient)

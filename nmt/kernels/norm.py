@@ -1,14 +1,35 @@
 """The end of a sub-layer, LayerNorm(x + Dropout(f)) (sections 3.1 and 5.4), in one pass."""
 
 import ctypes
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.kernels.library import address, kernels
-from nmt.kernels.random import DropoutDraws
+from nmt.kernels.dropout import DropoutDraws, FastDropout
+from nmt.kernels.library import address, can_use_kernels, kernels
+from nmt.model.sublayer import Sublayer
+
+
+class FusedSublayer(Sublayer):
+    """A sub-layer on a CPU: dropout, the residual sum and the norm are one pass in C if they can.
+
+    Its dropout is a `FastDropout`.
+    """
+
+    def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
+        """Apply the sub-layer f, dropout, the residual sum and the norm: (U, D) -> (U, D)."""
+        dropout = cast(FastDropout, self.dropout)
+        if self.pre:
+            return dropout.add(x, f(self.norm(x)))
+        result = f(x)
+        if self.training and can_use_kernels(x, self.norm.weight, self.norm.bias):
+            draws = dropout.draw(result) if dropout.p > 0 else None
+            return add_and_normalize(x, result, draws, self.norm)
+        normalized: Tensor = self.norm(dropout.add(x, result))
+        return normalized
 
 
 class _CNorm(ctypes.Structure):

@@ -14,8 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.kernels.python_code import is_code_unchanged
+from nmt.kernels.fused_attention import FusedAttention
+from nmt.kernels.rows import RowContext
 from nmt.machine.device import can_compile
+from nmt.model.attention import AttentionContext
 
 LONGEST = 128
 """tokens of a sentence that one program of `sentence_kernels` can hold"""
@@ -26,11 +28,31 @@ HEAD_WIDTHS = range(16, 65, 8)
 def can_attend_packed(device: torch.device, head_width: int) -> bool:
     """Return whether `packed_attention` works in bf16: on NVIDIA GPUs from 8.0 on (Ampere).
 
-    Its kernels must be compiled there (`can_compile`), and compute what `nmt.model` does.
+    Its kernels must be compiled there (`can_compile`).
     """
     if head_width not in HEAD_WIDTHS or torch.version.cuda is None or not can_compile(device):
         return False
-    return torch.cuda.get_device_capability(device) >= (8, 0) and is_code_unchanged()
+    return torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+class PackedAttention(FusedAttention):
+    """Multi-head attention in training on a GPU, for sentences one behind the other.
+
+    Queries are (Q, H, K), keys and values (M, H, K), for Q and M tokens of all sentences.
+    """
+
+    def forward(self, x: Tensor, memory: Tensor, context: AttentionContext) -> Tensor:
+        """Let each token of x (Q, D) attend to the memory (M, D) of its sentence: (Q, D)."""
+        if not isinstance(context, RowContext):
+            return super().forward(x, memory, context)  # in rows with padding: validation
+        projected = self.project(x, memory)
+        query, key, value = (each.unflatten(1, (self.heads, -1)) for each in projected)
+        offsets = context.queries.offsets, context.memory.offsets
+        longest = context.queries.longest, context.memory.longest
+        p = self.dropout.p if self.training else 0.0
+        heads = packed_attention(query, key, value, offsets, longest, context.is_causal, p)
+        result: Tensor = self.output(heads.flatten(1))
+        return result
 
 
 def packed_attention(

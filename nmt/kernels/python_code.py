@@ -37,7 +37,8 @@ BOOKKEEPING |= {"_autograd_function_id", "_backward_cls"}
 """attributes of a class that Python or PyTorch adds, and that compute nothing"""
 PYTORCH_MODULE = "torch.nn.modules.module"
 PYTORCH_CLASSES = {f"torch.nn.modules.linear.{name}" for name in ("Linear", "Identity")}
-PYTORCH_CLASSES.add("torch.nn.modules.container.ModuleList")
+PYTORCH_CLASSES |= {"torch.nn.modules.container.ModuleList", "torch.nn.modules.dropout.Dropout"}
+PYTORCH_CLASSES.add("torch.nn.modules.normalization.LayerNorm")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 WRAPPED = ("__func__", "__wrapped__", "fget", "fset", "func", "args", "keywords")
 """attributes with what a method, a property or a decorator computes"""

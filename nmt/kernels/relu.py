@@ -3,11 +3,25 @@
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.kernels.library import address, kernels
-from nmt.kernels.linear import can_train, weight_gradient
+from nmt.kernels.linear import can_train, linear, weight_gradient
+from nmt.model.feed_forward import FeedForward
+
+
+class FusedFeedForward(FeedForward):
+    """The feed-forward network in training on a CPU."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Transform each position on its own: (U, D) -> (U, D)."""
+        if self.activation is F.relu:
+            hidden = linear_relu(self.inner, x)  # (U, F)
+        else:
+            hidden = self.activation(self.inner(x))
+        return linear(self.outer, self.dropout(hidden))
 
 
 def linear_relu(module: nn.Linear, x: Tensor) -> Tensor:

@@ -1,5 +1,9 @@
 """Sizes are rounded up to one of a few, because each new size of a product costs time."""
 
+SIZE_BITS = {"cpu": 3, "cuda": 2}
+"""binary digits of a batch size that `round_up_to_bucket` keeps, by `device.hardware_kind`: a CPU
+compiles kernels for each size, and a GPU records a graph for each"""
+
 
 def round_up_to_bucket(count: int, bits: int) -> int:
     """Return the smallest number >= `count` of which only the first `bits` binary digits can be 1.

@@ -7,6 +7,4 @@ Shapes, by letter, in every docstring and comment of this package:
     T  target positions                  K  d_k = d_v = D / H, the width of one head
     V  entries of the vocabulary         F  d_ff, the inner width of the feed-forward network
     N  sentences still being decoded     k  hypotheses of a sentence that are continued
-    U  positions of all sentences that are computed, if the padding is left out (`layout`)
-    Q  such positions of queries, and M of keys and values, in `packed_attention`
 """

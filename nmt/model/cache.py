@@ -18,13 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt.machine.buckets import round_up_to_bucket
-
 # Minimum of steps between two compactions. With more, attention reads more unused positions.
 STEPS_PER_COMPACTION = 4
 LENGTHS_MULTIPLE = 16  # not less: softmax is slow on fewer numbers than a register holds
-
-CPU_SIZE_BITS, GPU_SIZE_BITS = 3, 2  # binary digits of a batch size that `round_up_to_bucket` keeps
 
 
 class KeyValueView(Protocol):
@@ -130,32 +126,6 @@ def _select_rows(stored: Tensor, sentences: Tensor, changed: Tensor) -> Tensor:
     return stored[: len(sentences)]
 
 
-def leaving_sentences(done: Tensor) -> Tensor:
-    """Return a mask (N,), True = the sentence leaves the batch; `done` (N,), True = it is done.
-
-    A CPU compiles kernels for each batch size, and a GPU records a graph for each. Therefore a
-    batch has only sizes that `round_up_to_bucket` returns, and some sentences that are done remain
-    in it until the next smaller size is reached.
-    """
-    not_done = int((~done).sum())
-    bits = CPU_SIZE_BITS if done.device.type == "cpu" else GPU_SIZE_BITS
-    done_that_remain = round_up_to_bucket(not_done, bits) - not_done
-    return done & (done.cumsum(0) > done_that_remain)  # the first done ones remain
-
-
-def remaining_sentences(leaving: Tensor) -> Tensor:
-    """Return the former indices (N',) of the sentences that remain, in their new order.
-
-    `leaving` (N,) is the mask of the sentences that leave. Each gap that they leave is filled with
-    a sentence from the end of the batch; all other sentences keep their index.
-    """
-    remaining = (~leaving).nonzero()[:, 0]
-    count = len(remaining)
-    indices = torch.arange(count, device=leaving.device)
-    indices[leaving[:count]] = remaining[remaining >= count]  # fill gaps from the end
-    return indices
-
-
 class DecoderCache:
     """The state of incremental decoding of N sentences, passed explicitly from step to step.
 
@@ -193,8 +163,8 @@ class DecoderCache:
             self._compact(self.steps_per_compaction * hypotheses)
         new = slice(self.used, self.used + hypotheses)
         # each hypothesis attends to its own new position
-        device = self.ancestor_mask.device
-        self.ancestor_mask[:, :, new] = torch.eye(hypotheses, dtype=torch.bool, device=device)
+        own = torch.eye(hypotheses, dtype=torch.bool, device=self.ancestor_mask.device)
+        self.ancestor_mask[:, :, new] = own
         self.used += hypotheses
         self.length += 1
         return self.ancestor_mask[:, None], [layer.at_step(new) for layer in self.layers]

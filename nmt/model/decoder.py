@@ -69,9 +69,8 @@ class DecoderLayer(nn.Module):
 
         def attend_to_past(x: Tensor) -> Tensor:
             attention = self.self_attention
-            query, key, value = attention.project_all(x)
-            all_keys, all_values = stored.append(key, value)
-            return attention.attend(query, all_keys, all_values, self_context)
+            key, value = stored.append(*attention.project_memory(x))
+            return attention.attend(attention.project_query(x), key, value, self_context)
 
         def attend_to_memory(x: Tensor) -> Tensor:
             query = self.cross_attention.project_query(x)

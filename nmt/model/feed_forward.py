@@ -5,9 +5,6 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.kernels.linear import linear
-from nmt.kernels.relu import linear_relu
-from nmt.model.dropout import Dropout
 from nmt.recipe.config import Activation
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
@@ -26,13 +23,9 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = nn.Linear(d_model, d_ff)
         self.outer = nn.Linear(d_ff, d_model)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
         """Transform each position on its own: (B, T, D) -> (B, T, D)."""
-        if self.activation is F.relu:
-            hidden = linear_relu(self.inner, x)  # (B, T, F)
-        else:
-            hidden = self.activation(self.inner(x))
-        return linear(self.outer, self.dropout(hidden))
+        return self.outer(self.dropout(self.activation(self.inner(x))))

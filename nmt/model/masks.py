@@ -9,6 +9,7 @@ def padding_mask(ids: Tensor, padding: int) -> Tensor:
     return (ids != padding)[:, None, None, :]
 
 
-def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
-    """Return the mask (1, 1, T, T), T = `length`: each position sees itself and earlier ones."""
-    return torch.ones(1, 1, length, length, dtype=torch.bool, device=device).tril()
+def causal_mask(ids: Tensor) -> Tensor:
+    """Return the mask (1, 1, T, T) of ids (B, T): each position sees itself and earlier ones."""
+    length = ids.shape[1]
+    return torch.ones(1, 1, length, length, dtype=torch.bool, device=ids.device).tril()

@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-from nmt.model.layout import PADDED, Layout
 from nmt.recipe.config import Positions
 
 
@@ -42,11 +41,16 @@ class PositionalEncoding(nn.Module):
         table = sinusoids(initial_length, d_model, positions)
         self.register_buffer("table", table, persistent=False)
 
-    def forward(self, x: Tensor, start: int = 0, layout: Layout = PADDED) -> Tensor:
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Add the encodings of positions start (from 0), start + 1, …: (B, T, D) -> (B, T, D)."""
-        end = start + layout.length(x)
+        end = start + x.shape[1]
+        return x + self.up_to(end)[start:]
+
+    def up_to(self, end: int) -> Tensor:
+        """Return the encodings of the positions 0 to end - 1: (end, D)."""
         if end > len(self.table):
+            d_model = self.table.shape[1]
             with torch.inference_mode(False):  # training cannot use a tensor made in inference mode
-                longer = sinusoids(2 * end, x.shape[-1], self.positions)  # 2: so it rarely grows
+                longer = sinusoids(2 * end, d_model, self.positions)  # 2: so it rarely grows
                 self.table = longer.to(self.table)
-        return x + layout.at_positions(self.table[start:end])
+        return self.table[:end]

@@ -1,16 +1,13 @@
 """Figure 1: the whole Transformer."""
 
-import torch
 from torch import Tensor, nn
 
 from nmt.model.attention import AttentionContext, AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.decoder import Decoder
-from nmt.model.dropout import Dropout
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder
-from nmt.model.layout import PADDED, Layout
-from nmt.model.masks import padding_mask
+from nmt.model.masks import causal_mask, padding_mask
 from nmt.model.positional_encoding import PositionalEncoding
 from nmt.recipe.config import ModelConfig
 
@@ -46,7 +43,7 @@ class Transformer(nn.Module):
                 target_vocabulary_size, config.d_model, bias=config.output_bias
             )
         self.positions = PositionalEncoding(config.d_model, positions=config.positions)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self._initialize(config.initialization_gain)
@@ -66,39 +63,27 @@ class Transformer(nn.Module):
         source: Tensor,
         target_input: Tensor,
         attention: AttentionRecord | None = None,
-        layouts: tuple[Layout, Layout] = (PADDED, PADDED),
         memory: Tensor | None = None,
     ) -> Tensor:
         """Return the output of the decoder (B, T, D), from which `forward` computes the logits.
 
-        `layouts` are those of source and target. If the target has an `UnpaddedLayout`, the output
-        is (U, D), and the attention weights recorded at padding have no meaning. With two
-        `PackedLayout`s, ids are (U,), and `attention` must be None. A sentence with target tokens
-        has source tokens. `memory` is the result of `encode` for this source; None: computed here.
+        `memory` is the result of `encode` for this source; None: it is computed here.
         """
-        source_layout, target_layout = layouts
         if memory is None:
-            memory = self.encode(source, attention, source_layout)
-        x = self._embed(self.target_embedding, target_input, layout=target_layout)  # (B, T, D)
-        # Padding is at the end, so the causal mask already hides it from every real position.
-        to_past = target_layout.causal_mask(target_input)
-        to_source = source_layout.padding_mask(source, self.padding)
+            memory = self.encode(source, attention)
+        x = self._embed(self.target_embedding, target_input)  # (B, T, D)
         self_record = attention.decoder if attention else None
         cross_record = attention.cross if attention else None
-        self_context = AttentionContext(
-            to_past, target_layout, target_layout, self_record, is_causal=True
-        )
-        cross_context = AttentionContext(to_source, target_layout, source_layout, cross_record)
-        return self.decoder(x, memory, self_context, cross_context)
+        # Padding is at the end, so the causal mask already hides it from every real position.
+        to_past = AttentionContext(causal_mask(target_input), self_record, is_causal=True)
+        to_source = AttentionContext(padding_mask(source, self.padding), cross_record)
+        return self.decoder(x, memory, to_past, to_source)
 
-    def encode(
-        self, source: Tensor, attention: AttentionRecord | None = None, layout: Layout = PADDED
-    ) -> Tensor:
+    def encode(self, source: Tensor, attention: AttentionRecord | None = None) -> Tensor:
         """Embed source ids (B, S); return the memory, the output of the encoder (B, S, D)."""
-        x = self._embed(self.source_embedding, source, layout=layout)
-        mask = layout.padding_mask(source, self.padding)
+        x = self._embed(self.source_embedding, source)
         record = attention.encoder if attention else None
-        return self.encoder(x, AttentionContext(mask, layout, layout, record))
+        return self.encoder(x, AttentionContext(padding_mask(source, self.padding), record))
 
     def decode(
         self,
@@ -132,18 +117,10 @@ class Transformer(nn.Module):
         x = self.decoder.step(x.view(*latest.shape, -1), cache, attention)
         return self.output_embedding.logits(x)
 
-    def _embed(
-        self, embedding: TokenEmbedding, ids: Tensor, start: int = 0, layout: Layout = PADDED
-    ) -> Tensor:
-        """Embed ids, add positions and apply dropout: (B, T) -> (B, T, D).
-
-        Under autocast the result is bfloat16, so the residual sums and norms of all layers are too.
-        Cores wait for memory most of the time, and float32 takes twice as much.
-        """
-        x = self.positions(embedding(layout.tokens(ids)), start, layout)
-        if torch.is_autocast_enabled(x.device.type):
-            x = x.to(torch.get_autocast_dtype(x.device.type))
-        return self.dropout(x)
+    def _embed(self, embedding: TokenEmbedding, ids: Tensor, start: int = 0) -> Tensor:
+        """Embed ids, add positions from `start` on, and apply dropout: (B, T) -> (B, T, D)."""
+        x: Tensor = self.dropout(self.positions(embedding(ids), start))
+        return x
 
     def _initialize(self, gain: float) -> None:
         """Draw Glorot-uniform matrices times `gain` and set biases to 0, in all linear maps."""

@@ -28,7 +28,6 @@ from nmt.machine.memory import tune_memory
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Config
 from nmt.run.model import LoadedModel
-from nmt.training.layers import prepare_layers
 from nmt.training.lora import add_adapters, merged
 from nmt.training.trainer import Trainer
 from nmt.training.validation import BATCH_TOKENS
@@ -96,7 +95,6 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
     model = Transformer(config.model, *vocabularies, PAD).to(device)
     if config.training.lora:  # only the adapters are trained
         add_adapters(model, config.training.lora)
-    prepare_layers(model, config.training)
     reset_peak_memory(device)
     step_tokens = _affordable_tokens(config, model, store, precision)
     steps = _take_steps(_build_trainer(config, model, store, precision, step_tokens))
@@ -191,7 +189,6 @@ def _take_steps(trainer: Trainer) -> Sequence[_ProbedStep]:
 
 def _take_step(trainer: Trainer) -> _ProbedStep:
     """Train one step, and measure the gradient and the update separately; changes the model."""
-    trainer.model.train()
     trainer.state.step += 1
     clock = _Clock(trainer.device)
     computed = trainer.gradient_computer.compute(trainer.state.step)

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from nmt.data.tokens.tokenizer import BOS, EOS, UNK
-from nmt.model.cache import leaving_sentences, remaining_sentences
+from nmt.machine.buckets import SIZE_BITS, round_up_to_bucket
+from nmt.machine.device import hardware_kind
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import DecodingConfig
 from nmt.search.cancellation import check_not_cancelled
@@ -117,6 +118,30 @@ class IncrementalDecoder:
         remaining = remaining_sentences(leaving)
         self.cache.keep_sentences(remaining)
         return leaving, remaining
+
+
+def leaving_sentences(done: Tensor) -> Tensor:
+    """Return a mask (N,), True = the sentence leaves the batch; `done` (N,), True = it is done.
+
+    A batch has only sizes that `round_up_to_bucket` returns, and some sentences that are done
+    remain in it until the next smaller size is reached.
+    """
+    not_done = int((~done).sum())
+    size = round_up_to_bucket(not_done, SIZE_BITS[hardware_kind(done.device)])
+    return done & (done.cumsum(0) > size - not_done)  # the first done ones remain
+
+
+def remaining_sentences(leaving: Tensor) -> Tensor:
+    """Return the former indices (N',) of the sentences that remain, in their new order.
+
+    `leaving` (N,) is the mask of the sentences that leave. Each gap that they leave is filled with
+    a sentence from the end of the batch; all other sentences keep their index.
+    """
+    remaining = (~leaving).nonzero()[:, 0]
+    count = len(remaining)
+    indices = torch.arange(count, device=leaving.device)
+    indices[leaving[:count]] = remaining[remaining >= count]  # fill gaps from the end
+    return indices
 
 
 def _repetitions(history: Tensor, size: int) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.tokens.batch import collate_source
-from nmt.inference.prepare import prepare_for_inference
+from nmt.inference.prepare import prepare_for_inference, prepare_for_scoring
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import DecodingConfig, Sampling
 from nmt.run.checkpoint_files import Array
@@ -35,6 +35,11 @@ class TorchSearch:
     def model(self) -> Transformer:
         """A copy of the model for fast inference in this precision, made when it is first used."""
         return prepare_for_inference(self._loaded.model, self._precision)
+
+    @cached_property
+    def scoring_model(self) -> Transformer:
+        """A copy that computes whole translations at once, with the weights of the model itself."""
+        return prepare_for_scoring(self._loaded.model)
 
     def search(
         self,
@@ -80,7 +85,7 @@ class TorchSearch:
         self, sources: list[list[int]], hypotheses: list[list[Hypothesis]]
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source, the one of the best penalised score first."""
-        return rank_by_coverage(self._loaded.model, sources, hypotheses, self._settings)
+        return rank_by_coverage(self.scoring_model, sources, hypotheses, self._settings)
 
     def _collate(self, sources: list[list[int]]) -> Tensor:
         return collate_source(sources).to(self.device)

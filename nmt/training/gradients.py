@@ -15,16 +15,15 @@ from torch import Tensor, nn
 
 from nmt.data.tokens.batches import StagedPlan, micro_batches
 from nmt.data.tokens.token_store import Indices, TokenStore
+from nmt.kernels.dropout import masks_from
 from nmt.machine.device import release_free_memory, step_seed, widest_float
 from nmt.machine.memory import is_out_of_memory
-from nmt.model.dropout import masks_from
 from nmt.run.checkpoint import trained_parameters
 from nmt.run.model import LoadedModel
 from nmt.training.computed_step import ComputedStep, MicroBatch
 from nmt.training.distributed import ProcessGroup, shard
 from nmt.training.gradient_graphs import GradientGraphs
-from nmt.training.layers import is_compiled
-from nmt.training.loss import Objective
+from nmt.training.prepare import prepare_for_training, what_runs
 from nmt.training.step_memory import MicroBatchSize, trained_weights, vocabulary_rows
 from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
@@ -57,9 +56,7 @@ class GradientComputer:
         self._loaded, self._store, self._plan = loaded, store, plan
         self._parameters = list(trained_parameters(loaded.model).values())
         self._device = self._parameters[0].device
-        smoothing = loaded.config.training.label_smoothing
-        compiles = is_compiled(loaded.config.training, self._device)
-        self._objective = Objective(loaded.model, smoothing, precision, compiles)
+        self._objective = prepare_for_training(loaded.model, loaded.config.training, precision)
         self._parallel: nn.Module | None = None
         """the objective, wrapped to average gradients if there are several processes"""
         self._team: ThreadTeam | None = None
@@ -91,6 +88,11 @@ class GradientComputer:
         self.set_cpu_shards(saved["shares"])
         sizes = saved["micro_batches"]  # one per process; now there may be more processes
         self.micro_batch_size.load_state(sizes[self.group.rank % len(sizes)])
+
+    def what_runs(self) -> str:
+        """Return in a line what computes the parts of the model (`nmt.training.prepare`)."""
+        members = self._team.members if self._team else 1
+        return what_runs(self._objective, torch.get_num_threads() // members)
 
     def release_process_group(self) -> None:
         """Drop the only reference to the process group, before the group is destroyed."""

@@ -7,7 +7,6 @@ An average of checkpoints has the mean of their A and the mean of their B; the p
 is not the mean of the updates B A.
 """
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.errors import ConfigError
+from nmt.kernels.faster_modules import share_weights
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import LoraConfig
 from nmt.run.adapter import AdapterOrigin, low_rank_update
@@ -75,8 +75,7 @@ def merged(model: Transformer) -> Transformer:
     """
     if not any(isinstance(module, LoraLinear) for module in model.modules()):
         return model
-    # the second argument has what `deepcopy` takes for copied already, and so does not copy
-    plain = copy.deepcopy(model, {id(weight): weight for weight in model.parameters()})
+    plain = share_weights(model)
     for module in list(plain.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, LoraLinear):

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,13 +12,9 @@ from torch.autograd.function import once_differentiable
 from nmt.data.tokens.batch import Batch, PackedBatch, collate, pack
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.data.tokens.tokenizer import PAD
-from nmt.kernels.cross_entropy import replace_logits_by_gradient
-from nmt.kernels.library import can_use_kernels
 from nmt.kernels.linear import weight_gradient
-from nmt.kernels.packed_attention import can_attend_packed
-from nmt.kernels.python_code import is_code_unchanged
+from nmt.kernels.rows import decoder_output, without_padding
 from nmt.machine.device import autocast, hardware_kind
-from nmt.model.layout import PADDED, Layout, PackedLayout, UnpaddedLayout
 from nmt.model.transformer import Transformer
 
 SOFTMAX_ROWS = {"cpu": 64, "cuda": 2048}
@@ -28,6 +24,9 @@ PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
 """rows are padded to multiples of this: a GPU is fastest on multiples of 8 and on few shapes"""
 PROJECTION_ROWS = {"cpu": 1024, "cuda": 4096}
 """positions whose logits are in memory at once: enough for a fast matrix product"""
+
+Softmax = Callable[..., tuple[Tensor, Tensor]]
+"""a function with the arguments and results of `loss_and_gradient`"""
 
 
 @dataclass(frozen=True)
@@ -40,26 +39,34 @@ class Loss:
     """-log p of the target tokens, without smoothing: scalar, not differentiable"""
 
 
+Storage = Literal["padded", "unpadded", "packed"]
+"""how the activations of a batch are stored: in rows with padding; without; without, and also not
+in rows inside attention, as a GPU trains"""
+
+
 class Objective(nn.Module):
     """The label-smoothed loss of a model: a module, so that DistributedDataParallel can wrap it."""
 
-    def __init__(
-        self, model: Transformer, smoothing: float, precision: str, compiles: bool = False
-    ) -> None:
+    def __init__(self, model: Transformer, smoothing: float, precision: str) -> None:
         """`smoothing` is epsilon of section 5.4, 0 for none; `precision` is fp32 or bf16.
 
-        With `compiles`, PyTorch compiles the loss; the layers are compiled by `prepare_layers`.
+        This computes the model as it is; `prepare_for_training` returns one that is faster.
         """
         super().__init__()
         self.model, self.smoothing, self.precision = model, smoothing, precision
-        self.compiles = compiles and is_code_unchanged(model)
         self.device = next(model.parameters()).device
-        attention = model.decoder.layers[0].self_attention
-        head_width = attention.query.out_features // attention.heads
-        self.packs = precision == "bf16" and can_attend_packed(self.device, head_width)
-        """whether batches are packed"""
-        self.pad_multiple = 1 if self.packs else PAD_MULTIPLE[hardware_kind(self.device)]
-        """the lengths of the rows of a batch are multiples of this"""
+        self.storage: Storage = "padded"
+        self.softmax: Softmax = loss_and_gradient
+
+    @property
+    def packs(self) -> bool:
+        """Whether batches are packed."""
+        return self.storage == "packed"
+
+    @property
+    def pad_multiple(self) -> int:
+        """The lengths of the rows of a batch are multiples of this."""
+        return 1 if self.packs else PAD_MULTIPLE[hardware_kind(self.device)]
 
     def build_batch(self, store: TokenStore, rows: Indices) -> Batch | PackedBatch:
         """Return the pairs at `rows` as a batch on the device of the model, packed if it can be."""
@@ -69,35 +76,23 @@ class Objective(nn.Module):
 
     def forward(self, batch: Batch | PackedBatch) -> Loss:
         """Run the model; return the loss, summed over the target tokens."""
-        layouts = _layouts(batch)
+        if isinstance(batch, Batch) and self.storage == "unpadded":
+            batch = without_padding(batch, PAD)
         with autocast(self.device, self.precision, once=True):  # uses each weight once
-            x = self.model.decoder_output(batch.source, batch.target_input, layouts=layouts)
-        target = layouts[1].tokens(batch.target_output)  # an id for each row of x
+            if isinstance(batch, PackedBatch):
+                x = decoder_output(self.model, batch)
+            else:
+                x = self.model.decoder_output(batch.source, batch.target_input)
         output = self.model.output_embedding
         return label_smoothed_cross_entropy(
             x,
             output.weight,
-            target,
+            batch.target_output,
             padding=PAD,
             smoothing=self.smoothing,
             bias=output.bias,
-            compiles=self.compiles,
+            softmax=self.softmax,
         )
-
-
-def _layouts(batch: Batch | PackedBatch) -> tuple[Layout, Layout]:
-    """Return how the tokens of source and target are computed: without padding, if possible.
-
-    An accelerator computes the padding of a `Batch` too: to remove it, Python would have to wait
-    until the device tells where the real tokens are.
-    """
-    if isinstance(batch, PackedBatch):
-        sides = batch.source_side, batch.target_side
-        source, target = (PackedLayout(s.positions, s.offsets, s.longest) for s in sides)
-        return source, target
-    if batch.source.device.type == "cpu":
-        return UnpaddedLayout(batch.source, PAD), UnpaddedLayout(batch.target_input, PAD)
-    return PADDED, PADDED
 
 
 def label_smoothed_cross_entropy(
@@ -107,21 +102,19 @@ def label_smoothed_cross_entropy(
     padding: int,
     smoothing: float,
     bias: Tensor | None = None,
-    compiles: bool = False,
+    softmax: Softmax | None = None,
 ) -> Loss:
     """Return the summed loss of the logits x E^T + bias for the ids `target`; E is `embedding`.
 
-    Its formula stands in `_loss_and_gradient`.
+    Its formula stands in `loss_and_gradient`; `softmax` is a faster function that does the same.
 
     Shapes: x (..., D), E (V, D), `target` (...), bias (V,) or None: no bias. Where `target` is the
     id `padding`, nothing is added. Matrix products have the precision of x, all else is float32.
-    With `compiles`, PyTorch compiles the softmax, which makes the loss much faster on a GPU.
     """
     real = (target != padding).flatten()
-    softmax = _compiled_softmax() if compiles else _loss_and_gradient
-    loss_and_gradient = functools.partial(softmax, smoothing=smoothing)
+    smoothed = functools.partial(softmax or loss_and_gradient, smoothing=smoothing)
     total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        x.flatten(0, -2), embedding, bias, target.flatten(), real, loss_and_gradient
+        x.flatten(0, -2), embedding, bias, target.flatten(), real, smoothed
     )
     return Loss(total, cross_entropy)
 
@@ -143,7 +136,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         bias: Tensor | None,
         target: Tensor,
         real: Tensor,
-        loss_and_gradient: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
+        softmax: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
     ) -> tuple[Tensor, Tensor]:
         matrix = embedding.to(x.dtype)  # E
         rows = PROJECTION_ROWS[hardware_kind(x.device)]
@@ -158,7 +151,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             logits = torch.mm(x_chunk, matrix.t(), out=buffer[: len(x_chunk)])
             if bias is not None:
                 logits += bias.to(logits.dtype)
-            total, cross_entropy = loss_and_gradient(logits, ids, is_real)
+            total, cross_entropy = softmax(logits, ids, is_real)
             gradient = logits  # G, by which they have been overwritten
             totals.append(total)
             cross_entropies.append(cross_entropy)
@@ -185,7 +178,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return (*gradients, None, None, None)  # the other arguments have none
 
 
-def _loss_and_gradient(
+def loss_and_gradient(
     logits: Tensor, target: Tensor, real: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
     """Return the loss of logits (U, V), smoothed and plain; overwrite them by its gradient.
@@ -199,8 +192,6 @@ def _loss_and_gradient(
     float32, `SOFTMAX_ROWS` positions at a time.
     """
     q_target, q_other = 1.0 - smoothing, smoothing / (logits.shape[1] - 1)
-    if can_use_kernels(logits):
-        return replace_logits_by_gradient(logits, target, real, q_target, q_other)
     rows = SOFTMAX_ROWS[hardware_kind(logits.device)]
     buffer = logits.new_empty((min(rows, len(logits)), logits.shape[1]), dtype=torch.float32)
     total = buffer.new_zeros(())
@@ -218,31 +209,3 @@ def _loss_and_gradient(
         p.sub_(q_other).scatter_add_(1, ids, p.new_full(ids.shape, q_other - q_target))  # p - q
         chunk.copy_(p.mul_(is_real[:, None]))
     return total, cross_entropy
-
-
-def _loss_and_gradient_at_once(
-    logits: Tensor, target: Tensor, real: Tensor, smoothing: float
-) -> tuple[Tensor, Tensor]:
-    """Do the same as `_loss_and_gradient`, written for a compiler.
-
-    Compiled, its operations become two kernels, which write no float32 tensor of (U, V) to memory.
-    """
-    entries = logits.shape[1]
-    q_target, q_other = 1.0 - smoothing, smoothing / (entries - 1)
-    scores = logits.float()
-    log_z = torch.logsumexp(scores, 1)
-    target_logit = scores.gather(1, target[:, None])[:, 0]
-    smoothed = log_z - q_target * target_logit - q_other * (scores.sum(1) - target_logit)
-    is_target = torch.arange(entries, device=logits.device) == target[:, None]
-    q = torch.where(is_target, q_target, q_other)
-    logits.copy_((torch.exp(scores - log_z[:, None]) - q) * real[:, None])
-    return (smoothed * real).sum(), ((log_z - target_logit) * real).sum()
-
-
-@functools.cache
-def _compiled_softmax() -> Callable[..., tuple[Tensor, Tensor]]:
-    """Return `_loss_and_gradient_at_once`, to be compiled at its first call.
-
-    PyTorch's compiler takes a second to import, so this is not done before it is needed.
-    """
-    return torch.compile(_loss_and_gradient_at_once)

@@ -24,7 +24,6 @@ from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.divergence import describe_useless_model
 from nmt.training.environment import write_environment
 from nmt.training.inheritance import copy_imported_files, inherit, keep_vocabulary
-from nmt.training.layers import prepare_layers
 from nmt.training.lora import adapt_parent
 from nmt.training.monitor import summary_writer
 from nmt.training.pretrained import load_pretrained
@@ -125,9 +124,9 @@ def _build_trainer(
         loaded = adapt_parent(loaded, training.lora, log)
     elif pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)
-    prepare_layers(model, training)
     validator = Validator(validation_texts, loaded, precision)
     trainer = Trainer(loaded, prepared.train, validator, precision, prepared.stages, group, log)
+    log(trainer.gradient_computer.what_runs())
     return trainer, fingerprints
 
 

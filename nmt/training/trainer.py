@@ -71,7 +71,6 @@ class Trainer:
         """
         with self._signals:
             gc.freeze()  # garbage collection is faster without objects that live until the end
-            self.model.train()
             self.monitor.open_bar(self.state.step, self.config.training.max_steps)
             try:
                 while not self.finished():

@@ -22,7 +22,7 @@ from nmt.files import write_atomically
 from nmt.recipe.config import SEVERAL_LANGUAGES
 from nmt.run.model import LoadedModel
 from nmt.training.lora import merged
-from nmt.training.loss import Objective
+from nmt.training.prepare import prepare_for_training
 from nmt.translation.translator import Translator
 
 BATCH_TOKENS = 4096  # padded tokens per side of a batch for the loss
@@ -101,6 +101,8 @@ class Validator:
         self._languages = [text.target_language for text in texts for _ in text.pairs]
         self.loaded = loaded
         self.precision = precision
+        training = loaded.config.training
+        self._objective = prepare_for_training(loaded.model, training, precision).eval()
         encoded = TokenStore.of(
             loaded.tokenizer.source.encode([pair.source for pair in pairs]),
             loaded.tokenizer.target.encode([pair.target for pair in pairs]),
@@ -110,12 +112,8 @@ class Validator:
         self.batches: list[Batch] = [collate(encoded, rows) for rows in batches]
 
     def validate(self, beam_size: int = 1) -> Validation:
-        """Compute the loss; translate and score, unless `training.validation_metric` is the loss.
-
-        The model is set to eval mode for this, and to training mode afterwards.
-        """
-        model, metric = self.loaded.model, self.loaded.config.training.validation_metric
-        model.eval()
+        """Compute the loss; translate and score, unless `validation_metric` is the loss."""
+        metric = self.loaded.config.training.validation_metric
         loss = self._loss()
         translations: list[str] = []
         quality: dict[str, float] = {}
@@ -131,7 +129,6 @@ class Validator:
                 f"{metric} {part}": self._score(metric, indices, translations)
                 for part, indices in self._parts().items()
             }
-        model.train()
         return Validation(loss, quality, translations, of_parts)
 
     def examples(self, result: Validation) -> list[ExampleTranslation]:
@@ -141,11 +138,9 @@ class Validator:
 
     @torch.inference_mode()
     def _loss(self) -> float:
-        device = next(self.loaded.model.parameters()).device
-        objective = Objective(self.loaded.model, smoothing=0.0, precision=self.precision)
         total, tokens = 0.0, 0
         for batch in self.batches:
-            total += objective(batch.to(device)).cross_entropy.item()
+            total += self._objective(batch.to(self._objective.device)).cross_entropy.item()
             tokens += batch.tokens
         return total / tokens
 

@@ -68,7 +68,7 @@ def align(
     device = searcher.torch.device
     for indices, batch in pair_batches(sources, targets, batch_tokens, cost):
         with autocast(device, searcher.precision):
-            positions, log_p = force_decode(searcher.loaded.model, batch.to(device))
+            positions, log_p = force_decode(searcher.torch.scoring_model, batch.to(device))
         rows = zip(indices, positions.tolist(), log_p.tolist(), strict=True)
         for index, attended, token_log_p in rows:
             i, k = searched[index]
@@ -164,19 +164,18 @@ def _with_copies(
     unknown = {k: t for k, t in enumerate(translations) if UNK in t.tokens}
     if not unknown:
         return translations
-    loaded = searcher.loaded
+    model, tokenizer = searcher.torch.scoring_model, searcher.loaded.tokenizer
     batch = batch_of_pairs([encoded.ids] * len(unknown), [t.tokens for t in unknown.values()])
     batch = batch.to(searcher.torch.device)
-    _logits, weights = teacher_forced_attention(loaded.model, batch)
-    positions = most_attended(weights, batch.source, loaded.model.padding).tolist()
+    _logits, weights = teacher_forced_attention(model, batch)
+    positions = most_attended(weights, batch.source, model.padding).tolist()
     pieces = [
-        piece.replace("▁", " ").strip()
-        for piece in loaded.tokenizer.source.split(encoded.line.text)
+        piece.replace("▁", " ").strip() for piece in tokenizer.source.split(encoded.line.text)
     ]
     changed = list(translations)
     for (k, t), attended in zip(unknown.items(), positions, strict=True):
         words = [pieces[position] for position in attended[: len(t.tokens)]]
-        changed[k] = replace(t, text=one_line(_replace_unknown(loaded.tokenizer, t, words)))
+        changed[k] = replace(t, text=one_line(_replace_unknown(tokenizer, t, words)))
     return changed
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import NonFiniteScoresError, print_warning
+from nmt.inference.prepare import prepare_for_scoring
 from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import DecodingConfig
@@ -129,6 +130,7 @@ class Scorer:
         self.loaded = loaded
         self.batch_tokens = batch_tokens or loaded.config.decoding.batch_tokens
         self.precision = precision
+        self.model = prepare_for_scoring(loaded.model)
         self.device = next(loaded.model.parameters()).device
 
     def score(
@@ -197,7 +199,7 @@ class Scorer:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
         with autocast(self.device, self.precision):
-            rows = token_log_probabilities(self.loaded.model, batch.to(self.device))
+            rows = token_log_probabilities(self.model, batch.to(self.device))
         if not rows.isfinite().all():
             raise NonFiniteScoresError()
         return rows.tolist()

@@ -51,7 +51,6 @@ from nmt.recipe.config import (
     TrainingConfig,
 )
 from nmt.run.model import LoadedModel, build_model
-from nmt.training.layers import prepare_layers
 from nmt.training.schedule import learning_rate
 from nmt.training.step_memory import vocabulary_rows
 from nmt.training.trainer import Trainer
@@ -129,7 +128,6 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     prepared = prepare(config, lambda message: None)
     torch.manual_seed(1)
     model = build_model(config, prepared.tokenizer).to(device).train()
-    prepare_layers(model, config.training)
     loaded = LoadedModel(config, prepared.tokenizer, model, Path(folder))
     trainer = Trainer(loaded, prepared.train, None, precision)  # type: ignore[arg-type]
     losses, tokens, ends = [], [], [time.perf_counter()]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from nmt.kernels import library, random
+from nmt.kernels import dropout, library
 from nmt.machine import compilation
 from nmt.machine.processor import processor_features
 
@@ -47,7 +47,7 @@ def processor(
     name: str = request.param
     if FEATURES[name] not in processor_features() or compiled(name, torch.float32) is None:
         pytest.skip(f"needs a C compiler and a processor with {FEATURES[name]}")
-    for module in (library, random):
+    for module in (library, dropout):
         monkeypatch.setattr(module, "kernel_library", lambda dtype: compiled(name, dtype))
     return name
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.kernels.attention import AttentionShape, SentenceBounds, attend_unpadded
+from nmt.kernels.attention import AttentionShape, attend_unpadded
+from nmt.kernels.rows import SentenceBounds
 from tests.kernels.closeness import assert_rounded, random_activations
 
 

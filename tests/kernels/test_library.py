@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from nmt.data.tokens.batch import Batch
-from nmt.kernels import library, random
+from nmt.kernels import dropout, library
 from nmt.kernels.library import can_use_kernels
 from nmt.machine import compilation
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Activation, Norm, TrainingConfig
-from nmt.training.layers import prepare_layers
-from nmt.training.loss import Objective
+from nmt.training.prepare import prepare_for_training
 from tests.stand_in_models import small_transformer
 
 PAD, BOS, V = 0, 2, 50
@@ -32,9 +31,12 @@ def batch() -> Batch:
     return Batch(source, inputs.masked_fill(target == PAD, PAD), target, int((target != PAD).sum()))
 
 
-def loss_and_gradients(model: Transformer, precision: str) -> tuple[Tensor, list[Tensor]]:
+def loss_and_gradients(
+    model: Transformer, precision: str, training: TrainingConfig | None = None
+) -> tuple[Tensor, list[Tensor]]:
+    objective = prepare_for_training(model, training or TrainingConfig(), precision)
     torch.manual_seed(4)
-    loss = Objective(model, 0.1, precision)(batch()).total
+    loss = objective(batch()).total
     return loss.detach(), list(torch.autograd.grad(loss, list(model.parameters())))
 
 
@@ -52,7 +54,7 @@ def test_a_model_learns_what_it_learns_without_the_library(
     settings: dict[str, object], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The gradients are as close to those of float64, in which the same elements are dropped."""
-    monkeypatch.setattr(random, "kernel_library", lambda dtype: None)
+    monkeypatch.setattr(dropout, "kernel_library", lambda dtype: None)
     sizes = {"d_model": 64, "d_ff": 96, "heads": 4, "dropout": 0.3}
     model = small_transformer(V, **sizes | settings).train()
     exact_loss, exact = loss_and_gradients(copy.deepcopy(model).double(), "fp32")
@@ -87,8 +89,8 @@ def test_layers_that_are_computed_again_give_the_same_gradients(dtype: torch.dty
     gradients = []
     for again in (False, True):
         model = small_transformer(V, d_model=64, dropout=0.3).train()
-        prepare_layers(model, TrainingConfig(activation_checkpointing=again))
-        gradients.append(loss_and_gradients(model, PRECISIONS[dtype])[1])
+        training = TrainingConfig(activation_checkpointing=again)
+        gradients.append(loss_and_gradients(model, PRECISIONS[dtype], training)[1])
     assert all(map(torch.equal, *gradients))
 
 
@@ -117,7 +119,7 @@ def test_without_the_library_pytorch_computes(
         monkeypatch.setenv(compilation.SWITCH, "0")
     else:
         monkeypatch.setenv("CC", "no-such-compiler" if obstacle == "no compiler" else "false")
-    for module in (library, random):
+    for module in (library, dropout):
         monkeypatch.setattr(module, "kernel_library", KERNEL_LIBRARY.__wrapped__)
     assert not can_use_kernels(torch.empty(2, 16, dtype=dtype))
     model = small_transformer(V, d_model=64, dropout=0.3).train()

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt.kernels.dropout import DropoutDraws
 from nmt.kernels.norm import add_and_normalize
-from nmt.kernels.random import DropoutDraws
 from tests.kernels.closeness import ROUNDING, assert_rounded, random_activations
 
 

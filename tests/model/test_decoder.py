@@ -16,7 +16,7 @@ from nmt.recipe.config import ModelConfig, Norm
 
 B, S, T, D = 2, 5, 4, 16
 SOURCE = AttentionContext(padding_mask(torch.tensor([[5, 6, 7, 8, 9], [5, 6, 0, 0, 0]]), padding=0))
-CAUSAL = AttentionContext(causal_mask(T))
+CAUSAL = AttentionContext(causal_mask(torch.empty(1, T)))
 
 
 def of_layer(layer: Any, x: Tensor, **functions: Callable[[Tensor], Tensor]) -> Tensor:

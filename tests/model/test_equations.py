@@ -50,7 +50,7 @@ def test_initial_embeddings_have_unit_variance_once_scaled() -> None:
 
 def test_masks_allow_exactly_the_real_tokens_and_the_past_with_the_present() -> None:
     padding = padding_mask(torch.tensor([[7, 8, 5], [9, 5, 5]]), padding=5)
-    causal = causal_mask(6)
+    causal = causal_mask(torch.empty(1, 6))
     assert padding.shape == (2, 1, 1, 3) and causal.shape == (1, 1, 6, 6)
     assert padding.dtype == causal.dtype == torch.bool
     assert padding[:, 0, 0].tolist() == [[True, True, False], [True, False, False]]

@@ -174,3 +174,12 @@ def test_matrices_start_glorot_uniform_and_biases_at_zero(gain: float) -> None:
         # uniform on [-a, a] has the standard deviation a / sqrt(3)
         assert abs(linear.weight.std().item() / (bound / math.sqrt(3)) - 1) < 0.05
         assert (linear.bias == 0).all()
+
+
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
+def test_each_dropout_of_the_model_acts_only_in_training(name: str) -> None:
+    model = small_transformer(9, **{"dropout": 0.0, name: 0.5}).train()
+    ids = torch.randint(1, 9, (2, 5))
+    assert not torch.equal(model(ids, ids), model(ids, ids))
+    model.eval()
+    assert torch.equal(model(ids, ids), model(ids, ids))

@@ -10,7 +10,12 @@ import torch
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.recipe.config import DecodingConfig
 from nmt.search.beam_search import beam_search
-from nmt.search.decoding import EncodedSource, IncrementalDecoder
+from nmt.search.decoding import (
+    EncodedSource,
+    IncrementalDecoder,
+    leaving_sentences,
+    remaining_sentences,
+)
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis
 from nmt.search.sampling import greedy_search
 from tests.stand_in_models import table_model
@@ -73,3 +78,32 @@ def test_a_search_keeps_to_them(search: Callable[..., list[Hypothesis]]) -> None
             assert len(tokens) >= 6 and len(set(pairs)) == len(pairs)
     free = DecodingConfig(max_length_offset=12)
     assert any(len(h.tokens) < 6 for h in search(table_model(V, 0), source, free))
+
+
+@pytest.mark.parametrize("done", [[4], [0, 5], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5], []])
+def test_sentences_that_remain_stay_in_their_places_but_for_the_holes(done: list[int]) -> None:
+    is_done = torch.zeros(6, dtype=torch.bool)
+    is_done[done] = True
+    places = remaining_sentences(is_done)
+    assert sorted(places.tolist()) == [n for n in range(6) if n not in done]
+    stay = [n for n in range(len(places)) if n not in done]
+    assert places[stay].tolist() == stay
+
+
+def test_a_batch_takes_few_sizes_as_its_sentences_end() -> None:
+    done = torch.zeros(100, dtype=torch.bool)
+    sizes = set()
+    for place in torch.randperm(100, generator=torch.Generator().manual_seed(1)).tolist():
+        done[place] = True
+        leaving = leaving_sentences(done)
+        assert not (leaving & ~done).any()
+        going_on, size = int((~done).sum()), int((~leaving).sum())
+        assert going_on <= size <= 1.25 * going_on
+        sizes.add(size)
+    assert sorted(sizes) == [
+        *range(8),  # 0, 1, 2, 3, 4, 5, 6, 7
+        *range(8, 16, 2),
+        *range(16, 32, 4),
+        *range(32, 64, 8),
+        *(64, 80, 96, 100),
+    ]

@@ -14,11 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import nmt
 from nmt.errors import DivergedError
-from nmt.model.layout import PADDED
-from nmt.training import loss as loss_module
 from nmt.training import step as step_module
 from nmt.training.divergence import DivergenceDetector
-from nmt.training.layers import prepare_layers
 from nmt.training.step import Stepper
 from nmt.training.train import train
 from tests.training.runs import (
@@ -214,7 +211,6 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
     precision: str,
 ) -> None:
     monkeypatch.setattr(*LATE)
-    monkeypatch.setattr(loss_module, "UnpaddedLayout", lambda ids, padding: PADDED)  # as on a GPU
     tried = small_trainer(
         dropout=0.1,
         optimizer=optimizer,
@@ -225,8 +221,8 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
         micro_batch_tokens=100,
         activation_checkpointing=activation_checkpointing,
     )
-    prepare_layers(tried.model, tried.config.training)
-    tried.gradient_computer._objective.precision = precision
+    objective = tried.gradient_computer._objective
+    objective.precision, objective.storage = precision, "padded"  # as on a GPU
     tried.stepper.take()
     monkeypatch.setattr(Stepper, "synchronize", lambda self: None)
     with ValueReads() as reads:

@@ -19,8 +19,7 @@ from nmt.model.transformer import Transformer
 from nmt.recipe.config import ModelConfig, Norm, TrainingConfig
 from nmt.training import gradient_graphs
 from nmt.training.gradient_graphs import GradientGraphs
-from nmt.training.layers import prepare_layers
-from nmt.training.loss import Objective
+from nmt.training.prepare import prepare_for_training
 from nmt.training.train import train
 from tests.training.runs import Recipe, Trained, assert_same_run, interrupted, quiet, stop
 from tests.training.test_loss import by_formula
@@ -80,8 +79,7 @@ def test_loss_and_gradients_are_those_of_a_cpu_in_float64(
     expected_gradients = torch.autograd.grad(expected, list(exact.parameters()))
 
     model.cuda().train()
-    prepare_layers(model, TrainingConfig(compile=compiles))
-    objective = Objective(model, 0.1, precision, compiles=compiles)
+    objective = prepare_for_training(model, TrainingConfig(compile=compiles), precision)
     device = torch.device("cuda")
     in_bf16 = precision == "bf16"
     loss = objective(pack(store, pairs, device) if in_bf16 else batch.to(device)).total
@@ -108,8 +106,7 @@ def test_gradients_of_a_recorded_graph_are_those_of_kernel_after_kernel(
         attention_dropout=attention_dropout,
     )
     model, store = Transformer(config, V, V).cuda().train(), random_pairs(longest=longest)
-    prepare_layers(model, TrainingConfig(compile=compiles))
-    objective = Objective(model, 0.1, "bf16", compiles=compiles)
+    objective = prepare_for_training(model, TrainingConfig(compile=compiles), "bf16")
     recorder = CudaRecorder(torch.device("cuda"))
     replays = 0
 

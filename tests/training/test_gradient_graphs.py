@@ -13,12 +13,12 @@ from torch import Tensor
 from nmt.data.tokens.token_store import TokenStore
 from nmt.machine.cuda_recorder import Program, Recorder
 from nmt.recipe.config import Config
-from nmt.training import gradient_graphs
+from nmt.training import gradient_graphs, prepare
 from nmt.training.gradient_graphs import GradientGraphs
 from nmt.training.loss import Objective
 from nmt.training.trainer import Trainer
-from tests.model.test_packed_attention import V, kernels_on_a_cpu, pairs
-from tests.stand_in_models import small_transformer
+from tests.kernels.test_packed_attention import V, kernels_on_a_cpu, pairs
+from tests.stand_in_models import packing_objective, small_transformer
 from tests.tape_recorder import TapeRecorder
 from tests.training.runs import MakeTrainer
 from tests.training.test_gradients import no_room_above
@@ -57,7 +57,7 @@ def graphs_for(recorder: Recorder) -> GradientGraphs:
     model = small_transformer(V, dropout=0.2).double().train()
     if isinstance(recorder, GradientTape):
         recorder.parameters = list(model.parameters())
-    return GradientGraphs(Objective(model, 0.1, "fp32"), recorder, BATCH_TOKENS)
+    return GradientGraphs(packing_objective(model), recorder, BATCH_TOKENS)
 
 
 def steps(graphs: GradientGraphs, store: TokenStore) -> list[tuple[Tensor, list[Tensor]]]:
@@ -140,10 +140,12 @@ def make_trainer(
 
     def made(recorder: Recorder) -> Trainer:
         def graphs(objective: Objective, config: Config, processes: int) -> GradientGraphs:
+            objective.storage = "packed"
             if isinstance(recorder, GradientTape):
                 recorder.parameters = list(objective.parameters())
             return GradientGraphs(objective, recorder, config.training.batch_tokens)
 
+        monkeypatch.setattr(prepare, "ON_CPU", prepare.PACKED)
         monkeypatch.setattr(GradientGraphs, "of", graphs)
         return small_trainer(dropout=0.1, micro_batch_tokens=600)
 

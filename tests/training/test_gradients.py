@@ -15,13 +15,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.data.tokens.batch import Batch
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.data.tokens.tokenizer import EOS
-from nmt.model.transformer import Transformer
 from nmt.training import threads as threads_module
 from nmt.training.distributed import ProcessGroup
 from nmt.training.gradients import GradientComputer
-from nmt.training.layers import prepare_layers
+from nmt.training.loss import Loss, Objective
 from nmt.training.trainer import Trainer
 from tests.training.runs import MakeTrainer
 
@@ -50,15 +50,15 @@ def test_a_step_counts_each_target_token_once(small_trainer: MakeTrainer) -> Non
 def no_room_above(tokens: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Let a forward pass of more padded tokens run out of memory; returns how many each had."""
     seen = []
-    decoder_output = Transformer.decoder_output
+    forward = Objective.forward
 
-    def limited(self: Transformer, source: Tensor, *arguments: Any, **options: Any) -> Tensor:
-        seen.append(source.numel())
-        if source.numel() > tokens:
+    def limited(self: Objective, batch: Batch) -> Loss:
+        seen.append(batch.source.numel())
+        if batch.source.numel() > tokens:
             raise RuntimeError(NO_MEMORY)
-        return decoder_output(self, source, *arguments, **options)
+        return forward(self, batch)
 
-    monkeypatch.setattr(Transformer, "decoder_output", limited)
+    monkeypatch.setattr(Objective, "forward", limited)
     return seen
 
 
@@ -93,7 +93,7 @@ def test_no_room_for_a_single_pair_and_other_problems_are_errors(
     def wrong(*arguments: object, **options: object) -> None:
         raise RuntimeError("shapes do not fit")
 
-    monkeypatch.setattr(Transformer, "decoder_output", wrong)
+    monkeypatch.setattr(Objective, "forward", wrong)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         small_trainer().gradient_computer.compute(1)
 
@@ -101,7 +101,6 @@ def test_no_room_for_a_single_pair_and_other_problems_are_errors(
 def test_activations_computed_again_give_the_same_gradient(small_trainer: MakeTrainer) -> None:
     plain = small_trainer(dropout=0.3)
     twice = small_trainer(dropout=0.3, activation_checkpointing=True)
-    prepare_layers(twice.model, twice.config.training)
     plain.gradient_computer.set_cpu_shards(1)
     assert all(equal(gradients_of(plain), gradients_of(twice)))
 
@@ -183,18 +182,18 @@ def test_where_memory_still_runs_out_shards_are_computed_one_after_the_other(
         small_trainer(threads=2, dropout=0.3, micro_batch_tokens=1) for _ in range(2)
     )
     wanted = gradients_of(expected)
-    lock, decoder_output = threading.Lock(), Transformer.decoder_output
+    lock, forward = threading.Lock(), Objective.forward
 
-    def alone(self: Transformer, *arguments: Any, **options: Any) -> Tensor:
+    def alone(self: Objective, batch: Batch) -> Loss:
         if not lock.acquire(blocking=False):
             raise RuntimeError(NO_MEMORY)
         try:
             time.sleep(0.002)
-            return decoder_output(self, *arguments, **options)
+            return forward(self, batch)
         finally:
             lock.release()
 
-    monkeypatch.setattr(Transformer, "decoder_output", alone)
+    monkeypatch.setattr(Objective, "forward", alone)
     assert all(equal(gradients_of(limited), wanted))
 
 

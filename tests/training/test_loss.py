@@ -11,10 +11,19 @@ from torch import Tensor
 
 from nmt.data.tokens.batch import Batch
 from nmt.data.tokens.tokenizer import PAD
+from nmt.kernels.cross_entropy import compiled_softmax, softmax_and_gradient
 from nmt.model.transformer import Transformer
-from nmt.recipe.config import Embeddings, ModelConfig, Norm
+from nmt.recipe.config import Embeddings, ModelConfig, Norm, TrainingConfig
 from nmt.training import loss as loss_module
-from nmt.training.loss import SOFTMAX_ROWS, Loss, Objective, label_smoothed_cross_entropy
+from nmt.training.loss import (
+    SOFTMAX_ROWS,
+    Loss,
+    Objective,
+    Softmax,
+    label_smoothed_cross_entropy,
+    loss_and_gradient,
+)
+from nmt.training.prepare import prepare_for_training
 
 V, D = 13, 24
 B, T = 5, 33  # more rows than one chunk, and no multiple of it
@@ -36,11 +45,11 @@ def computed(
     smoothing: float = 0.1,
     matrix: Tensor = IDENTITY,
     weight: float = 1.0,
-    compiles: bool = False,
+    softmax: Softmax = loss_and_gradient,
 ) -> tuple[Loss, Tensor, Tensor]:
     """The loss, and the gradients of weight * loss of outputs and embeddings."""
     leaves = x.clone().requires_grad_(), matrix.clone().requires_grad_()
-    loss = label_smoothed_cross_entropy(*leaves, target, PAD, smoothing, compiles=compiles)
+    loss = label_smoothed_cross_entropy(*leaves, target, PAD, smoothing, softmax=softmax)
     x_gradient, matrix_gradient = torch.autograd.grad(weight * loss.total, leaves)
     return loss, x_gradient, matrix_gradient
 
@@ -84,20 +93,17 @@ def test_the_compiled_loss_is_the_same_for_any_number_of_rows(
     for rows in (64, 50, 1000):
         monkeypatch.setitem(loss_module.PROJECTION_ROWS, "cpu", rows)
         (found, *gradients), (plain, *expected) = (
-            computed(x, target, 0.1, matrix, compiles=compiles) for compiles in (True, False)
+            computed(x, target, 0.1, matrix, softmax=softmax)
+            for softmax in (compiled_softmax(), loss_and_gradient)
         )
         torch.testing.assert_close(found.total, plain.total)
         torch.testing.assert_close(found.cross_entropy, plain.cross_entropy)
         torch.testing.assert_close(gradients, expected)
 
 
-def test_what_is_compiled_computes_the_loss_of_the_formula(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    as_written = loss_module._loss_and_gradient_at_once
-    monkeypatch.setattr(loss_module, "_compiled_softmax", lambda: as_written)
+def test_what_is_compiled_computes_the_loss_of_the_formula() -> None:
     x, target = batch()
-    loss, gradient, _ = computed(x, target, compiles=True)
+    loss, gradient, _ = computed(x, target, softmax=softmax_and_gradient)
     plain, expected, _ = computed(x, target)
     torch.testing.assert_close(loss.total, plain.total)
     torch.testing.assert_close(loss.cross_entropy, plain.cross_entropy)
@@ -190,7 +196,7 @@ def objective(precision: str, **settings: Any) -> Objective:
     torch.manual_seed(2)
     sizes = {"d_model": 32, "heads": 4, "d_ff": 64, "encoder_layers": 2, "decoder_layers": 2}
     config = ModelConfig(**{**sizes, "dropout": 0.0, **settings})
-    return Objective(Transformer(config, V, V, PAD), 0.1, precision)
+    return prepare_for_training(Transformer(config, V, V, PAD), TrainingConfig(), precision)
 
 
 @pytest.mark.parametrize("embeddings", get_args(Embeddings))

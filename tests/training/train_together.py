@@ -13,21 +13,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
+from nmt.data.tokens.batch import Batch
 from nmt.errors import NmtError
-from nmt.model.transformer import Transformer
 from nmt.recipe.config_file import load_config
 from nmt.training import loss as losses
 from nmt.training import step as steps
 from nmt.training.computed_step import ComputedStep
 from nmt.training.gradients import GradientComputer
-from nmt.training.loss import Loss
+from nmt.training.loss import Loss, Objective
 from nmt.training.optimizer import update_weights
 from nmt.training.train import train
 from nmt.training.validation import Validation, Validator
 
-original_compute, original_decoder_output = GradientComputer.compute, Transformer.decoder_output
+original_compute, original_forward = GradientComputer.compute, Objective.forward
 original_cross_entropy = losses.label_smoothed_cross_entropy
 original_validate, original_update = Validator.validate, update_weights
 FOLDER, RANK = Path(sys.argv[1]), int(os.environ.get("RANK", "0"))
@@ -43,10 +41,10 @@ def compute(self: GradientComputer, number: int) -> ComputedStep:
     return computed
 
 
-def decoder_output(self: Transformer, source: Tensor, *arguments: Any, **options: Any) -> Tensor:
-    if name == "scarce" and self.training and RANK == 1 and source.numel() > 24:
+def forward(self: Objective, batch: Batch) -> Loss:
+    if name == "scarce" and self.training and RANK == 1 and batch.source.numel() > 24:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
-    return original_decoder_output(self, source, *arguments, **options)
+    return original_forward(self, batch)
 
 
 def cross_entropy(*arguments: Any, **options: Any) -> Loss:
@@ -80,7 +78,7 @@ def update(optimizers: Any, *arguments: Any) -> None:
 
 for owner, attribute, replacement in (
     (GradientComputer, "compute", compute),
-    (Transformer, "decoder_output", decoder_output),
+    (Objective, "forward", forward),
     (losses, "label_smoothed_cross_entropy", cross_entropy),
     (Validator, "validate", validate),
     (steps, "update_weights", update),

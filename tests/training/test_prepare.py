@@ -1,6 +1,5 @@
 """Layers compute the same, whether they are compiled and compute activations again or not."""
 
-import copy
 import shutil
 from collections.abc import Iterator
 
@@ -8,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt.kernels.fused_attention import FUSED_MODULES
 from nmt.machine import device as device_module
 from nmt.machine.device import can_compile
-from nmt.model.dropout import Dropout
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import ModelConfig, TrainingConfig
-from nmt.training import layers
-from nmt.training.layers import prepare_layers
+from nmt.training import prepare
+from nmt.training.prepare import prepare_for_training
 
 V = 32
 ONCE = TrainingConfig(compile=True)
@@ -59,13 +58,8 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if not shutil.which("g++"):
         pytest.skip("no g++, with which PyTorch compiles for a CPU")
 
-    def forward(self: Dropout, x: Tensor) -> Tensor:
-        return torch.dropout(x, self.p, self.training)
-
-    monkeypatch.setattr(layers, "can_compile", lambda device: True)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)  # with two, no kernels are used
-    monkeypatch.setattr(Dropout, "forward", forward)
-    monkeypatch.setattr(Dropout, "add", lambda self, residual, x: residual + self(x))
+    monkeypatch.setattr(prepare, "can_compile", lambda device: True)
+    monkeypatch.setattr(prepare, "ON_CPU", FUSED_MODULES)
     # what an earlier state of the code left on disk brings its own conditions on shapes
     with torch.compiler.config.patch(force_disable_caches=True):  # type: ignore[attr-defined]
         torch._dynamo.reset()
@@ -76,12 +70,11 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_again() -> None:
-    model, plain = small_model(), small_model()
-    names = list(model.state_dict())
-    prepare_layers(model, ONCE)
-    assert len(compiled(model)) == 4
+    plain = small_model().train()
+    names = list(plain.state_dict())
+    model = prepare_for_training(plain, ONCE, "fp32").model
+    assert len(compiled(model)) == 4 and compiled(plain) == []
     assert list(model.state_dict()) == names
-    assert compiled(copy.deepcopy(model)) == []  # a copy that translates computes as it is written
     graphs = set()
     for shape in SHAPES:
         found, expected = gradients(model, shape)[0], gradients(plain, shape)[0]
@@ -94,19 +87,17 @@ def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_again() -> No
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_compiled_layers_that_compute_activations_again_do_both(dropout: float) -> None:
-    once, twice = small_model(dropout), small_model(dropout)
-    prepare_layers(once, ONCE)
-    prepare_layers(twice, TWICE)
+    plain = small_model(dropout)
+    once, twice = (prepare_for_training(plain, each, "fp32").model for each in (ONCE, TWICE))
     for shape in SHAPES:
         (expected, kept), (found, kept_again) = gradients(once, shape), gradients(twice, shape)
         torch.testing.assert_close(found, expected)
         assert kept_again < 0.6 * kept
-    assert compiled(copy.deepcopy(twice)) == []
+    assert compiled(plain) == []
 
 
 def test_nothing_is_compiled_on_a_cpu() -> None:
-    model = small_model()
-    prepare_layers(model, ONCE)
+    model = prepare_for_training(small_model(), ONCE, "fp32").model
     assert compiled(model) == [] and not can_compile(torch.device("cpu"))
 
 

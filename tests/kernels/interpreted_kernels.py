@@ -3,7 +3,7 @@
 import torch
 
 from nmt.kernels import sentence_kernels
-from tests.model.test_packed_attention import backward, forward
+from tests.kernels.test_packed_attention import backward, forward
 
 
 def main() -> None:

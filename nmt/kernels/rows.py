@@ -1,0 +1,180 @@
+"""Training without padding: the real tokens of a batch alone, side by side.
+
+Only attention relates tokens to each other. All other modules compute each token on its own, and
+save time if they receive the real tokens only. Their docstrings give shapes with padding, (B, L, D)
+where L is S or T; without padding these are (U, D) for U tokens.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nmt.data.tokens.batch import Batch, PackedBatch, PackedSide
+from nmt.kernels.fused_attention import AutocastPositions
+from nmt.model.attention import AttentionContext
+from nmt.model.embedding import TokenEmbedding
+from nmt.model.masks import causal_mask, padding_mask
+from nmt.model.transformer import Transformer
+
+TOKENS_MULTIPLE = 128
+"""U is a multiple of this, because a CPU compiles a matrix product for each number of rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowContext(AttentionContext):
+    """Which tokens may attend to which, and which sentences they are of. Nothing is recorded."""
+
+    queries: PackedSide
+    memory: PackedSide
+    """where the sentences of the queries stand, and those of the keys and values"""
+
+
+def decoder_output(model: Transformer, batch: PackedBatch) -> Tensor:
+    """Return the output of the decoder for the W target tokens of a batch: (W, D).
+
+    It is that of `Transformer.decoder_output`. A sentence with target tokens has source tokens. The
+    positions of the model are `AutocastPositions`, and its attention knows a `RowContext`.
+    """
+    source, target = batch.source_side, batch.target_side
+    to_source = to_past = None  # attention in a batch that was packed needs no masks
+    if isinstance(source, UnpaddedSide) and isinstance(target, UnpaddedSide):
+        to_source, to_past = source.padding_mask, target.causal_mask
+    x = _embed(model, model.source_embedding, batch.source, source)
+    memory = model.encoder(x, RowContext(to_source, queries=source, memory=source))
+    x = _embed(model, model.target_embedding, batch.target_input, target)
+    self_context = RowContext(to_past, is_causal=True, queries=target, memory=target)
+    return model.decoder(
+        x, memory, self_context, RowContext(to_source, queries=target, memory=source)
+    )
+
+
+def _embed(model: Transformer, embedding: TokenEmbedding, ids: Tensor, side: PackedSide) -> Tensor:
+    """Embed ids (U,), add their positions and apply dropout: (U, D)."""
+    assert isinstance(model.positions, AutocastPositions)
+    x = model.positions.add_to_rows(embedding(ids), side.positions, side.longest)
+    result: Tensor = model.dropout(x)
+    return result
+
+
+def without_padding(batch: Batch, padding: int) -> PackedBatch:
+    """Return a batch of rows, whose ids of padding are `padding`, with the tokens to compute alone.
+
+    A CPU trains on these: the sentences stand as in rows, so that attention can have its rows back.
+    """
+    source = UnpaddedSide(batch.source, padding)
+    target = UnpaddedSide(batch.target_input, padding)
+    return PackedBatch(
+        source=source.tokens(batch.source),
+        target_input=target.tokens(batch.target_input),
+        target_output=target.tokens(batch.target_output),
+        source_side=source,
+        target_side=target,
+    )
+
+
+def token_positions(ids: Tensor, padding: int) -> Tensor:
+    """Return the indices (U,) of the tokens to compute, in the flattened ids (B, L), ascending.
+
+    These are all real tokens, and the first tokens with the id `padding`, as many as make U a
+    multiple of `TOKENS_MULTIPLE`. If there are too few of them, all are taken.
+    """
+    is_real = (ids != padding).flatten()
+    is_padding = ~is_real
+    missing = -int(is_real.sum()) % TOKENS_MULTIPLE  # to the next multiple
+    is_computed_padding = is_padding & (is_padding.cumsum(0) <= missing)  # the first `missing`
+    return (is_real | is_computed_padding).nonzero()[:, 0]
+
+
+@dataclass(frozen=True)
+class SentenceBounds:
+    """Where the sentences of a batch stand among U tokens."""
+
+    starts: Tensor
+    """index of the first token of each sentence, and U: (B + 1,), int64"""
+    lengths: Tensor
+    """tokens of each sentence without its padding, which is at its end: (B,), int64"""
+
+
+class UnpaddedSide(PackedSide):
+    """Where the tokens (U,) of one side stood in its rows (B, L), in the order `token_positions`.
+
+    Two sentences, a b c and d, with padding "-" that is not computed: B = 2, L = 3, U = 4:
+
+        ids   a b c     token_at  0 1 2     row        0 0 0 1
+              d - -               3 4 4     positions  0 1 2 0
+    """
+
+    def __init__(self, ids: Tensor, padding: int) -> None:
+        rows, length = ids.shape
+        self._computed = computed = token_positions(ids, padding)
+        starts = torch.searchsorted(computed, torch.arange(rows + 1, device=ids.device) * length)
+        super().__init__(positions=computed % length, offsets=starts, longest=length)
+        self.row = computed // length
+        """row of each computed token in the ids (B, L): (U,)"""
+        token_at = torch.full((rows * length,), len(computed), device=ids.device)
+        token_at[computed] = torch.arange(len(computed), device=ids.device)
+        self.token_at = token_at.view(rows, length)
+        """index in (U,) of each token of the batch, U where none is computed: (B, L)"""
+        self.sentences = SentenceBounds(starts, (ids != padding).sum(1))
+        self.padding_mask, self.causal_mask = padding_mask(ids, padding), causal_mask(ids)
+        """for attention in rows: (B, 1, 1, L) and (1, 1, L, L)"""
+        self._indices: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def tokens(self, ids: Tensor) -> Tensor:
+        """Return the ids (U,) of the positions that the model computes, taken from ids (B, L)."""
+        return ids.flatten()[self._computed]
+
+    def split_heads(self, x: Tensor, heads: int) -> Tensor:
+        """Split the width into heads and add the padding again: (U, D) -> (B, H, L, K).
+
+        A padded position holds the values of another token. This is harmless: the mask hides it
+        as a key, and `join_heads` drops its result as a query.
+        """
+        from_padded, from_unpadded = self._row_indices(heads)
+        rows = x.reshape(len(from_padded), -1)  # (U * H, K)
+        # the second index is for the gradient, which goes from the padded rows back
+        padded: Tensor = _TakeRows.apply(rows, from_unpadded, from_padded)  # type: ignore[no-untyped-call]
+        return padded.view(len(self.token_at), heads, self.longest, -1)
+
+    def join_heads(self, x: Tensor) -> Tensor:
+        """Concatenate the heads and drop the padding: (B, H, L, K) -> (U, D)."""
+        from_padded, from_unpadded = self._row_indices(x.shape[1])
+        rows = x.reshape(len(from_unpadded), -1)  # (B * H * L, K)
+        unpadded: Tensor = _TakeRows.apply(rows, from_padded, from_unpadded)  # type: ignore[no-untyped-call]
+        return unpadded.view(len(self.row), -1)
+
+    def _row_indices(self, heads: int) -> tuple[Tensor, Tensor]:
+        """Return which rows of width K to take: one index removes the padding, the other adds it.
+
+        The first (U * H,) has for each unpadded row the padded row that it is taken from. The
+        second (B * H * L,) has the reverse, and U * H where there is no token.
+        """
+        if heads not in self._indices:
+            length, count, device = self.longest, len(self.row), self.row.device
+            head = torch.arange(heads, device=device)
+            from_padded = (self.row[:, None] * heads + head) * length + self.positions[:, None]
+            from_unpadded = self.token_at[:, None] * heads + head[:, None]  # (B, H, L)
+            from_unpadded = from_unpadded.clamp(max=count * heads)
+            self._indices[heads] = from_padded.flatten(), from_unpadded.flatten()
+        return self._indices[heads]
+
+
+class _TakeRows(torch.autograd.Function):
+    """Returns the rows `index` of x; for an index after the last row it returns any row.
+
+    The gradient of x holds the rows `inverse` of the gradient, and zeros for an index after its
+    last row. The backward pass of `index_select` would add up rows, which takes longer.
+    """
+
+    @staticmethod
+    def forward(ctx, x, index, inverse):  # type: ignore
+        ctx.save_for_backward(inverse)
+        return x.index_select(0, index.clamp(max=len(x) - 1))
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore
+        (inverse,) = ctx.saved_tensors
+        if len(inverse) > len(gradient):  # a row of zeros is needed
+            gradient = torch.cat((gradient, gradient.new_zeros(1, gradient.shape[1])))
+        return gradient.index_select(0, inverse), None, None

@@ -1,0 +1,157 @@
+"""Prepares a model for training: what computes a part of it faster takes the place of that part.
+
+`nmt.model` is the paper. Here, and nowhere else, it is decided what computes Eq. 1, the other parts
+of a layer and the loss in training: libraries in C on a CPU, kernels in Triton and PyTorch's
+compiler on a GPU, without the padding of batches on both. `what_runs` says it in a line.
+"""
+
+from functools import partial
+from itertools import chain
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from nmt.kernels.attention import UnpaddedAttention, fits_heads
+from nmt.kernels.cross_entropy import compiled_softmax, replace_logits_by_gradient
+from nmt.kernels.dropout import FastDropout
+from nmt.kernels.faster_modules import share_weights, use_faster_modules
+from nmt.kernels.fused_attention import FUSED_MODULES, FusedAttention
+from nmt.kernels.library import WIDTH_MULTIPLE, can_use_kernels, kernel_library
+from nmt.kernels.norm import FusedSublayer
+from nmt.kernels.packed_attention import PackedAttention, can_attend_packed
+from nmt.kernels.python_code import is_code_unchanged
+from nmt.kernels.relu import FusedFeedForward
+from nmt.machine.device import can_compile
+from nmt.model.attention import MultiHeadAttention
+from nmt.model.feed_forward import FeedForward
+from nmt.model.sublayer import Sublayer
+from nmt.model.transformer import Transformer
+from nmt.recipe.config import TrainingConfig
+from nmt.training.loss import Objective, loss_and_gradient
+
+ON_CPU = {
+    **FUSED_MODULES,
+    MultiHeadAttention: UnpaddedAttention,
+    FeedForward: FusedFeedForward,
+    Sublayer: FusedSublayer,
+    nn.Dropout: FastDropout,
+}
+PACKED = {**FUSED_MODULES, MultiHeadAttention: PackedAttention}
+"""modules of the paper, and what computes the same faster; `FUSED_MODULES` on other devices"""
+
+
+def prepare_for_training(model: Transformer, training: TrainingConfig, precision: str) -> Objective:
+    """Return the loss of a copy of `model` that is faster; both have the same weights.
+
+    If the Python code of the model has been changed, or a module of it, the copy has that. Batches
+    keep their padding then, because it may relate positions to each other.
+
+    With `training.compile`, on a GPU, fused kernels write no intermediate values to memory: such
+    writes take most of the time in a small layer. With `training.activation_checkpointing` each
+    layer stores only its input and computes the rest again in the backward pass.
+
+    Args:
+        model: The model, which does not change; a recipe with LoRA has given it adapters already.
+        training: Its smoothing, compilation and checkpointing.
+        precision: fp32, or bf16 for the matrix products and the values between layers.
+    """
+    objective = Objective(share_weights(model), training.label_smoothing, precision)
+    device, on_cpu = objective.device, objective.device.type == "cpu"
+    compiles = training.compile and can_compile(device)
+    if is_code_unchanged(model):
+        packs = precision == "bf16" and can_attend_packed(device, _head_width(model))
+        faster = ON_CPU if on_cpu else PACKED if packs else FUSED_MODULES
+        use_faster_modules(objective.model, faster)
+        if on_cpu or packs:  # another device would have to tell first where the real tokens are
+            objective.storage = "packed" if packs else "unpadded"
+        if on_cpu:
+            objective.softmax = _softmax_in_c
+        elif compiles:
+            objective.softmax = compiled_softmax()
+    options = _compiler_options() if compiles else {}
+    for layer in chain(objective.model.encoder.layers, objective.model.decoder.layers):
+        if compiles:
+            layer.compile(dynamic=True, options=options)
+        if training.activation_checkpointing:
+            # A module calls what is in this attribute, where `compile` puts its code, if anything;
+            # PyTorch has no public way to wrap both.
+            call = layer._compiled_call_impl or layer._call_impl
+            layer._compiled_call_impl = partial(checkpoint, call, use_reentrant=False)
+    return objective.train()
+
+
+def what_runs(objective: Objective, threads: int) -> str:
+    """Return in a line what computes attention and the other parts of a model in training.
+
+    `threads` is how many cores compute an operation together; C computes on one alone.
+    """
+    layer, in_bf16 = objective.model.decoder.layers[-1], objective.precision == "bf16"
+    attention, network, sublayer = (
+        layer.self_attention,
+        layer.feed_forward,
+        layer.feed_forward_sublayer,
+    )
+    library = None
+    if isinstance(network, FusedFeedForward):
+        library = kernel_library(torch.bfloat16 if in_bf16 else torch.float32)
+    in_c = library is not None and threads == 1
+    width, inner = network.outer.out_features, network.inner.out_features
+    fits = in_c and width % WIDTH_MULTIPLE == 0
+    fits_inner = fits and inner % WIDTH_MULTIPLE == 0 and type(network.inner) is nn.Linear
+    in_c_by_part = {
+        "linear maps": fits and in_bf16 and bool(library and library.nmt_can_use_tiles()),
+        "feed-forward": fits_inner and network.activation is F.relu,
+        "norm": fits and not sublayer.pre,
+        "dropout": library is not None,
+        "loss": in_c,
+    }
+    parts = {part: "C" if is_in_c else "PyTorch" for part, is_in_c in in_c_by_part.items()}
+    if objective.softmax not in (loss_and_gradient, _softmax_in_c):
+        parts["loss"] = "compiled"
+    if layer._compiled_call_impl:
+        parts["layers"] = "compiled"
+    ways = [f"{part}: {way}" for part, way in parts.items()]
+    return "; ".join([f"attention: {_way(attention, in_bf16, in_c)}, {objective.storage}", *ways])
+
+
+def _way(attention: nn.Module, in_bf16: bool, in_c: bool) -> str:
+    """Return what computes Eq. 1 in training; `in_c`: there is a library for one core."""
+    if isinstance(attention, PackedAttention):
+        return "kernels of a GPU"
+    if not isinstance(attention, FusedAttention):
+        return "Eq. 1 as written"
+    if isinstance(attention, UnpaddedAttention):
+        has_dropout = attention.dropout.p > 0
+        if in_c and not has_dropout and fits_heads(attention.query.out_features, attention.heads):
+            return "C"
+        if in_bf16 or has_dropout:
+            return "Eq. 1 as written"
+    return "PyTorch's fused kernel"
+
+
+def _head_width(model: Transformer) -> int:
+    attention = model.decoder.layers[0].self_attention
+    return attention.query.out_features // attention.heads
+
+
+def _softmax_in_c(
+    logits: Tensor, target: Tensor, real: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Do the same as `loss_and_gradient`, by the library in C if it can."""
+    if not can_use_kernels(logits):
+        return loss_and_gradient(logits, target, real, smoothing)
+    q_other = smoothing / (logits.shape[1] - 1)
+    return replace_logits_by_gradient(logits, target, real, 1.0 - smoothing, q_other)
+
+
+def _compiler_options() -> dict[str, bool]:
+    """Return the options of PyTorch's compiler that differ from its own choice, if it knows them.
+
+    `mix_order_reduction` is off: with it, the compiler sums the gradients of a norm in the kernel
+    of the backward pass, which takes longer (base on an H200: 33.9 ms of kernels a step instead of
+    31.8), and it compiles again for fewer than 10,240 rows.
+    """
+    wanted = {"triton.mix_order_reduction": False}
+    return {name: value for name, value in wanted.items() if name in torch._inductor.list_options()}
