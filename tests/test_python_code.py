@@ -168,7 +168,8 @@ def own_forward(model: Transformer) -> None:
 
 
 def own_projection(model: Transformer) -> None:
-    model.decoder.layers[0].self_attention.project_query = other  # type: ignore
+    attention = model.decoder.layers[0].self_attention
+    attention.project_query = partial(MultiHeadAttention.project_query, attention)  # type: ignore
 
 
 def hook(model: Transformer) -> None:
