@@ -7,8 +7,9 @@ import torch
 
 from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
-from nmt.recipe.config import Activation, Config, ModelConfig
+from nmt.recipe.config import Activation, Config, ModelConfig, TrainingConfig
 from nmt.training.optimizer import build_optimizers, update_weights
+from nmt.training.prepare import prepare_for_training
 from nmt.training.step_memory import (
     Hardware,
     activation_bytes,
@@ -24,6 +25,7 @@ VOCABULARY, LENGTH = 100, 16
 def kept_for_backward(config: ModelConfig, precision: str, rows: int) -> int:
     """Bytes of all tensors that a forward pass keeps, but for the weights."""
     model = Transformer(config, VOCABULARY, VOCABULARY).train()
+    ready = prepare_for_training(model, TrainingConfig(), precision).model
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     kept: list[torch.Tensor] = []
 
@@ -34,7 +36,7 @@ def kept_for_backward(config: ModelConfig, precision: str, rows: int) -> int:
     source, target = (torch.randint(4, VOCABULARY, (rows, LENGTH)) for _ in range(2))
     keeping = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
     with keeping, autocast(torch.device("cpu"), precision, once=True):
-        model.decoder_output(source, target)
+        ready.decoder_output(source, target)
     storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage() for tensor in kept}
     return sum(storage.nbytes() for place, storage in storages.items() if place not in own)
 
