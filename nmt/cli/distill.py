@@ -60,7 +60,7 @@ def distill(
     with a table of size, BLEU and speed.
     """
     from nmt.data.text.pair_folder import folder_text
-    from nmt.planning.time_limit import fit_into_minutes
+    from nmt.planning.plan import fit_into_minutes
     from nmt.recipe.config_file import replace_settings
     from nmt.training.train import train
 

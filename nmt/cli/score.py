@@ -28,13 +28,12 @@ from nmt.cli.lines.streams import (
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, ModelsOption, make_translator
 from nmt.cli.options.workers import RayOptions
-from nmt.errors import ConfigError, DataError, print_warning
+from nmt.errors import ConfigError, DataError, Progress, print_warning
 
 if TYPE_CHECKING:
     from nmt.data.tokens.batch import Batch
     from nmt.data.tokens.tokenizer import Tokenizer
     from nmt.recipe.config import DecodingConfig
-    from nmt.translation.line import Progress
     from nmt.translation.ray_pool import RayPool
     from nmt.translation.scoring import Scorer, TargetScore
 
@@ -147,7 +146,7 @@ def _score_rest(
     options: PairOptions,
     done: int,
     output: WindowOutput,
-    progress: "Progress",
+    progress: Progress,
 ) -> None:
     """Score the pairs after the first `done` ones and write them to `output`, in windows.
 

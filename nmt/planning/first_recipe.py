@@ -17,7 +17,7 @@ from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
 from nmt.machine.device import pick_device
 from nmt.machine.processor import available_cores
-from nmt.planning.plan import RunTime, read_template, run_time
+from nmt.planning.plan import MIN_STEPS, RunTime, read_template, run_time
 from nmt.planning.probe import Speed, probe
 from nmt.planning.resources import known_figures
 from nmt.planning.text_profile import TextProfile
@@ -39,7 +39,6 @@ _MAX_EPOCHS = 60  # more of them no longer improve the model
 _VALIDATIONS = 8  # number of validations in a training
 _DROPOUTS = ((3, 0.1), (8, 0.15), (25, 0.25))
 """(limit, dropout) for trainings of fewer than `limit` epochs: more dropout for repeated pairs"""
-MIN_STEPS = 50  # fewer steps teach a model nothing
 _CPU_MINUTES, _GPU_MINUTES = 30.0, 120.0
 """the time to train if the user asks for none"""
 _DRAFT = {"steps": 100_000, "steps_reason": "", "epochs": 0.0, "dropout": 0.1}

@@ -10,13 +10,16 @@ from typing import Any
 import torch
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from nmt.errors import ConfigError
+from nmt.data.prepared import prepare
+from nmt.errors import ConfigError, Log
 from nmt.machine.device import hardware_kind, memory_of, pick_device, pick_precision, use_threads
 from nmt.planning import resources
 from nmt.planning.machine_checks import free_memory, gigabytes
 from nmt.planning.probe import Speed, probe
 from nmt.planning.workload import Workload, find_workload, sample_sentences
 from nmt.recipe.config import Config
+from nmt.recipe.config_file import load_config
+from nmt.run.directory import RunDirectory
 from nmt.training.step_memory import (
     KEPT_ON_CPU,
     Hardware,
@@ -30,6 +33,10 @@ from nmt.training.validation import BATCH_TOKENS
 
 _VALIDATION_PAIRS = 2000
 """assumed size of a validation set that is not on this machine"""
+MIN_STEPS = 50
+"""fewer steps teach a model nothing"""
+IN_PROPORTION = ("warmup_steps", "cooldown_steps", "validate_every", "checkpoint_every")
+"""settings of the section `training` that are shortened as `max_steps` is"""
 
 
 @dataclass(frozen=True)
@@ -210,6 +217,45 @@ def _estimate_gpus(
         seconds = config.training.max_steps * step_seconds
         estimates.append(GpuEstimate(gpu.name, seconds, fits=memory.total < gpu_bytes))
     return estimates
+
+
+def fit_into_minutes(config: Config, minutes: float, run: Path, log: Log) -> Config:
+    """Return the recipe with as many steps as this machine takes in `minutes`, at most its own.
+
+    Its schedule is shortened in proportion. The text is prepared, and a few steps are timed. If the
+    run directory `run` holds a training that has begun, the result has the steps of that one.
+
+    Raises:
+        NmtError: the recipe cannot be prepared or trained here.
+        ConfigError: a text has a step at which it begins or ends.
+    """
+    training = config.training
+    if (begun := RunDirectory(run).config).is_file():
+        of_run = load_config(str(begun)).training
+        same = {name: getattr(of_run, name) for name in ("max_steps", *IN_PROPORTION)}
+        return config.model_copy(update={"training": training.model_copy(update=same)})
+    texts = (*config.data.train, *config.data.synthetic)
+    if any(text.after_step or text.until_step for text in texts):
+        raise ConfigError(
+            "a limit of minutes shortens a training, and texts with after_step or until_step would "
+            "not fit a shorter one; leave out the limit, or change the steps in the recipe"
+        )
+    prepare(config, log)  # so that steps with its own sentences are timed
+    plan = make_plan(config)
+    if plan.speed is None or plan.time is None:
+        raise AssertionError("make_plan measures unless told otherwise")
+    seconds = minutes * 60 - plan.time.validations - plan.time.ending
+    affordable = max(MIN_STEPS, int(seconds / plan.speed.step_seconds))
+    max_steps = min(training.max_steps, affordable)
+    steps = {"max_steps": max_steps}
+    for name in IN_PROPORTION:
+        if value := getattr(training, name):  # a cooldown may have no steps
+            steps[name] = max(1, value * max_steps // training.max_steps)
+    log(
+        f"{minutes:g} minutes are {max_steps:,} of {training.max_steps:,} steps "
+        f"({plan.speed.step_seconds:.2f} s a step)"
+    )
+    return config.model_copy(update={"training": training.model_copy(update=steps)})
 
 
 def read_template(name: str, **filters: Callable[..., str]) -> Template:

@@ -171,8 +171,8 @@ def _validation_pairs(config: Config) -> int | None:
     try:
         splits = find_splits(config.data)
         texts = splits.validation if splits else []
-        blocks = (ParallelText(text, config.data.languages).blocks() for text in texts)
-        return sum(len(block) for of_text in blocks for block in of_text) or None
+        counts = (ParallelText(text, config.data.languages).count_pairs() for text in texts)
+        return sum(counts) or None
     except NmtError:
         return None
 

@@ -15,8 +15,6 @@ MAX_SOURCE_TOKENS = 1024
 """longer sources are truncated, or with --document divided; the count includes EOS"""
 Warn = Callable[[str], None]
 """takes a warning, one sentence"""
-Progress = Callable[[int], object]
-"""takes the number of lines that have been done since the last call"""
 
 
 @dataclass(frozen=True)

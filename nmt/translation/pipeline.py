@@ -17,7 +17,7 @@ from itertools import islice, tee
 from typing import Self
 
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.errors import print_warning
+from nmt.errors import Progress, print_warning
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
 from nmt.search.windows import WINDOW_LINES, truncate, windows
@@ -28,7 +28,6 @@ from nmt.translation.line import (
     MAX_SOURCE_TOKENS,
     EncodedLine,
     Line,
-    Progress,
     Translation,
     Warn,
     one_line,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.token_store import TokenStore
-from nmt.errors import NonFiniteScoresError, print_warning
+from nmt.errors import NonFiniteScoresError, Progress, print_warning
 from nmt.inference.prepare import prepare_for_scoring
 from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
@@ -22,7 +22,7 @@ from nmt.recipe.config import DecodingConfig
 from nmt.run.model import LoadedModel
 from nmt.search.hypothesis import length_penalty
 from nmt.search.windows import WINDOW_LINES, cut_into_batches, truncate, windows
-from nmt.translation.line import MAX_SOURCE_TOKENS, Progress, Warn
+from nmt.translation.line import MAX_SOURCE_TOKENS, Warn
 from nmt.translation.process_pool import Pool
 
 # longer than any translation of a source of MAX_SOURCE_TOKENS

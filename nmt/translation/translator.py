@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from nmt.data.text.protected_text import ProtectedText
-from nmt.errors import ConfigError, NmtError, print_warning
+from nmt.errors import ConfigError, NmtError, Progress, print_warning
 from nmt.recipe.config import DecodingConfig, Sampling
 from nmt.run.model import LoadedModel
 from nmt.search.searcher import Searcher
@@ -16,7 +16,6 @@ from nmt.search.windows import WINDOW_LINES
 from nmt.translation.capitals import CapitalsStage
 from nmt.translation.line import (
     EncodedLine,
-    Progress,
     Terminology,
     Translation,
     Warn,

@@ -1,11 +1,11 @@
 import pytest
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, Progress
 from nmt.recipe.config import DecodingConfig
 from nmt.run.model import LoadedModel
 from nmt.translation import document as document_module
 from nmt.translation.document import halves, join
-from nmt.translation.line import Line, Progress, Translation, Warn, numbered_lines
+from nmt.translation.line import Line, Translation, Warn, numbered_lines
 from nmt.translation.translator import TranslationRequest, Translator
 
 PARAGRAPHS = [
