@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from nmt.model.attention import AttentionRecord
     from nmt.search.generating_transformer import GeneratingTransformer as Transformer
     from nmt.search.generating_transformer import transformer_base, transformer_big
-    from nmt.translation.text_translator import SearchSettings, TextTranslator
+    from nmt.translation.load import SearchSettings
+    from nmt.translation.translator import Translator
 
 __version__ = "0.1.0"
 __all__ = ["AttentionRecord", "Transformer", "load", "transformer_base", "transformer_big"]
@@ -48,7 +49,7 @@ def load(
     length_penalty: float | None = None,
     adapter: "str | Path | None" = None,
     **settings: "Unpack[SearchSettings]",
-) -> "TextTranslator":
+) -> "Translator":
     """Load a run directory, or a checkpoint inside one, ready to translate and to score.
 
     `checkpoint`: best, last, averaged, moving-average or step-N; `device`: auto, cpu, cuda, cuda:1
@@ -61,8 +62,7 @@ def load(
         CheckpointError: `model` holds no usable weights.
         ConfigError: an impossible or unknown setting.
     """
-    from nmt.translation.text_translator import TextTranslator, load_translator
+    from nmt.translation.load import load_translator
 
     changes = {"beam_size": beam_size, "length_penalty": length_penalty, **settings}
-    translator = load_translator([model], checkpoint, device, precision, changes, adapter=adapter)
-    return TextTranslator(translator)
+    return load_translator([model], checkpoint, device, precision, changes, adapter=adapter)

@@ -133,8 +133,8 @@ def _translate_training_text(
     from nmt.data.text.monolingual import SourceLines
     from nmt.data.text.pair_folder import PairFolder
     from nmt.data.text.parallel_text import ParallelText
+    from nmt.translation.pipeline import TranslationRequest
     from nmt.translation.synthesis import PairMaker, synthesize
-    from nmt.translation.translator import TranslationRequest
 
     texts = obtain_splits(data.model_copy(update={"synthetic": []}), log).train
     parallel_texts = [ParallelText(text, data.languages) for text in texts]

@@ -164,8 +164,8 @@ def _search_settings(translator: "Translator") -> dict[str, object]:
         values["length_penalty"] = settings.length_penalty
     else:
         values["length_normalization"] = settings.length_normalization
-    if translator.shortlist:
-        _, candidates_per_token = translator.shortlist.candidates.shape
+    if translator.searcher.shortlist:
+        _, candidates_per_token = translator.searcher.shortlist.candidates.shape
         values["shortlist"] = candidates_per_token
     return values
 

@@ -104,9 +104,9 @@ def synthesize(
     from nmt.data.text.contamination import HeldOutText
     from nmt.data.text.monolingual import MonolingualText
     from nmt.data.text.pair_folder import PairFolder
+    from nmt.translation.pipeline import TranslationRequest
     from nmt.translation.synthesis import PairMaker
     from nmt.translation.synthesis import synthesize as make_pairs
-    from nmt.translation.translator import TranslationRequest
 
     check_service(options.output)
     lines = MonolingualText(options.text)
@@ -127,7 +127,7 @@ def synthesize(
             log(f"{folder.folder} is complete; nothing to do")
         else:
             scorer = dual_scores(translator, options.reverse, compute) if options.reverse else None
-            request = TranslationRequest(dual_scores=scorer)
+            request = TranslationRequest(compare=scorer.compare if scorer else None)
             maker = PairMaker(backward=not options.forward, noise=options.noise, seed=sampling.seed)
             with (
                 workers.pipeline(translator, request) as pipeline,
@@ -156,12 +156,13 @@ def _upload(folder: "PairFolder", output: Path) -> None:
 
 def translator_facts(translator: "Translator", sampling: SamplingOptions) -> dict[str, Any]:
     """Return what translations depend on; an interrupted folder is continued with the same."""
+    shortlist = translator.searcher.shortlist
     return {
         "model": str(translator.loaded.path),
         "weights": translator.loaded.digest,
-        "precision": translator.precision,
+        "precision": translator.searcher.precision,
         "search": translator.settings.model_dump(),
-        "shortlist": translator.shortlist.digest if translator.shortlist else None,
+        "shortlist": shortlist.digest if shortlist else None,
         "sampling": asdict(sampling) if sampling.sample else None,
     }
 

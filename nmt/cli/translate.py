@@ -25,7 +25,8 @@ from nmt.errors import print_warning
 if TYPE_CHECKING:
     from nmt.data.text.protected_text import ProtectedText
     from nmt.translation.line import Terminology
-    from nmt.translation.translator import TranslationRequest, Translator
+    from nmt.translation.pipeline import TranslationRequest
+    from nmt.translation.translator import Translator
 
 # options that --resume need not compare: they change no translation, or a digest stands for them
 NOT_COMPARED = {
@@ -173,16 +174,16 @@ def _settings(
     translator: "Translator", terminology: "Terminology", options: Mapping[str, object]
 ) -> dict[str, object]:
     """Return all that the translation of a line depends on, so that --resume can compare it."""
-    precision = translator.precision  # not "auto", which differs from machine to machine
+    precision = translator.searcher.precision  # not "auto", which differs from machine to machine
     search = translator.settings.model_dump()
     not_compared = {*NOT_COMPARED, *search, "precision"}
     others = {name: value for name, value in options.items() if name not in not_compared}
-    if precision != "int8" and not translator.shortlist:
+    if precision != "int8" and not translator.searcher.shortlist:
         # With a shortlist, a translation depends on the lines of its batch. int8 keeps the setting,
         # so that outputs of earlier versions can be resumed.
         del search["batch_tokens"]
-    if translator.shortlist:
-        others["shortlist"] = translator.shortlist.digest
+    if translator.searcher.shortlist:
+        others["shortlist"] = translator.searcher.shortlist.digest
     weights = translator.loaded.digest
     model = {"weights": weights, "precision": precision, "terminology": terminology.digest}
     return {**model, **search, **others}

@@ -245,5 +245,5 @@ def translate_test_set(
     """
     if not test_set.sources:
         raise DataError(f"{test_set}: no sentences to translate; expected at least one")
-    translations = translator.translate(test_set.sources, progress=progress)
+    translations = translator.translations(test_set.sources, progress=progress)
     return [translation.text for translation in translations]

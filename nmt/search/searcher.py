@@ -60,6 +60,11 @@ class Searcher:
     """gives the target tokens whose logits are computed; None: all. It is not used if translations
     are drawn or have constraints"""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle what the searcher was made of, not what it has prepared."""
+        parts = (self.loaded, self.settings, self.precision, self.sampling, self.shortlist)
+        return Searcher, parts
+
     @cached_property
     def native(self) -> NativeSearch | None:
         """The C library's search, its weights packed when it is first used; None: there is none."""

@@ -14,9 +14,9 @@ from nmt.run.checkpoint_files import MANIFEST, WEIGHTS
 from nmt.run.directory import find_run, weights_folder
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Line, Translation
-from nmt.translation.pipeline import Pipeline
-from nmt.translation.text_translator import load_translator
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.load import load_translator
+from nmt.translation.pipeline import Pipeline, TranslationRequest
+from nmt.translation.translator import Translator
 
 
 @dataclass(frozen=True)

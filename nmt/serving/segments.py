@@ -10,9 +10,9 @@ from nmt.serving.answers import RequestError
 from nmt.serving.models import LoadedVersion
 from nmt.translation.capitals import CapitalsStage
 from nmt.translation.document import split_lines
+from nmt.translation.edges import cut_edges
 from nmt.translation.hidden_parts import original_text, without_tags
 from nmt.translation.line import Line, Terminology, Translation, add_tag, has_words
-from nmt.translation.line_ends import cut_ends
 from nmt.translation.protected import hide_protected
 from nmt.translation.spans import Link, Span, links_after, shift_span
 
@@ -154,9 +154,9 @@ def _segments(
     source, data = loaded.tokenizer.source, loaded.config.data
     if not (line.terminology and line.terminology.prefix):  # else the row begins as it is asked to
         inside = replace(line, text=row, protected=_inside(line.protected, start, len(row)))
-        inner, ends = cut_ends(inside, source, data.source_language)
+        inner = cut_edges(inside, source, data.source_language)
         row = inner.text
-        start += len(ends.before)
+        start += len(inner.edges[0])
     with_tag = add_tag(row, tag)
     added = len(with_tag) - len(row)
     moved = tuple(shift_span(span, added) for span in _inside(line.protected, start, len(row)))

@@ -123,7 +123,7 @@ class Validator:
             loaded = replace(self.loaded, weights=merged(self.loaded.model))
             translator = Translator(loaded, settings, self.precision)
             sources = (pair.source for pair in self.pairs)
-            translations = [translation.text for translation in translator.translate(sources)]
+            translations = [translation.text for translation in translator.translations(sources)]
             quality[metric] = self._score(metric, range(len(self.pairs)), translations)
             of_parts = {
                 f"{metric} {part}": self._score(metric, indices, translations)

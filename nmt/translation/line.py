@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Self
 
 from nmt.data.text.glossary import Glossary, check_term
+from nmt.data.tokens.tokenizer import EOS, SubwordModel
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 from nmt.translation.spans import Edit, Link, Span, linked_words, links_after
 
@@ -62,9 +63,11 @@ class Terminology:
     def __bool__(self) -> bool:
         return bool(self.glossary.terms or self.terms or self.forbidden or self.prefix)
 
-    def __or__(self, other: "Terminology") -> Self:
+    def __or__(self, other: "Terminology | None") -> "Terminology":
         """Combine both; where both have a prefix or translate the same term, `other` decides."""
-        return type(self)(
+        if not other or not self:
+            return other or self
+        return Terminology(
             glossary=self.glossary | other.glossary,
             terms=self.terms + other.terms,
             forbidden=tuple(dict.fromkeys(self.forbidden + other.forbidden)),  # each once
@@ -117,6 +120,8 @@ class Line:
     """parts of the text that the translation repeats exactly as they are, in order"""
     hidden: tuple[Edit, ...] = ()
     """put back into the text what the model does not see, in order; see hidden_parts.py"""
+    edges: tuple[str, str] = ("", "")
+    """what stood before and after the text and is not translated; see edges.py"""
     capitals: bool = False
     """whether it was in capitals, and its translation is put into capitals; see capitals.py"""
     start: int = 0
@@ -182,6 +187,32 @@ class Translation:
 def numbered_lines(texts: Iterable[str], first: int = 1) -> Iterator[Line]:
     """Yield a `Line` for each text; their numbers count from `first`."""
     return (Line(number, text) for number, text in enumerate(texts, first))
+
+
+def encode(source: SubwordModel, lines: Sequence[Line], warn: Warn) -> list[EncodedLine]:
+    """Return the lines with source ids; a blank text or one without tokens gets none: it is copied.
+
+    A line of more than `MAX_SOURCE_TOKENS` is truncated, and `warn` is called with a message.
+    """
+    new_ids = iter(source.encode([line.text for line in lines if line.ids is None]))
+    encoded = []
+    for line in lines:
+        ids = next(new_ids) if line.ids is None else list(line.ids)
+        if len(ids) > MAX_SOURCE_TOKENS:
+            warn(
+                f"line {line.number} has {len(ids)} tokens; only the first {MAX_SOURCE_TOKENS} are "
+                "translated: split it into sentences"
+            )
+            ids = [*ids[: MAX_SOURCE_TOKENS - 1], EOS]
+        has_tokens = bool(line.text.strip()) and len(ids) > 1  # more than EOS
+        encoded.append(EncodedLine(line, ids if has_tokens else []))
+    return encoded
+
+
+def copy_of(encoded: EncodedLine) -> Translation:
+    """Return the translation of a line to copy: its own text, or an empty text if it is blank."""
+    text = encoded.line.text
+    return Translation(one_line(text) if text.strip() else "", score=0.0)
 
 
 def add_tag(text: str, tag: str) -> str:

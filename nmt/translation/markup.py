@@ -16,8 +16,9 @@ from nmt.translation.html.languages import PageLanguages
 from nmt.translation.html.source import Token, read_tokens, source_of
 from nmt.translation.html.text import BlockText, read_block
 from nmt.translation.line import Line, Translation, Warn, has_words
+from nmt.translation.pipeline import TranslationRequest
 from nmt.translation.spans import Edit, apply_edits, shift_span
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.translator import Translator
 
 TranslateTexts = Callable[[Sequence[Line], bool], Sequence[Translation]]
 """takes texts, each of one or several sentences, and whether links between the words are needed;

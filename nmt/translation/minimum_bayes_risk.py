@@ -10,10 +10,20 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from nmt.translation.line import Translation
+from nmt.translation.line import EncodedLine, Translation
 
 Utilities = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 """takes texts; returns in row i and column j how good text i is if text j is the reference"""
+
+
+def choose_by_risk(
+    _lines: Sequence[EncodedLine],
+    candidates: Sequence[Sequence[Translation]],
+    utilities: Utilities,
+    n_best: int,
+) -> list[list[Translation]]:
+    """Return the `n_best` candidates of highest utility of each line; a finishing stage."""
+    return [most_useful(row, utilities, n_best) for row in candidates]
 
 
 def most_useful(

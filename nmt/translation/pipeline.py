@@ -1,42 +1,50 @@
 """Lines in, translations out, in order: a pipeline around a search.
 
-    Line -> cut_ends -> hide -> split_lines -> encode -> hide_unknown -> constrain -> search
-                                                                                        |
-    list of Translations <- ends <- join <- finishing stages <- decode <- Hypothesis <- +
+    Line -> messages -> edges -> protection -> sentences -> capitals -> ids -> terminology -> search
+                                                                                                |
+    Translations <- messages <- edges <- join <- protection <- capitals <- terminology <- text <-
 
-Before all that, the texts in ICU messages become lines, too (message_texts.py). They return last.
-`constrain` also decides which lines are copied: they go to the finishing stages without a search.
+A stage is an object with two functions: one takes the lines on the way in, the other takes their
+translations on the way out. Stages do not know each other. Those that a request asks for
+(candidates compared, words aligned) stand between terminology and capitals on the way out.
+
 Lines are read in windows, and searched in batches of similar length. A task is one batch, from the
 search to the last finishing stage. This process computes it, or one of several others, here or on
 other machines. The batches are the same for any number of processes, and so are the translations.
 """
 
+import platform
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice, tee
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import islice
 from typing import Self
 
-from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.errors import Progress, print_warning
-from nmt.search.hypothesis import Hypothesis
+from nmt.data.text.protected_text import ProtectedText
+from nmt.errors import ConfigError, NmtError, Progress, print_warning
 from nmt.search.searcher import SearchBatch, Searcher
-from nmt.search.windows import WINDOW_LINES, truncate, windows
+from nmt.search.windows import WINDOW_LINES, windows
 from nmt.translation.capitals import CapitalsStage
 from nmt.translation.document import join, split_lines
+from nmt.translation.edges import EdgesStage
 from nmt.translation.hidden_parts import without_tags
 from nmt.translation.line import (
-    MAX_SOURCE_TOKENS,
     EncodedLine,
     Line,
+    Terminology,
     Translation,
     Warn,
+    copy_of,
+    encode,
     one_line,
 )
-from nmt.translation.line_ends import LineEnds, cut_ends
 from nmt.translation.message_texts import MessageTexts
+from nmt.translation.minimum_bayes_risk import Utilities, choose_by_risk
 from nmt.translation.process_pool import Pool, ProcessPool
 from nmt.translation.protected import ProtectionStage
-from nmt.translation.terminology import TerminologyStage
+from nmt.translation.ray_pool import RayCluster, RayPool
+from nmt.translation.terminology import NEED_A_SEARCH, TerminologyStage
 
 NBestLists = list[list[Translation]]
 """the translations of several lines: a list for each line, best first"""
@@ -44,59 +52,87 @@ FinishingStage = Callable[[Sequence[EncodedLine], NBestLists], NBestLists]
 """takes lines and the translations of each line; returns translations, changed or fewer"""
 
 
+@dataclass(frozen=True)
+class TranslationRequest:
+    """Which translations a pipeline returns; one request holds for all lines of a text."""
+
+    n_best: int = 1
+    """number of translations returned for each line"""
+    document: bool = False
+    """whether a line may have several sentences, which are translated one by one and joined"""
+    terminology: Terminology = field(default_factory=Terminology)
+    """constraints on the words of every line"""
+    protected: ProtectedText = field(default_factory=ProtectedText)
+    """patterns of text that the translations repeat exactly as it is"""
+    utilities: Utilities | None = None
+    """compares candidates, to choose by minimum Bayes risk; None: the search score chooses"""
+    candidates: int = 0
+    """number of candidates that `utilities` compares for each line; not used if that is None"""
+    alignments: bool = False
+    """whether word alignments are added to the translations"""
+    compare: FinishingStage | None = None
+    """adds the disagreement of two models to each translation (`DualScores`); None: it is not"""
+
+
 @dataclass
 class _Window:
-    """Lines that are read together, and the translations of the lines already searched."""
+    """Lines that are read together, and the translations of those already searched."""
 
-    lines: Sequence[Line]
-    ends: dict[int, LineEnds]
-    """what the model does not see at the ends of the lines at these indices"""
-    sentence_counts: list[int]
-    """how many encoded lines each line has become"""
+    messages: MessageTexts
+    """the lines as they were read, and after them the texts in their messages"""
+    lines: list[Line]
+    """the same without their edges"""
     encoded: list[EncodedLine]
+    """the lines, or their sentences, as they are searched"""
+    counts: list[int]
+    """how many encoded lines each line has become"""
     translations: NBestLists
     """the translations of each encoded line; empty until its batch is searched"""
-    batches: list[list[int]]
-    """the encoded lines that are searched together, as indices"""
-    messages: MessageTexts
-    """which of the lines are texts of ICU messages in others; they are the last ones"""
-
-    def finished(self, translations: NBestLists) -> NBestLists:
-        """Return the translations of the lines after their ends and their texts are added."""
-        for i, ends in self.ends.items():
-            translations[i] = [ends.add_to(translation) for translation in translations[i]]
-        return self.messages.put_back(translations)
-
-    def joined(self) -> NBestLists:
-        """Return one translation of each line: those of its sentences, joined."""
-        pairs = zip(self.encoded, self.translations, strict=True)
-        sentences = ((encoded.line, best) for encoded, (best, *_) in pairs)
-        counts = zip(self.lines, self.sentence_counts, strict=True)
-        # each line takes its next n sentences
-        return [[join(line.text, list(islice(sentences, n)))] for line, n in counts]
+    batches: deque[list[int]]
+    """the encoded lines that are searched together, as indices, without those already searched"""
 
 
-@dataclass
 class Pipeline:
     """Translates lines; use it in a `with` statement, which ends its processes."""
 
-    searcher: Searcher
-    protection: ProtectionStage
-    capitals: CapitalsStage
-    terminology: TerminologyStage
-    finishing_stages: Sequence[FinishingStage]
-    """applied to the translations of each batch in this order, after the search"""
-    n_best: int
-    """how many hypotheses the search returns for each line; with `document`, each sentence"""
-    document: bool
-    """whether lines are split into sentences"""
-    processes: int
-    """1: this process translates; n > 1: n other processes do, each with one thread"""
-    pool: Pool[list[EncodedLine], NBestLists] | None = None
-    """what computes `translate_batch` on other machines; None: processes of this one do"""
+    def __init__(
+        self,
+        searcher: Searcher,
+        request: TranslationRequest,
+        processes: int = 1,
+        cluster: RayCluster | None = None,
+    ) -> None:
+        """Build the stages for a request.
 
-    def __post_init__(self) -> None:
-        self._pool = self.pool or ProcessPool(self.translate_batch, self.processes)
+        With `processes` 1, this process translates; with n > 1, n other processes do, each with one
+        thread. With a `cluster`, its machines translate instead.
+
+        Raises:
+            ConfigError: the request contradicts itself, or the beam is too small or too wide.
+            NmtError: the cluster cannot be used.
+        """
+        _check_request(request, searcher)
+        self._searcher, self._document, self._processes = searcher, request.document, processes
+        loaded, terms = searcher.loaded, request.terminology
+        data, self._source = loaded.config.data, loaded.tokenizer.source
+        self._edges = EdgesStage(self._source, data.source_language, terms)
+        self._protection = ProtectionStage(searcher, request.protected, terms)
+        self._capitals = CapitalsStage(data, self._source, terms)
+        self._terminology = TerminologyStage(searcher, terms)
+        between = _asked_stages(searcher, request)
+        restoring = [self._capitals.restore, self._protection.restore]
+        self._finishing = [self._terminology.restore, *between, *restoring]
+        if request.compare:
+            self._finishing.append(request.compare)
+        # minimum Bayes risk leaves `n_best` of its candidates
+        self._n_best = request.candidates if request.utilities else request.n_best
+        self._pool: Pool[list[EncodedLine], NBestLists] = ProcessPool(
+            self.translate_batch, processes
+        )
+        self._reads_ahead = processes > 1 or cluster is not None
+        if cluster:
+            compute = BatchTranslation(searcher, request, searcher.native is not None)
+            self._pool = RayPool(compute, cluster, loaded.device_type)
 
     def __enter__(self) -> Self:
         return self
@@ -113,12 +149,14 @@ class Pipeline:
     ) -> Iterator[list[Translation]]:
         """Yield the translations of each line, best first; with `document` the joined one alone.
 
-        Up to `window_lines` lines are read at once. `warn` gets a message for each line that is too
-        long, `progress` the number of lines done since its last call.
+        Up to `window_lines` lines are read at once. With one process, their translations are
+        yielded before more are read; several read some windows ahead. `warn` gets a message for
+        each line that is too long, `progress` the number of lines done since its last call.
         """
-        groups = windows(lines, window_lines, characters=lambda line: len(line.text))
-        for translations in self.translate_windows(groups, warn, progress):
-            yield from translations
+        read = windows(lines, window_lines, characters=lambda line: len(line.text))
+        for group in [read] if self._reads_ahead else ([window] for window in read):
+            for translations in self.translate_windows(group, warn, progress):
+                yield from translations
 
     def translate_windows(
         self,
@@ -128,191 +166,196 @@ class Pipeline:
     ) -> Iterator[NBestLists]:
         """Yield for each window the translations of its lines, best first (`document`: one joined).
 
-        `_encode_window` cuts a window into batches, which `translate_batch` searches. With one
-        process, a window is yielded before the next one is read; with several, some windows are
-        read ahead. `warn` and `progress` are called as in `translate`.
+        A window that needs no search is yielded with the next one, or at the end. `warn` and
+        `progress` are called as in `translate`.
 
         Raises:
             NmtError: the memory does not suffice, or a process died.
             DataError: the constraints on a line contradict each other; the message names it.
         """
+        begun: deque[_Window] = deque()  # windows whose translations have not all arrived
 
-        def read_batches() -> Iterator[tuple[_Window, list[int]]]:
+        def tasks() -> Iterator[list[EncodedLine]]:
             for lines in windows_of_lines:
                 window = self._encode_window(lines, warn)
-                for batch in window.batches:
-                    yield window, batch
+                begun.append(window)
+                for batch in list(window.batches):
+                    yield [window.encoded[i] for i in batch]
 
-        if self.processes > 1:
-            self.searcher.prepare()  # before processes are forked, which then share the model
-        # Two iterators over the same batches: the pool may read ahead of its results, and the loop
-        # below pairs each result with the batch that it is of.
-        for_pool, for_results = tee(read_batches())
-        tasks = ([window.encoded[i] for i in batch] for window, batch in for_pool)
-        results = self._pool.map(tasks)  # calls translate_batch for each task, in order
-        for rows, (window, batch) in zip(results, for_results, strict=True):
+        def complete_windows() -> Iterator[NBestLists]:
+            while begun and not begun[0].batches:
+                yield self._finish_window(begun.popleft(), progress)
+
+        if self._processes > 1:
+            self._searcher.prepare()  # before processes are forked, which then share the model
+        for rows in self._pool.map(tasks()):  # calls translate_batch for each task, in order
+            yield from complete_windows()
+            window = begun[0]
+            batch = window.batches.popleft()
             for i, translations in zip(batch, rows, strict=True):
                 window.translations[i] = translations
-            if not self.document:  # with `document` a line is done when all its sentences are
+            if not self._document:  # with `document` a line is done when all its sentences are
                 progress(sum(i < window.messages.count for i in batch))
-            is_complete = batch is window.batches[-1]  # every window has a batch, if an empty one
-            if not is_complete:
-                continue
-            if self.document:
-                progress(window.messages.count)
-                yield window.finished(window.joined())
-            else:
-                read = window.encoded[: window.messages.count]
-                progress(sum(not line.ids for line in read))  # copied, so in no batch
-                yield window.finished(window.translations)
-
-    def translate_batch(self, lines: Sequence[EncodedLine]) -> NBestLists:
-        """Return the translations of each line: search all in one batch, then apply the stages."""
-        lines = list(lines)
-        decoded = self._search(lines)
-        if again := self.protection.lines_to_search_again(lines, decoded):
-            tokenizer = self.searcher.loaded.tokenizer
-            encoded = encode(tokenizer, list(again.values()), warn=lambda _: None)
-            changed = zip(again, self.terminology.constrain(encoded), strict=True)
-            searched = {i: line for i, line in changed if line.ids}
-            found = self._search(list(searched.values()))
-            for (i, line), translations in zip(searched.items(), found, strict=True):
-                lines[i], decoded[i] = line, translations
-        for i, translations in enumerate(decoded):
-            if not translations:  # all were blank
-                source = self.searcher.loaded.tokenizer.source
-                lines[i] = EncodedLine(without_tags(lines[i].line, source), ids=[])
-                decoded[i] = [copy_of(lines[i])]
-        return self._finish(lines, decoded)
-
-    def _search(self, lines: Sequence[EncodedLine]) -> NBestLists:
-        """Return the translations of each line as the search finds them, but no blank ones.
-
-        The search finds no empty translation, but tokens may spell white space, or nothing.
-        """
-        batch = SearchBatch(
-            ids=[encoded.ids for encoded in lines],
-            numbers=[encoded.line.number for encoded in lines],
-            constraints=[encoded.constraints for encoded in lines],
-            n_best=self.n_best,
-        )
-        results = zip(lines, self.searcher.search(batch), strict=True)
-        rows = (decode(self.searcher, line, hypotheses) for line, hypotheses in results)
-        return [[each for each in row if each.text.strip()] for row in rows]
+            yield from complete_windows()
+        yield from complete_windows()
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
-        """Encode the lines, finish those that are copied, and cut the others into batches."""
-        loaded = self.searcher.loaded
-        language = loaded.config.data.source_language
-        tag_length = loaded.tokenizer.source.tag_length
-        messages = MessageTexts(lines, self.protection.patterns, tag_length)
-        lines, ends = self._cut_ends(messages.lines)
-        hidden = self.capitals.mark(self.protection.hide(lines))
-        groups = [[line] for line in hidden]
-        if self.document:
-            groups = split_lines(loaded.tokenizer.source, language, hidden, warn)
-        sentences = self.capitals.lower([line for group in groups for line in group])
-        encoded = encode(loaded.tokenizer, sentences, warn)
-        if changed := self.protection.hide_unknown(encoded):
-            again = encode(loaded.tokenizer, list(changed.values()), warn=lambda _: None)
-            for i, line in zip(changed, again, strict=True):
-                encoded[i] = line
-        encoded = self.terminology.constrain(encoded)
+        """Take lines through the stages on the way in, and cut them into batches."""
+        messages = MessageTexts(lines, self._protection.patterns, self._source.tag_length)
+        inner = self._edges.cut(messages.lines)
+        lines = self._protection.hide(inner)
+        groups = [[line] for line in lines]
+        if self._document:
+            lines = self._capitals.mark(lines)
+            groups = split_lines(self._source, self._edges.language, lines, warn)
+        sentences = self._capitals.lower([line for group in groups for line in group])
+        encoded = encode(self._source, sentences, warn)
+        self._protection.hide_unknown(encoded)
+        encoded = self._terminology.constrain(encoded)
         translations: NBestLists = [[] for _ in encoded]
         to_copy = [i for i, line in enumerate(encoded) if not line.ids]
         copied = [encoded[i] for i in to_copy]
         finished = self._finish(copied, [[copy_of(line)] for line in copied])
         for i, copies in zip(to_copy, finished, strict=True):
             translations[i] = copies
-        batches = list(self._batches(encoded))
-        if not batches:  # all lines are copied: without a batch the window would never be yielded
-            batches = [[]]
-        counts = [len(group) for group in groups]
-        return _Window(lines, ends, counts, encoded, translations, batches, messages)
-
-    def _cut_ends(self, lines: Sequence[Line]) -> tuple[list[Line], dict[int, LineEnds]]:
-        """Return the lines without their ends, and the ends of each line that has some."""
-        source = self.searcher.loaded.tokenizer.source
-        language = self.searcher.loaded.config.data.source_language
-        inner: list[Line] = []
-        found: dict[int, LineEnds] = {}
-        for i, line in enumerate(lines):
-            asked = (self.terminology.terminology, line.terminology)
-            if any(terminology and terminology.prefix for terminology in asked):
-                inner.append(line)  # each translation begins with what the user asks for
-                continue
-            cut, ends = cut_ends(line, source, language)
-            inner.append(cut)
-            if cut is not line:
-                found[i] = ends
-        return inner, found
-
-    def _batches(self, encoded: Sequence[EncodedLine]) -> Iterator[list[int]]:
-        """Yield batches of the lines to search, as indices."""
-        groups: Iterable[Sequence[int]] = [range(len(encoded))]
-        if self.document:  # the sentences may be many more than the lines
-            groups = windows(
+        groups_of_batches: Iterable[Sequence[int]] = [range(len(encoded))]
+        if self._document:  # the sentences may be many more than the lines
+            groups_of_batches = windows(
                 range(len(encoded)), WINDOW_LINES, characters=lambda i: len(encoded[i].line.text)
             )
         lengths = [len(line.ids) for line in encoded]
         constraints = [line.constraints for line in encoded]
-        for group in groups:
+        batches: deque[list[int]] = deque()
+        for group in groups_of_batches:
             to_search = [i for i in group if encoded[i].ids]
-            yield from self.searcher.batches(to_search, lengths, constraints)
+            batches += self._searcher.batches(to_search, lengths, constraints)
+        counts = [len(group) for group in groups]
+        return _Window(messages, inner, encoded, counts, translations, batches)
+
+    def _finish_window(self, window: _Window, progress: Progress) -> NBestLists:
+        """Return the translations of the lines as they were read."""
+        translations = window.translations
+        if self._document:
+            progress(window.messages.count)
+            pairs = zip(window.encoded, translations, strict=True)
+            sentences = ((encoded.line, best) for encoded, (best, *_) in pairs)
+            counts = zip(window.lines, window.counts, strict=True)
+            # each line takes its next n sentences
+            translations = [[join(line.text, list(islice(sentences, n)))] for line, n in counts]
+        else:
+            read = window.encoded[: window.messages.count]
+            progress(sum(not line.ids for line in read))  # copied, so in no batch
+        return window.messages.put_back(self._edges.put_back(window.lines, translations))
+
+    def translate_batch(self, lines: Sequence[EncodedLine]) -> NBestLists:
+        """Return the translations of each line: search all in one batch, then apply the stages."""
+        lines = list(lines)
+        decoded = self._search(lines)
+        if again := self._protection.lines_to_search_again(lines, decoded):
+            encoded = encode(self._source, list(again.values()), warn=lambda _: None)
+            changed = zip(again, self._terminology.constrain(encoded), strict=True)
+            searched = {i: line for i, line in changed if line.ids}
+            found = self._search(list(searched.values()))
+            for (i, line), translations in zip(searched.items(), found, strict=True):
+                lines[i], decoded[i] = line, translations
+        for i, translations in enumerate(decoded):
+            if not translations:  # all were blank
+                lines[i] = EncodedLine(without_tags(lines[i].line, self._source), ids=[])
+                decoded[i] = [copy_of(lines[i])]
+        return self._finish(lines, decoded)
+
+    def _search(self, lines: Sequence[EncodedLine]) -> NBestLists:
+        """Return the translations of each line as the search finds them, but no blank ones.
+
+        The search finds no empty translation, but tokens may spell white space, or nothing. A
+        hypothesis of as many target tokens as the search allows is marked as truncated.
+        """
+        searcher = self._searcher
+        batch = SearchBatch(
+            ids=[encoded.ids for encoded in lines],
+            numbers=[encoded.line.number for encoded in lines],
+            constraints=[encoded.constraints for encoded in lines],
+            n_best=self._n_best,
+        )
+        rows = []
+        for line, hypotheses in zip(lines, searcher.search(batch), strict=True):
+            limit = searcher.settings.max_target_length(len(line.ids))
+            if line.constraints:  # the search adds room for their tokens to the limit
+                limit += line.constraints.most_tokens
+            texts = searcher.loaded.tokenizer.target.decode([h.tokens for h in hypotheses])
+            rows.append(
+                [
+                    Translation(one_line(text), h.score, h.tokens, len(h.tokens) >= limit)
+                    for text, h in zip(texts, hypotheses, strict=True)
+                    if text.strip()
+                ]
+            )
+        return rows
 
     def _finish(self, lines: Sequence[EncodedLine], translations: NBestLists) -> NBestLists:
         """Apply all finishing stages, one after another."""
-        for stage in self.finishing_stages:
+        for stage in self._finishing:
             translations = stage(lines, translations)
         return translations
 
 
-def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[EncodedLine]:
-    """Return the lines with source ids; a blank text or one without tokens gets none: it is copied.
+@dataclass(frozen=True)
+class BatchTranslation:
+    """The work on one batch as a function that can be sent to another machine."""
 
-    A line of more than `MAX_SOURCE_TOKENS` is truncated, and `warn` is called with a message.
-    """
+    searcher: Searcher
+    request: TranslationRequest
+    is_native: bool
+    """whether the C library searches on the machine that sends it"""
 
-    def report(index: int, length: int) -> None:
-        warn(
-            f"line {lines[index].number} has {length} tokens; only the first {MAX_SOURCE_TOKENS} "
-            "are translated: split it into sentences"
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        if (self.searcher.native is not None) != self.is_native:
+            kinds = ("PyTorch", "the C library")
+            raise NmtError(
+                f"{kinds[not self.is_native]} searches on {platform.node()}, expected "
+                f"{kinds[self.is_native]} as on the machine of the command, or translations may "
+                "differ; `nmt doctor` says why"
+            )
+        return Pipeline(self.searcher, self.request)
+
+    def __call__(self, lines: Sequence[EncodedLine]) -> NBestLists:
+        """Search all lines in one batch, and apply the finishing stages."""
+        return self._pipeline.translate_batch(lines)
+
+
+def _asked_stages(searcher: Searcher, request: TranslationRequest) -> Iterator[FinishingStage]:
+    """Yield the finishing stages that settings and request ask for, those of PyTorch lazily."""
+    if searcher.settings.copy_unknown:
+        from nmt.translation.aligner import copy_unknown_words  # it imports PyTorch
+
+        yield partial(copy_unknown_words, searcher=searcher)
+    if request.utilities:
+        yield partial(choose_by_risk, utilities=request.utilities, n_best=request.n_best)
+    if request.alignments:
+        from nmt.translation.aligner import align
+
+        yield partial(align, searcher=searcher)
+
+
+def _check_request(request: TranslationRequest, searcher: Searcher) -> None:
+    """Raise a ConfigError if parts of a request exclude each other, or the search cannot do it."""
+    n_best, candidates = request.n_best, request.candidates
+    if searcher.sampling and request.terminology:
+        raise ConfigError(NEED_A_SEARCH)
+    if request.document and n_best != 1:
+        raise ConfigError(
+            "--document puts each line together from the best translation of each sentence, "
+            "so a line has no --n-best; leave one of them out"
         )
-
-    unencoded = [line.text for line in lines if line.ids is None]
-    new_ids = iter(tokenizer.source.encode(unencoded))
-    rows = []
-    for line in lines:
-        if line.ids is None:
-            rows.append(next(new_ids))  # in the order of `unencoded`
-        else:
-            rows.append(list(line.ids))
-    rows = truncate(rows, MAX_SOURCE_TOKENS, report)
-    encoded = []
-    for line, ids in zip(lines, rows, strict=True):
-        has_tokens = bool(line.text.strip()) and len(ids) > 1  # more than EOS
-        encoded.append(EncodedLine(line, ids if has_tokens else []))
-    return encoded
-
-
-def decode(
-    searcher: Searcher, line: EncodedLine, hypotheses: Sequence[Hypothesis]
-) -> list[Translation]:
-    """Return the hypotheses of a line as translations: ids become text, a single line.
-
-    A hypothesis of as many target tokens as the search allows is marked as truncated.
-    """
-    limit = searcher.settings.max_target_length(len(line.ids))
-    if line.constraints:  # the search adds room for their tokens to the limit
-        limit += line.constraints.most_tokens
-    texts = searcher.loaded.tokenizer.target.decode([h.tokens for h in hypotheses])
-    return [
-        Translation(one_line(text), h.score, tokens=h.tokens, is_truncated=len(h.tokens) >= limit)
-        for text, h in zip(texts, hypotheses, strict=True)
-    ]
-
-
-def copy_of(encoded: EncodedLine) -> Translation:
-    """Return the translation of a line to copy: its own text, or an empty text if it is blank."""
-    text = encoded.line.text
-    return Translation(one_line(text) if text.strip() else "", score=0.0)
+    if request.utilities and candidates < 2:
+        raise ConfigError(
+            "--mbr chooses among several candidates, and there is 1; raise --beam-size, "
+            "or use --sample"
+        )
+    if request.utilities and n_best > candidates:
+        raise ConfigError(
+            f"{n_best} translations of each line were asked for, of {candidates} "
+            "candidates; raise --candidates, or lower --n-best"
+        )
+    searcher.check_beam(candidates if request.utilities else n_best)

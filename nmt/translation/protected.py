@@ -14,7 +14,7 @@ from nmt.data.text.protected_text import ProtectedText
 from nmt.data.tokens.unknown_parts import has_unknown, unknown_parts
 from nmt.search.searcher import Searcher
 from nmt.translation.hidden_parts import hide, original_text, without_numbers
-from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation
+from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation, encode
 from nmt.translation.part_places import PartPlaces
 from nmt.translation.spans import (
     Edit,
@@ -48,24 +48,22 @@ class ProtectionStage:
         """
         return [hide_protected(line, self.patterns, self.terminology) for line in lines]
 
-    def hide_unknown(self, lines: Sequence[EncodedLine]) -> dict[int, Line]:
-        """Return the lines that change if what the vocabulary lacks is hidden, by their indices.
+    def hide_unknown(self, lines: list[EncodedLine]) -> None:
+        """Hide what the vocabulary lacks in these lines, and encode those that change again.
 
         Terms of a glossary stay, as their translations are in the search.
         """
         source = self.searcher.loaded.tokenizer.source
-        changed: dict[int, Line] = {}
         for i, encoded in enumerate(lines):
             if has_unknown(source, encoded.ids):
                 line = self._without_unknown(encoded.line)
                 if line is not encoded.line:
-                    changed[i] = line
-        return changed
+                    [lines[i]] = encode(source, [line], warn=lambda _: None)
 
     def _without_unknown(self, line: Line) -> Line:
         source = self.searcher.loaded.tokenizer.source
         added = source.tag_length(line.text)
-        terms = self._combined(line)
+        terms = self.terminology | line.terminology
         kept = [*terms.glossary.spans(line.text), *(span for span, _ in line.hidden)]
         stand_ins = {
             shift_span(part.span, added): part.stand_in
@@ -82,9 +80,6 @@ class ProtectionStage:
             Edit(span, text if text in protected else text.upper()) for span, text in changed.hidden
         ]
         return replace(changed, hidden=tuple(parts))
-
-    def _combined(self, line: Line) -> Terminology:
-        return self.terminology | line.terminology if line.terminology else self.terminology
 
     def lines_to_search_again(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]

@@ -5,9 +5,10 @@ opposite direction, so the side that is learnt to be written is real. Forward tr
 sources: by a better model, that is distillation (Kim and Rush, 2016).
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, tee
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from nmt.data.text.monolingual import MonolingualLine
@@ -91,19 +92,17 @@ def synthesize(
     done = folder.inputs
     progress(done)
     rest = islice(lines, done, None)
-    read_windows = windows(rest, WINDOW_LINES, characters=lambda line: len(line.text))
-    # Two iterators over the same windows: the pipeline may read ahead of its results, and the loop
-    # below pairs each result with the window that it is of.
-    for_pipeline, for_pairs = tee(read_windows)
+    begun: deque[list[MonolingualLine]] = deque()  # windows whose translations have not arrived
 
     def windows_of_lines() -> Iterator[list[Line]]:
         number = done + 1  # seeds sampling, so it must not depend on interruptions
-        for window in for_pipeline:
+        for window in windows(rest, WINDOW_LINES, characters=lambda line: len(line.text)):
+            begun.append(window)
             yield [Line(i, add_tag(line.text, tag)) for i, line in enumerate(window, number)]
             number += len(window)
 
-    translated = pipeline.translate_windows(windows_of_lines(), progress=progress)
-    for translations, window in zip(translated, for_pairs, strict=True):
+    for translations in pipeline.translate_windows(windows_of_lines(), progress=progress):
+        window = begun.popleft()
         folder.add(maker.pairs(window, translations), inputs=len(window))
 
 

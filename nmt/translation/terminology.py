@@ -10,7 +10,7 @@ from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import SpelledConstraints
 from nmt.search.searcher import Searcher
 from nmt.translation.hidden_parts import original_text, without_tags
-from nmt.translation.line import EncodedLine, Line, Terminology, Translation, has_words, one_line
+from nmt.translation.line import EncodedLine, Terminology, Translation, has_words, one_line
 
 SHOWN_CHARACTERS = 80
 NEED_A_SEARCH = (
@@ -70,7 +70,7 @@ class TerminologyStage:
             asked = constraints.text if constraints else None
             if asked is None or asked.prefix or len(asked.terms) != 1 or line.hidden:
                 return None
-            term = self._combined(line).glossary.translate_whole(line.text)
+            term = (self.terminology | line.terminology).glossary.translate_whole(line.text)
             if term is None:
                 return None
             line = replace(line, text=term, hidden=(), capitals=False)
@@ -78,16 +78,10 @@ class TerminologyStage:
             return None
         return EncodedLine(line, ids=[])
 
-    def _combined(self, line: Line) -> Terminology:
-        """Return the constraints on all lines together with those on one."""
-        if self.terminology and line.terminology:  # either may be empty
-            return self.terminology | line.terminology
-        return self.terminology or line.terminology or Terminology()
-
     def _add_constraints(self, encoded: EncodedLine) -> EncodedLine:
         """Return a line with the constraints on all lines and its own, spelled in ids."""
         line = encoded.line
-        terminology = self._combined(line)
+        terminology = self.terminology | line.terminology
         if not terminology:
             return encoded
         constraints = terminology.constraints(line.text)

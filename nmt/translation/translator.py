@@ -1,58 +1,37 @@
-"""A model that is ready to translate, and the pipelines around it."""
+"""Text in, text out: a model that is ready to translate, which `nmt.load` returns."""
 
 import copy
-import platform
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
-from nmt.data.text.protected_text import ProtectedText
-from nmt.errors import ConfigError, NmtError, Progress, print_warning
+from nmt.data.text.lines import check_text
+from nmt.errors import DataError, Progress, print_warning
 from nmt.recipe.config import DecodingConfig, Sampling
+from nmt.recipe.config_file import replace_settings
 from nmt.run.model import LoadedModel
 from nmt.search.searcher import Searcher
 from nmt.search.shortlist import Shortlist
 from nmt.search.windows import WINDOW_LINES
-from nmt.translation.capitals import CapitalsStage
-from nmt.translation.line import (
-    EncodedLine,
-    Terminology,
-    Translation,
-    Warn,
-    numbered_lines,
-)
-from nmt.translation.minimum_bayes_risk import Utilities, most_useful
-from nmt.translation.pipeline import FinishingStage, NBestLists, Pipeline
-from nmt.translation.protected import ProtectionStage
-from nmt.translation.ray_pool import RayCluster, RayPool
-from nmt.translation.synthesis import DualScores
-from nmt.translation.terminology import NEED_A_SEARCH, TerminologyStage
+from nmt.translation.line import Line, Terminology, Translation, Warn, numbered_lines
+from nmt.translation.pipeline import Pipeline, TranslationRequest
+from nmt.translation.ray_pool import RayCluster
+
+if TYPE_CHECKING:
+    from nmt.translation.scoring import Scorer
 
 
-@dataclass(frozen=True)
-class TranslationRequest:
-    """Which translations a pipeline returns; one request holds for all lines of a text."""
+class TextConstraints(TypedDict, total=False):
+    """Keywords of `Translator.translate`, whose docstring explains them."""
 
-    n_best: int = 1
-    """number of translations returned for each line"""
-    document: bool = False
-    """whether a line may have several sentences, which are translated one by one and joined"""
-    terminology: Terminology = field(default_factory=Terminology)
-    """constraints on the words of every line"""
-    protected: ProtectedText = field(default_factory=ProtectedText)
-    """patterns of text that the translations repeat exactly as it is"""
-    utilities: Utilities | None = None
-    """compares candidates, to choose by minimum Bayes risk; None: the search score chooses"""
-    candidates: int = 0
-    """number of candidates that `utilities` compares for each line; not used if that is None"""
-    alignments: bool = False
-    """whether word alignments are added to the translations"""
-    dual_scores: DualScores | None = None
-    """computes the disagreement of two models on each translation; None: it is not computed"""
+    document: bool
+    glossary: Mapping[str, str] | None
+    forbidden: Sequence[str]
+    target_prefix: str
 
 
 class Translator:
-    """A model, its tokenizer and the settings of the search.
+    """Translates strings and scores given translations, with a model and settings of its search.
 
     `settings` None: the settings of the run. `precision` is fp32, bf16 or int8. With `sampling`,
     translations are drawn instead of searched for. With a `shortlist`, a batch computes only the
@@ -69,15 +48,8 @@ class Translator:
     ) -> None:
         self.loaded = loaded
         self.settings = settings or loaded.config.decoding
-        self.precision = precision
-        self.shortlist = shortlist
-        settings = _without_empty(self.settings)
-        self.searcher = Searcher(loaded, settings, precision, sampling, shortlist)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Pickle what the translator was made of, not what it has prepared."""
-        parts = (self.loaded, self.settings, self.precision, self.searcher.sampling, self.shortlist)
-        return Translator, parts
+        searched = _without_empty(self.settings)
+        self.searcher = Searcher(loaded, searched, precision, sampling, shortlist)
 
     def with_settings(self, **changes: object) -> "Translator":
         """Return a translator of the same weights that replaces these settings of the search."""
@@ -87,62 +59,23 @@ class Translator:
         other.searcher.settings = _without_empty(other.settings)
         return other
 
+    @cached_property
+    def scorer(self) -> "Scorer":
+        """Computes log P of given translations, with PyTorch."""
+        from nmt.translation.scoring import Scorer
+
+        return Scorer(self.loaded, self.settings.batch_tokens, self.searcher.precision)
+
     def pipeline(
         self,
         request: TranslationRequest | None = None,
         processes: int = 1,
         cluster: RayCluster | None = None,
     ) -> Pipeline:
-        """Build the pipeline for a request; None: one that returns each line's best translation.
+        """Build the pipeline for a request; None: one that returns each line's best translation."""
+        return Pipeline(self.searcher, request or TranslationRequest(), processes, cluster)
 
-        With a `cluster` its machines translate instead of `processes`. The finishing stages that
-        the request asks for run in the order in which this method adds them.
-
-        Raises:
-            ConfigError: the request contradicts itself, or the beam is too small or too wide.
-            NmtError: the cluster cannot be used.
-        """
-        request = request or TranslationRequest()
-        searcher = self.searcher
-        _check_request(request, searcher)
-        protection = ProtectionStage(searcher, request.protected, request.terminology)
-        source = self.loaded.tokenizer.source
-        capitals = CapitalsStage(self.loaded.config.data, source, request.terminology)
-        terminology = TerminologyStage(searcher, request.terminology)
-        stages = [terminology.restore, *self._stages(request), capitals.restore, protection.restore]
-        if request.dual_scores:
-            stages.append(request.dual_scores.compare)
-        pipeline = Pipeline(
-            searcher,
-            protection,
-            capitals,
-            terminology,
-            finishing_stages=stages,
-            # minimum Bayes risk leaves `n_best` of its candidates
-            n_best=request.candidates if request.utilities else request.n_best,
-            document=request.document,
-            processes=processes,
-        )
-        if not cluster:
-            return pipeline
-        is_native = searcher.native is not None
-        compute = BatchTranslation(self, request, is_native)
-        return replace(pipeline, pool=RayPool(compute, cluster, self.loaded.device_type))
-
-    def _stages(self, request: TranslationRequest) -> Iterator[FinishingStage]:
-        """Yield the stages that settings and request ask for, between terms and hidden parts."""
-        if self.settings.copy_unknown:
-            from nmt.translation.aligner import copy_unknown_words  # it imports PyTorch
-
-            yield partial(copy_unknown_words, searcher=self.searcher)
-        if request.utilities:
-            yield _risk_stage(request.utilities, request.n_best)
-        if request.alignments:
-            from nmt.translation.aligner import align
-
-            yield partial(align, searcher=self.searcher)
-
-    def translate(
+    def translations(
         self,
         texts: Iterable[str],
         window_lines: int = WINDOW_LINES,
@@ -158,65 +91,119 @@ class Translator:
         rows = self.pipeline().translate(numbered_lines(texts), window_lines, warn, progress)
         return (best for best, *_ in rows)
 
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self, texts: str, **constraints: Unpack[TextConstraints]
+    ) -> str: ...
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self, texts: list[str], **constraints: Unpack[TextConstraints]
+    ) -> list[str]: ...
+
+    @overload
+    def translate(
+        self,
+        texts: Iterable[str],
+        window_lines: int = WINDOW_LINES,
+        **constraints: Unpack[TextConstraints],
+    ) -> Iterator[str]: ...
+
+    def translate(
+        self,
+        texts: str | Iterable[str],
+        window_lines: int = WINDOW_LINES,
+        *,
+        document: bool = False,
+        glossary: Mapping[str, str] | None = None,
+        forbidden: Sequence[str] = (),
+        target_prefix: str = "",
+    ) -> str | list[str] | Iterator[str]:
+        """Translate one sentence (a string), a list of them, or a stream (any other iterable).
+
+        A list returns a list in the same order; a stream returns a generator, which reads up to
+        `window_lines` texts ahead. The translation of a blank text is empty; a text without any
+        letter is copied. The line end of a text is dropped, so an open file can be given
+        as a stream. With `document` a text may have several sentences, which are translated one by
+        one and joined again.
+
+        If a source term of `glossary` occurs as whole words, the translation contains its target
+        term. No translation contains a `forbidden` word. Each begins with `target_prefix`, whose
+        last word may become longer unless a space follows it. A source term or a forbidden word in
+        small letters stands for every casing.
+
+        Raises:
+            DataError: `texts` is of another type, a text is not a string (a stream raises it when
+                that is read), or a term is blank or also forbidden.
+            ConfigError: the beam is wider than the vocabulary or the memory allows.
+        """
+        if isinstance(forbidden, str):
+            raise DataError(f"forbidden is one string, {forbidden!r}; give a list of words")
+        terminology = Terminology.of(glossary, forbidden=forbidden, prefix=target_prefix)
+        pipeline = self.pipeline(TranslationRequest(document=document))
+        several = [texts] if isinstance(texts, str) else texts
+        checked: Iterable[str] = _read_texts(several, "texts")
+        if isinstance(texts, list):
+            checked = list(checked)  # checks all texts before the first one is translated
+        lines = (Line(number, text, terminology) for number, text in enumerate(checked, start=1))
+        translated = (best.text for best, *_ in pipeline.translate(lines, window_lines))
+        if isinstance(texts, str):
+            return next(translated)
+        return list(translated) if isinstance(texts, list) else translated
+
+    def score(
+        self, sources: Iterable[str], targets: Iterable[str], length_penalty: float = 0.0
+    ) -> list[float]:
+        """Return log P of each target given its source, in nats, EOS included.
+
+        An empty text counts as EOS alone. log P is divided by a length penalty, as in a search;
+        `length_penalty` is its alpha, and with 0 log P is not divided.
+
+        Raises:
+            DataError: the numbers of sources and targets differ, or a text is not a string.
+            ConfigError: `length_penalty` is not a possible alpha.
+        """
+        settings = replace_settings(DecodingConfig(), {"length_penalty": length_penalty}, "score")
+        for texts, name in ((sources, "sources"), (targets, "targets")):
+            if isinstance(texts, str):
+                raise DataError(f"{name} is one string, expected several: give a list of strings")
+        sources = list(_read_texts(sources, "sources"))
+        targets = list(_read_texts(targets, "targets"))
+        if len(sources) != len(targets):
+            raise DataError(
+                f"{len(sources)} sources and {len(targets)} targets; expected as many, "
+                "target n being a translation of source n"
+            )
+        scores = self.scorer.score(zip(sources, targets, strict=True))
+        return [score.penalised(settings) for score in scores]
+
 
 def _without_empty(settings: DecodingConfig) -> DecodingConfig:
     """Return settings with which no translation is empty: what is searched is not blank."""
     return settings.model_copy(update={"min_length": max(1, settings.min_length)})
 
 
-@dataclass(frozen=True)
-class BatchTranslation:
-    """The work on one batch as a function that can be sent to another machine."""
-
-    translator: Translator
-    request: TranslationRequest
-    is_native: bool
-    """whether the C library searches on the machine that sends it"""
-
-    @cached_property
-    def _pipeline(self) -> Pipeline:
-        searcher = self.translator.searcher
-        if (searcher.native is not None) != self.is_native:
-            kinds = ("PyTorch", "the C library")
-            raise NmtError(
-                f"{kinds[not self.is_native]} searches on {platform.node()}, expected "
-                f"{kinds[self.is_native]} as on the machine of the command, or translations may "
-                "differ; `nmt doctor` says why"
-            )
-        return self.translator.pipeline(self.request)
-
-    def __call__(self, lines: Sequence[EncodedLine]) -> NBestLists:
-        """Search all lines in one batch, and apply the finishing stages."""
-        return self._pipeline.translate_batch(lines)
-
-
-def _risk_stage(utilities: Utilities, n_best: int) -> FinishingStage:
-    """Return a stage that chooses the `n_best` candidates of each line by minimum Bayes risk."""
-
-    def choose(lines: Sequence[EncodedLine], candidates: NBestLists) -> NBestLists:
-        return [most_useful(row, utilities, n_best) for row in candidates]
-
-    return choose
-
-
-def _check_request(request: TranslationRequest, searcher: Searcher) -> None:
-    """Raise a ConfigError if parts of a request exclude each other, or the search cannot do it."""
-    n_best, candidates = request.n_best, request.candidates
-    if searcher.sampling and request.terminology:
-        raise ConfigError(NEED_A_SEARCH)
-    if request.document and n_best != 1:
-        raise ConfigError(
-            "--document puts each line together from the best translation of each sentence, "
-            "so a line has no --n-best; leave one of them out"
+def _read_texts(texts: object, name: str) -> Iterator[str]:
+    """Return the texts without their line ends; each is checked when it is read."""
+    if isinstance(texts, bytes | bytearray):
+        raise DataError(f"{name} is {type(texts).__name__}, expected text: decode it, as UTF-8")
+    if not isinstance(texts, Iterable):
+        raise DataError(
+            f"{name} is {_describe_type(texts)}; expected a string, a list of strings or another "
+            "iterable of strings"
         )
-    if request.utilities and candidates < 2:
-        raise ConfigError(
-            "--mbr chooses among several candidates, and there is 1; raise --beam-size, "
-            "or use --sample"
+    return (_validate_line(text, f"{name}[{i}]") for i, text in enumerate(texts))
+
+
+def _validate_line(text: object, where: str) -> str:
+    if not isinstance(text, str):
+        raise DataError(
+            f"{where} is {_describe_type(text)}, expected a string: leave it out, or give '' "
+            "for an empty line"
         )
-    if request.utilities and n_best > candidates:
-        raise ConfigError(
-            f"{n_best} translations of each line were asked for, of {candidates} "
-            "candidates; raise --candidates, or lower --n-best"
-        )
-    searcher.check_beam(candidates if request.utilities else n_best)
+    check_text(text, where)
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _describe_type(value: object) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"

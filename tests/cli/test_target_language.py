@@ -99,7 +99,7 @@ def test_each_piece_of_too_long_a_sentence_has_the_tag(
 ) -> None:
     limit = 12
     monkeypatch.setattr(document_module, "MAX_SOURCE_TOKENS", limit)
-    model = nmt.load(run, device="cpu").translator.loaded
+    model = nmt.load(run, device="cpu").loaded
     line = Line(1, ">>fr<< A dog runs. The cat runs, the dog sleeps, a cat sleeps, " + "." * 40)
     warnings: list[str] = []
     source = model.tokenizer.source

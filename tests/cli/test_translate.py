@@ -40,8 +40,8 @@ def translate(tiny_run: Path) -> Translate:
 @pytest.fixture(scope="session")
 def expected(tiny_run: Path) -> str:
     """What the library makes of LINES."""
-    translator = nmt.load(tiny_run, device="cpu").translator
-    return "".join(f"{t.text}\n" for t in translator.translate(LINES))
+    translator = nmt.load(tiny_run, device="cpu")
+    return "".join(f"{t.text}\n" for t in translator.translations(LINES))
 
 
 @pytest.mark.parametrize(
@@ -133,15 +133,15 @@ def test_load_gives_the_text_of_the_command(
 
 
 def test_load_replaces_the_settings_that_are_given(tiny_run: Path, pytorch_searches: None) -> None:
-    own = nmt.load(str(tiny_run), device="cpu").translator
+    own = nmt.load(str(tiny_run), device="cpu")
     assert own.settings == own.loaded.config.decoding
-    assert own.precision == pick_precision("auto", torch.device("cpu"))
+    assert own.searcher.precision == pick_precision("auto", torch.device("cpu"))
     assert own.loaded.path.name == "step-00000001"
     loaded = nmt.load(tiny_run, "step-1", precision="bf16", beam_size=7, batch_tokens=99)
-    settings = loaded.translator.settings
+    settings = loaded.settings
     assert (settings.beam_size, settings.batch_tokens, settings.max_length_offset) == (7, 99, 3)
     assert loaded.scorer.batch_tokens == 99
-    assert loaded.translator.precision == loaded.scorer.precision == "bf16"
+    assert loaded.searcher.precision == loaded.scorer.precision == "bf16"
 
 
 INSTEAD_OF_INT8 = r"precision: (fp32|bf16) instead of int8, because {}"
@@ -171,7 +171,7 @@ def test_where_pytorch_searches_int8_is_replaced_and_a_sentence_says_why(
 def test_load_replaces_int8_where_pytorch_searches(
     tiny_run: Path, pytorch_searches: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert nmt.load(tiny_run, precision="int8").translator.precision in ("fp32", "bf16")
+    assert nmt.load(tiny_run, precision="int8").searcher.precision in ("fp32", "bf16")
     assert re.search(INSTEAD_OF_INT8.format("this machine"), capsys.readouterr().err)
 
 

@@ -155,7 +155,7 @@ def test_500_terms_are_honoured_and_do_not_lower_bleu(
     )
     path = os.environ.get("NMT_TEST_RUN")
     translator = Translator(load_model(path, torch.device("cpu")) if path else random_run)
-    free = [translation.text for translation in translator.translate(sources)]
+    free = [translation.text for translation in translator.translations(sources)]
     chance = random.Random(1)
     asked: list[tuple[int, str]] = []
     for i, (reference, text) in enumerate(zip(references, free, strict=True)):

@@ -14,7 +14,6 @@ from nmt.search.searcher import Searcher, check_beam_size, widest_beam
 from nmt.search.sentence_search import SentenceSearch
 from nmt.search.step_decoder import StepDecoder
 from nmt.translation.line import Line, Terminology
-from nmt.translation.text_translator import TextTranslator
 from nmt.translation.translator import Translator
 
 
@@ -49,11 +48,11 @@ def test_only_sentences_whose_translation_breaks_constraints_are_searched_with_t
 
     monkeypatch.setattr(searcher, "constrained_search", recorded)
     translator = Translator(random_run, DecodingConfig(beam_size=2, max_length_offset=12))
-    text = TextTranslator(translator)
+    text = translator
     lines = ["A dog sleeps.", "Two men read.", "Her small cat"]
     free = text.translate(lines)
     assert text.translate(lines, forbidden=["Rhabarber"]) == free
-    ended = sum(not t.is_truncated for t in translator.translate(lines))
+    ended = sum(not t.is_truncated for t in translator.translations(lines))
     assert sum(searched) == len(lines) - ended
     [term, *_] = free[0].split()
     searched.clear()
@@ -79,7 +78,7 @@ def test_beam_search_is_left_out_for_a_sentence_whose_greedy_translation_lacks_a
     found = [best.text for best, *_ in translator.pipeline().translate(lines)]
     assert searched == [(1, 2)] and all("Hund" in text for text in found)
     searched.clear()
-    TextTranslator(translator).translate(sources, forbidden=["Rhabarber"])
+    translator.translate(sources, forbidden=["Rhabarber"])
     assert searched == [(3, 2)]  # a forbidden word is hardly ever met
 
 
@@ -107,6 +106,6 @@ def test_a_text_meets_constraints_if_it_has_the_terms_and_no_forbidden_word(
 def test_every_way_to_translate_refuses_too_wide_a_beam(random_run: LoadedModel) -> None:
     translator = Translator(random_run, DecodingConfig(beam_size=5000))
     with pytest.raises(ConfigError, match="a beam of 5000"):
-        translator.translate(["a dog"])
+        translator.translations(["a dog"])
     with pytest.raises(ConfigError, match="a beam of 5000"):
-        TextTranslator(translator).translate("a dog")
+        translator.translate("a dog")

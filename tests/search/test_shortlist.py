@@ -22,7 +22,8 @@ from nmt.search.ensemble import Ensemble, restrict_models
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.shortlist import Shortlist, in_whole_vocabulary
 from nmt.translation.line import Terminology, numbered_lines
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.translator import Translator
 from tests.search.plain_search import random_transformer
 
 SIZE = 1000
@@ -144,9 +145,9 @@ def test_a_translation_has_tokens_of_the_shortlist_alone(
     texts = ["A dog sleeps.", "Two men"]
     allowed = set(shortlist.target_ids(tokenizer.source.encode(texts)).tolist())
     assert len(allowed) < size
-    for found in Translator(random_run, settings, shortlist=shortlist).translate(texts):
+    for found in Translator(random_run, settings, shortlist=shortlist).translations(texts):
         assert set(found.tokens) <= allowed
-    whole = Translator(random_run, settings).translate(texts)
+    whole = Translator(random_run, settings).translations(texts)
     assert not all(set(found.tokens) <= allowed for found in whole)
 
 
@@ -168,7 +169,7 @@ def test_coverage_is_measured_in_the_ids_of_the_whole_vocabulary(random_run: Loa
     everything = Shortlist(table, np.arange(size), size, shared=True)
     settings = DecodingConfig(beam_size=3, max_length_offset=5, coverage_penalty=0.3)
     found = [
-        next(Translator(random_run, settings, shortlist=shortlist).translate(["A dog"]))
+        next(Translator(random_run, settings, shortlist=shortlist).translations(["A dog"]))
         for shortlist in (None, everything)
     ]
     assert found[0] == found[1]

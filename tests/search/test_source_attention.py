@@ -53,5 +53,5 @@ def test_without_beta_nothing_changes(random_run: LoadedModel) -> None:
     texts = ["a small dog", "", "the cat"]
     none = Translator(random_run, plain.model_copy(update={"coverage_penalty": 0.0}))
     strong = Translator(random_run, plain.model_copy(update={"coverage_penalty": 50.0}))
-    assert list(none.translate(texts)) == list(Translator(random_run, plain).translate(texts))
-    assert list(strong.translate(texts)) != list(none.translate(texts))
+    assert list(none.translations(texts)) == list(Translator(random_run, plain).translations(texts))
+    assert list(strong.translations(texts)) != list(none.translations(texts))

@@ -11,7 +11,8 @@ from starlette.testclient import TestClient
 
 from nmt import load
 from nmt.translation.line import Line
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.translator import Translator
 from tests.serving.conftest import Client
 
 JSON = {"Content-Type": "application/json"}
@@ -36,7 +37,7 @@ def events(client: TestClient, **body: Any) -> list[tuple[str, Any]]:
 
 
 def test_scores_and_alternatives_are_those_of_the_search(client: TestClient, en_de: Path) -> None:
-    translator: Translator = load(en_de).translator
+    translator: Translator = load(en_de)
     request = TranslationRequest(n_best=3)  # its beam
     [expected] = list(translator.pipeline(request).translate([Line(1, "a small dog")]))
     [found] = translate(client, "a small dog", n_best=9, scores=True)

@@ -47,7 +47,7 @@ def test_the_row_says_what_the_chosen_weights_score_and_how_that_arose(
     row, best, environment = map(read_json, (finished.result, finished.best, finished.environment))
     loaded = load_model(finished.path, torch.device("cpu"))
     pairs = result_module.read_test_set(loaded.config)
-    translations = [t.text for t in Translator(loaded).translate(p.source for p in pairs)]
+    translations = [t.text for t in Translator(loaded).translations(p.source for p in pairs)]
     expected = bleu(translations, [p.target for p in pairs]).as_json()
     assert row["scores"][0] == expected
     assert [score["name"] for score in row["scores"]] == ["BLEU", "chrF++", "paper BLEU"]

@@ -101,7 +101,7 @@ def test_the_run_translates_sentences_that_it_has_not_seen(
         (folder / f"validation.{language}").read_text("utf-8").splitlines()
         for language in ("en", "de")
     )
-    translations = [t.text for t in Translator(load_model(moved, CPU)).translate(sources)]
+    translations = [t.text for t in Translator(load_model(moved, CPU)).translations(sources)]
     right = sum(t == reference for t, reference in zip(translations, references, strict=True))
     assert right >= 45
 
@@ -229,7 +229,7 @@ def test_every_kind_of_model_trains_and_loads(
         "training.max_steps=2",
     )
     run = train(config, tmp_path, quiet)
-    translation = next(Translator(load_model(run.path, CPU)).translate(["the old dog"]))
+    translation = next(Translator(load_model(run.path, CPU)).translations(["the old dog"]))
     assert math.isfinite(translation.score)
 
 

@@ -85,7 +85,7 @@ def test_the_score_is_that_of_the_translations(
     settings = loaded.config.decoding.model_copy(update={"beam_size": 3})
     loaded.model.eval()
     sources = (pair.source for pair in pairs)
-    translations = [t.text for t in Translator(loaded, settings).translate(sources)]
+    translations = [t.text for t in Translator(loaded, settings).translations(sources)]
     assert result.translations == translations
     references = [pair.target for pair in pairs]
     score = chrf_metric().score if metric == "chrf" else bleu

@@ -27,9 +27,10 @@ from nmt.search.hypothesis import length_penalty
 from nmt.search.source_attention import alignment_layer
 from nmt.translation.aligner import force_decode, link
 from nmt.translation.line import Alignment, Terminology, Translation, numbered_lines
+from nmt.translation.pipeline import TranslationRequest
 from nmt.translation.scoring import token_log_probabilities
 from nmt.translation.spans import linked_words
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.translator import Translator
 
 LINES = [
     *("a small dog", "", "ein kleiner Hund 😀👩‍👧 123", "   ", "  a   dog ", "a\u2028b\x0b\x85c d"),
@@ -182,7 +183,7 @@ def test_unknown_words_keep_their_places_and_are_copied_with_copy_unknown(
     pieces = [f"▁{word}" for word in expected.split()]
     assert found_alignment.pieces == (*(p.replace(f"▁{UNKNOWN}", "<unk>") for p in pieces), "</s>")
     copying = Translator(loaded, settings.model_copy(update={"copy_unknown": True}))
-    assert [t.text for t in copying.translate([text])] == [copied]
+    assert [t.text for t in copying.translations([text])] == [copied]
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from nmt.translation.line import (
     Translation,
     numbered_lines,
 )
+from nmt.translation.pipeline import TranslationRequest
 from nmt.translation.spans import Link
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.translator import Translator
 
 
 def stage(run: LoadedModel, source: str = "en", target: str = "de", **asked: Any) -> CapitalsStage:

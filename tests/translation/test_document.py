@@ -6,7 +6,8 @@ from nmt.run.model import LoadedModel
 from nmt.translation import document as document_module
 from nmt.translation.document import halves, join
 from nmt.translation.line import Line, Translation, Warn, numbered_lines
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.translator import Translator
 
 PARAGRAPHS = [
     "A dog sleeps. A cat, e.g. Tom, runs!  Does it? Yes.",
@@ -50,7 +51,7 @@ def test_paragraphs_come_back_line_for_line(
 def test_sentences_are_translated_as_if_each_stood_alone(random_run: LoadedModel) -> None:
     sentences = ["A small dog.", "Is it 3?", "Yes!"]
     translator = Translator(random_run)
-    alone = list(translator.translate(sentences))
+    alone = list(translator.translations(sentences))
     (together,) = documents(translator, [" ".join(sentences)])
     assert together.text == " ".join(translation.text for translation in alone)
     assert together.score == pytest.approx(sum(translation.score for translation in alone))
@@ -68,7 +69,7 @@ def test_sentences_are_tokenised_once(copier: Translator, monkeypatch: pytest.Mo
     documents(copier, PARAGRAPHS)
     assert len(encoded) == len(set(encoded)) == 9
     encoded.clear()
-    list(copier.translate(PARAGRAPHS))
+    list(copier.translations(PARAGRAPHS))
     assert encoded == PARAGRAPHS
 
 

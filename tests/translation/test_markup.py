@@ -22,7 +22,8 @@ from nmt.recipe.config import DecodingConfig
 from nmt.run.model import LoadedModel, load_model
 from nmt.translation.line import Line, Translation
 from nmt.translation.markup import TranslateTexts, page_text, texts_translator, translate_html
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.translator import Translator
 from tests.reversing_translator import copying, guessing, reversing, uppercase
 
 WORDS = st.sampled_from(["dog", "a", "Hund,", "(big)", "H2O", "&amp;", "x.y", "&lt;3", "«Ω»", "7"])
@@ -255,7 +256,7 @@ def test_2000_lines_of_markup_keep_their_tags_and_their_bleu(
     texts = ["".join(block.itertext()) for block in ElementTree.fromstring(found)]
     assert all(text.count(span) == 1 for text, span in zip(texts, spans, strict=True) if span)
     if path:
-        plain = [translation.text for translation in translator.translate(sources)]
+        plain = [translation.text for translation in translator.translations(sources)]
         without = [
             re.sub(rf" ?\(?{re.escape(span)}\)?", "", text) if span else text
             for text, span in zip(texts, spans, strict=True)

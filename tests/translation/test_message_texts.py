@@ -12,8 +12,9 @@ from nmt.run.model import LoadedModel
 from nmt.translation.line import Alignment, Line, Terminology, Translation, numbered_lines
 from nmt.translation.markup import texts_translator, translate_html
 from nmt.translation.message_texts import MessageTexts
+from nmt.translation.pipeline import TranslationRequest
 from nmt.translation.spans import Link
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.translator import Translator
 
 USUAL = ProtectedText(USUAL_PATTERNS)
 LINES = [

@@ -15,9 +15,10 @@ from nmt.model.transformer import Transformer
 from nmt.recipe.config import DecodingConfig, Sampling
 from nmt.run.model import LoadedModel
 from nmt.search import torch_search
-from nmt.translation import pipeline as pipeline_module
+from nmt.translation import line as line_module
 from nmt.translation.line import Line, Terminology, numbered_lines
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.translator import Translator
 
 LINES = [
     *("a small dog", "", "ein kleiner Hund 😀", "   ", "</s> <unk>", "x" * 40, ".", "\x00"),
@@ -91,7 +92,7 @@ def test_windows_of_blank_lines_come_back_in_their_place(
 def test_warnings_name_their_lines_and_progress_counts_every_line(
     random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch, processes: int
 ) -> None:
-    monkeypatch.setattr(pipeline_module, "MAX_SOURCE_TOKENS", 30)
+    monkeypatch.setattr(line_module, "MAX_SOURCE_TOKENS", 30)
     translator = Translator(random_run, SETTINGS)
     warnings: list[str] = []
     counted: list[int] = []

@@ -28,9 +28,10 @@ from nmt.translation.line import (
     has_words,
     numbered_lines,
 )
+from nmt.translation.pipeline import TranslationRequest
 from nmt.translation.protected import ProtectionStage
 from nmt.translation.spans import Link
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.translator import Translator
 from tests.stand_in_models import Copier
 
 USUAL = ProtectedText(USUAL_PATTERNS)
@@ -286,7 +287,7 @@ def test_2000_lines_keep_their_parts_and_their_bleu(
     found = [best.text for best, *_ in pipeline.translate(numbered_lines(texts))]
     rest = [text_without(*each) for each in zip(found, parts, strict=True)]
     if path:
-        plain = [text_without(best.text, []) for best in translator.translate(sources)]
+        plain = [text_without(best.text, []) for best in translator.translations(sources)]
         scores = [bleu(each, references, confidence=False).value for each in (plain, rest)]
         print(f"BLEU of plain text {scores[0]:.2f}, of the text without the parts {scores[1]:.2f}")
         assert scores[1] > scores[0] - 0.5

@@ -17,8 +17,9 @@ from nmt.recipe.config import DecodingConfig
 from nmt.run.model import LoadedModel, build_model
 from nmt.translation import scoring as scoring_module
 from nmt.translation.line import numbered_lines
+from nmt.translation.pipeline import TranslationRequest
 from nmt.translation.scoring import Scorer, TargetScore, perplexity, token_log_probabilities
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.translator import Translator
 
 PAIRS = [
     ("a small dog", "ein kleiner Hund"),

@@ -10,42 +10,41 @@ from nmt.recipe.config import DecodingConfig
 from nmt.run.model import LoadedModel
 from nmt.translation.line import Terminology
 from nmt.translation.scoring import Scorer
-from nmt.translation.text_translator import TextTranslator
 from nmt.translation.translator import Translator
 
 TEXTS = ["a small dog", "", "ein Hund 😀", "a\u2028b"]
 
 
 @pytest.fixture
-def copier(copying_run: LoadedModel) -> TextTranslator:
+def copier(copying_run: LoadedModel) -> Translator:
     """Its translation of a text is the text."""
     settings = DecodingConfig(beam_size=1, batch_tokens=1 << 14)
-    return TextTranslator(Translator(copying_run, settings))
+    return Translator(copying_run, settings)
 
 
 @pytest.fixture(scope="module")
-def random_translator(random_run: LoadedModel) -> TextTranslator:
-    return TextTranslator(Translator(random_run))
+def random_translator(random_run: LoadedModel) -> Translator:
+    return Translator(random_run)
 
 
-def test_a_string_gives_a_string_and_a_list_a_list_in_order(copier: TextTranslator) -> None:
+def test_a_string_gives_a_string_and_a_list_a_list_in_order(copier: Translator) -> None:
     assert [copier.translate(text) for text in TEXTS] == copier.translate(TEXTS) == TEXTS
     assert copier.translate([]) == []
 
 
-def test_the_line_ends_of_an_open_file_are_no_text(copier: TextTranslator) -> None:
+def test_the_line_ends_of_an_open_file_are_no_text(copier: Translator) -> None:
     lines = ["a\n", "b\r\n", "\n", "c"]
     assert copier.translate(lines) == list(copier.translate(iter(lines))) == ["a", "b", "", "c"]
 
 
 @pytest.mark.parametrize("stream", [iter, tuple, lambda texts: (text for text in texts)])
-def test_any_other_iterable_gives_a_generator(copier: TextTranslator, stream: Any) -> None:
+def test_any_other_iterable_gives_a_generator(copier: Translator, stream: Any) -> None:
     found = copier.translate(stream(TEXTS))
     assert iter(found) is found
     assert list(found) == TEXTS
 
 
-def test_a_window_says_how_far_an_endless_stream_is_read_ahead(copier: TextTranslator) -> None:
+def test_a_window_says_how_far_an_endless_stream_is_read_ahead(copier: Translator) -> None:
     taken: list[str] = []
 
     def texts() -> Iterator[str]:
@@ -60,9 +59,9 @@ def test_a_window_says_how_far_an_endless_stream_is_read_ahead(copier: TextTrans
 
 
 def test_it_translates_and_scores_as_translator_and_scorer_do(
-    random_run: LoadedModel, random_translator: TextTranslator
+    random_run: LoadedModel, random_translator: Translator
 ) -> None:
-    expected = [translation.text for translation in Translator(random_run).translate(TEXTS)]
+    expected = [translation.text for translation in Translator(random_run).translations(TEXTS)]
     assert random_translator.translate(TEXTS) == expected
     targets = TEXTS[::-1]
     scores = list(Scorer(random_run).score(zip(TEXTS, targets, strict=True)))
@@ -73,7 +72,7 @@ def test_it_translates_and_scores_as_translator_and_scorer_do(
     assert random_translator.score([], []) == []
 
 
-def test_documents_are_translated_sentence_by_sentence(copier: TextTranslator) -> None:
+def test_documents_are_translated_sentence_by_sentence(copier: Translator) -> None:
     text = "A dog.   A cat."
     assert copier.translate(text, document=True) == "A dog. A cat."
     assert copier.translate([text], document=True) == ["A dog. A cat."]
@@ -85,7 +84,7 @@ def test_documents_are_translated_sentence_by_sentence(copier: TextTranslator) -
     ("text", "document"), [("a dog, a cat", False), ("A dog. A cat. Two.", True)]
 )
 def test_a_program_asks_for_terms_as_well(
-    random_translator: TextTranslator, text: str, document: bool
+    random_translator: Translator, text: str, document: bool
 ) -> None:
     """A text of several sentences has one beginning, and all of its terms."""
     found = random_translator.translate(
@@ -100,7 +99,7 @@ def test_a_program_asks_for_terms_as_well(
     assert not has_any(("a", "Kuh"), found)
 
 
-def test_one_string_is_no_list_of_forbidden_words(random_translator: TextTranslator) -> None:
+def test_one_string_is_no_list_of_forbidden_words(random_translator: Translator) -> None:
     with pytest.raises(DataError, match="forbidden is one string, 'ab'; give a list of words"):
         random_translator.translate("a dog", forbidden="ab")
 
@@ -135,14 +134,14 @@ def test_the_digest_differs_for_other_terms_and_not_for_another_order() -> None:
     ],
 )
 def test_values_that_are_not_text_are_an_error(
-    copier: TextTranslator, texts: Any, message: str
+    copier: Translator, texts: Any, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
         copier.translate(texts)
 
 
 def test_an_error_in_a_stream_comes_after_the_translations_before_it(
-    copier: TextTranslator,
+    copier: Translator,
 ) -> None:
     stream: Any = iter(["a", "b", None])
     found = copier.translate(stream, window_lines=1)
@@ -163,7 +162,7 @@ def test_an_error_in_a_stream_comes_after_the_translations_before_it(
     ],
 )
 def test_values_that_cannot_be_scored_are_an_error(
-    random_translator: TextTranslator, sources: Any, targets: Any, message: str
+    random_translator: Translator, sources: Any, targets: Any, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
         random_translator.score(sources, targets)
@@ -171,7 +170,7 @@ def test_values_that_cannot_be_scored_are_an_error(
 
 @pytest.mark.parametrize("alpha", [-1, 300.0, float("nan"), float("inf"), "0.6", None])
 def test_an_impossible_length_penalty_is_an_error(
-    random_translator: TextTranslator, alpha: Any
+    random_translator: Translator, alpha: Any
 ) -> None:
     with pytest.raises(ConfigError, match="score: 'length_penalty'"):
         random_translator.score(["a"], ["a"], length_penalty=alpha)

@@ -11,10 +11,10 @@ from nmt.model.encoder import Encoder
 from nmt.recipe.config import DecodingConfig, Sampling
 from nmt.run.model import LoadedModel
 from nmt.search import windows as windows_module
-from nmt.translation import pipeline as pipeline_module
-from nmt.translation.line import MAX_SOURCE_TOKENS, Terminology, Translation, numbered_lines
-from nmt.translation.pipeline import encode
-from nmt.translation.translator import BatchTranslation, TranslationRequest, Translator
+from nmt.translation import line as line_module
+from nmt.translation.line import MAX_SOURCE_TOKENS, Terminology, Translation, encode, numbered_lines
+from nmt.translation.pipeline import BatchTranslation, TranslationRequest
+from nmt.translation.translator import Translator
 
 LINES = [
     *("a small dog", "", "ein kleiner Hund 😀👩‍👩‍👧", "   ", "\u2028", "a\u2028b\x0b\x0c\x85\x1cc"),
@@ -34,32 +34,34 @@ def test_lines_come_back_one_for_one_and_in_order(
     copying_run: LoadedModel, batch_tokens: int, window_lines: int
 ) -> None:
     translator = Translator(copying_run, DecodingConfig(batch_tokens=batch_tokens))
-    found = texts_of(translator.translate(LINES, window_lines))
+    found = texts_of(translator.translations(LINES, window_lines))
     assert found == ["" if i in BLANK else line for i, line in enumerate(LINES)]
-    assert list(translator.translate([])) == []
+    assert list(translator.translations([])) == []
 
 
 def test_a_batch_is_translated_elsewhere_as_here(random_run: LoadedModel) -> None:
     translator, request = Translator(random_run), TranslationRequest(n_best=2)
-    lines = encode(random_run.tokenizer, list(numbered_lines(["a small dog", "x"])), warn=print)
+    lines = encode(
+        random_run.tokenizer.source, list(numbered_lines(["a small dog", "x"])), warn=print
+    )
     is_native = translator.searcher.native is not None
-    sent = pickle.dumps(BatchTranslation(translator, request, is_native))
+    sent = pickle.dumps(BatchTranslation(translator.searcher, request, is_native))
     assert pickle.loads(sent)(lines) == translator.pipeline(request).translate_batch(lines)
     with pytest.raises(
         NmtError, match=r"searches on \S+, expected .* as on the machine of the comm"
     ):
-        BatchTranslation(translator, request, not is_native)(lines)
+        BatchTranslation(translator.searcher, request, not is_native)(lines)
 
 
 def test_line_ends_inside_a_translation_become_spaces(copying_run: LoadedModel) -> None:
-    found = texts_of(Translator(copying_run).translate(["a\nb", "a\r\nb\r", "ab"]))
+    found = texts_of(Translator(copying_run).translations(["a\nb", "a\r\nb\r", "ab"]))
     assert found == ["a b", "a  b ", "ab"]
 
 
 def test_batches_hold_at_most_batch_tokens(copying_run: LoadedModel) -> None:
     texts = ["a" * (1 + i % 90) for i in range(100)]
     settings = DecodingConfig(beam_size=1, batch_tokens=256)
-    list(Translator(copying_run, settings).translate(texts))
+    list(Translator(copying_run, settings).translations(texts))
     batches = cast(Any, copying_run.model).batches
     assert all(rows * longest <= 256 for rows, longest in batches)
     assert sum(rows for rows, _ in batches) == 100
@@ -73,7 +75,7 @@ def test_too_long_a_line_is_truncated_and_named(
     warnings: list[str] = []
     texts = ["a", "", "b" * (MAX_SOURCE_TOKENS + 500), "c" * (MAX_SOURCE_TOKENS - 10)]
     translator = Translator(copying_run, DecodingConfig(beam_size=1))
-    found = texts_of(translator.translate(texts, window_lines, warn=warnings.append))
+    found = texts_of(translator.translations(texts, window_lines, warn=warnings.append))
     assert [*found[:2], found[3]] == [*texts[:2], texts[3]]
     assert found[2] == "b" * len(found[2])
     assert MAX_SOURCE_TOKENS - 5 < len(found[2]) < MAX_SOURCE_TOKENS
@@ -84,8 +86,8 @@ def test_too_long_a_line_is_truncated_and_named(
 def test_warnings_go_to_stderr_by_default(
     copying_run: LoadedModel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline_module, "MAX_SOURCE_TOKENS", 4)
-    list(Translator(copying_run).translate(["aaaaaaaaaa"]))
+    monkeypatch.setattr(line_module, "MAX_SOURCE_TOKENS", 4)
+    list(Translator(copying_run).translations(["aaaaaaaaaa"]))
     captured = capsys.readouterr()
     assert captured.err.startswith("warning: line 1 has 1")
     assert captured.out == ""
@@ -96,7 +98,7 @@ def test_a_window_closes_before_long_texts_fill_the_memory(
 ) -> None:
     monkeypatch.setattr(windows_module, "WINDOW_CHARACTERS", 100)
     texts = iter(["a" * 30] * 50)
-    next(Translator(copying_run).translate(texts))
+    next(Translator(copying_run).translations(texts))
     assert len(list(texts)) == 46
 
 
@@ -125,9 +127,9 @@ def test_lines_without_letters_are_copied(
 ) -> None:
     translator = Translator(random_run, sampling=sampling)
     copies = [Translation(text, 0.0) for text in NO_LETTERS]
-    assert list(translator.translate(NO_LETTERS)) == copies
+    assert list(translator.translations(NO_LETTERS)) == copies
     for text in ("5 km", "x…", "1st", "狗"):
-        assert next(translator.translate([text])).tokens
+        assert next(translator.translations([text])).tokens
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def test_translations_do_not_depend_on_the_batch(random_run: LoadedModel) -> Non
     def translate(batch_tokens: int) -> Iterator[Translation]:
         changes = {"batch_tokens": batch_tokens}
         settings = random_run.config.decoding.model_copy(update=changes)
-        return Translator(random_run, settings).translate(LINES)
+        return Translator(random_run, settings).translations(LINES)
 
     for alone, together in zip(translate(1), translate(4096), strict=True):
         assert alone.text == together.text
@@ -195,6 +197,6 @@ def test_bfloat16_is_used_only_with_that_precision(
         return memory
 
     monkeypatch.setattr(Encoder, "forward", noted)
-    list(Translator(random_run, precision=precision).translate(["a small dog"]))
+    list(Translator(random_run, precision=precision).translations(["a small dog"]))
     assert kinds == {kind}
     assert {p.dtype for p in random_run.model.parameters()} == {torch.float32}

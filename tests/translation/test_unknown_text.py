@@ -11,7 +11,8 @@ from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.recipe.config import TokenizerConfig
 from nmt.run.model import LoadedModel
 from nmt.translation.line import numbered_lines
-from nmt.translation.translator import TranslationRequest, Translator
+from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.translator import Translator
 
 KNOWN = (
     "The quick brown fox jumps over a lazy dog. Really? Yes! C: 1234567890, INFLAD (it's-) TM "

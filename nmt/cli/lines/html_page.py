@@ -15,7 +15,8 @@ from nmt.files import explain_os_errors
 if TYPE_CHECKING:
     from nmt.cli.lines.line_translation import OutputOptions
     from nmt.translation.html.page import HtmlPage
-    from nmt.translation.translator import TranslationRequest, Translator
+    from nmt.translation.pipeline import TranslationRequest
+    from nmt.translation.translator import Translator
 
 _TAG = re.compile("<[a-zA-Z/!]")  # the start of one, or of a comment
 

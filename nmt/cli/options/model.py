@@ -244,7 +244,7 @@ def make_translator(
             other.
     """
     from nmt.machine.memory import tune_memory
-    from nmt.translation import text_translator
+    from nmt.translation.load import load_translator
 
     changes = asdict(search)
     without_effect = [name for key, name in _NOT_SAMPLED.items() if changes.get(key) is not None]
@@ -254,7 +254,7 @@ def make_translator(
             f"{', '.join(without_effect)}"
         )
     tune_memory()
-    translator = text_translator.load_translator(
+    translator = load_translator(
         models,
         compute.checkpoint,
         compute.device,

@@ -249,5 +249,5 @@ def provenance(
         relative = os.path.relpath(folder, find_run(path).path)
         weights.append(Path(relative).as_posix())
     adapter = {"adapter": str(compute.adapter)} if compute.adapter else {}
-    precision = {"precision": translator.precision}
+    precision = {"precision": translator.searcher.precision}
     return {"model": list(models), "weights": weights, **adapter, **precision}

@@ -12,10 +12,10 @@ from nmt.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nmt.translation.pipeline import Pipeline
+    from nmt.translation.pipeline import Pipeline, TranslationRequest
     from nmt.translation.process_pool import Result, Task
     from nmt.translation.ray_pool import RayCluster, RayPool
-    from nmt.translation.translator import TranslationRequest, Translator
+    from nmt.translation.translator import Translator
 
 
 def _check_workers(text: str) -> str:
