@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -88,6 +88,14 @@ class TableModel(StandInModel):
 
 table_model: Any = TableModel
 """the class as Any, because the functions under test expect a Transformer"""
+
+
+CHOICES: dict[str, list[Any]] = {
+    name: [False, True] if field.annotation is bool else list(get_args(field.annotation))
+    for name, field in ModelConfig.model_fields.items()
+    if field.annotation is bool or isinstance(field.default, str)
+}
+"""the values of each setting that is one of several"""
 
 
 def small_transformer(vocabulary_size: int, **settings: Any) -> Transformer:

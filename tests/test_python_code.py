@@ -39,15 +39,18 @@ RENEW = "run .venv/bin/python -m nmt.kernels.python_code: see 'code in C' in CON
 
 
 @pytest.fixture(autouse=True)
-def warnings_again() -> None:
-    python_code._warn_once.cache_clear()
-
-
-def test_the_record_is_that_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded = RECORD.read_text("utf-8")
-    monkeypatch.setattr(python_code, "RECORD", tmp_path / "record")
+def new_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The record of the files as they are; and no warning has been printed yet."""
+    record = tmp_path / "record.txt"
+    monkeypatch.setattr(python_code, "RECORD", record)
     write_record()
-    assert (tmp_path / "record").read_text("utf-8") == recorded, RENEW
+    python_code._warn_once.cache_clear()
+    return record
+
+
+def test_the_record_is_that_of_the_files(new_record: Path) -> None:
+    recorded = RECORD.read_text("utf-8")
+    assert recorded == new_record.read_text("utf-8"), RENEW
     names = [line.split()[2] for line in recorded.splitlines()]
     assert {"model/attention.py", "training/loss.py", "search/beam_search.py"} < set(names)
 

@@ -6,7 +6,7 @@ A weight that is new in `nmt/model` fails here once for each place that must lea
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import pytest
 
@@ -18,15 +18,10 @@ from nmt.model.transformer import Transformer
 from nmt.recipe.config import LoraConfig, ModelConfig
 from nmt.run.adapter import adapter_shapes
 from nmt.training.lora import add_adapters
+from tests.stand_in_models import CHOICES
 
 ROWS = (7, 9)
 SIZES = {"d_model": 8, "heads": 2, "d_ff": 12, "encoder_layers": 2, "decoder_layers": 3}
-CHOICES: dict[str, list[Any]] = {
-    name: [False, True] if field.annotation is bool else list(get_args(field.annotation))
-    for name, field in ModelConfig.model_fields.items()
-    if field.annotation is bool or isinstance(field.default, str)
-}
-"""the values of each setting that is one of several"""
 
 
 def configurations() -> Iterator[ModelConfig]:

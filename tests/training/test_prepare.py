@@ -1,19 +1,23 @@
-"""Layers compute the same, whether they are compiled and compute activations again or not."""
+"""A prepared model computes the same, compiled, with activations computed again, or neither."""
 
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt.data.tokens.batch import Batch
 from nmt.kernels.fused_attention import FUSED_MODULES
 from nmt.machine import device as device_module
 from nmt.machine.device import can_compile
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import ModelConfig, TrainingConfig
 from nmt.training import prepare
+from nmt.training.loss import Objective
 from nmt.training.prepare import prepare_for_training
+from tests.stand_in_models import CHOICES, small_transformer
 
 V = 32
 ONCE = TrainingConfig(compile=True)
@@ -65,6 +69,28 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()
         yield
+
+
+@pytest.mark.parametrize(
+    "change", [{name: value} for name, values in CHOICES.items() for value in values], ids=str
+)
+def test_every_kind_of_model_learns_what_the_paper_says(change: dict[str, Any]) -> None:
+    sizes = {"d_model": 32, "heads": 2, "d_ff": 48, "dropout": 0.0}
+    model = small_transformer(V, **sizes | change).train()
+    source, target = torch.randint(4, V, (5, 7)), torch.randint(4, V, (5, 9))
+    source[0, 4:] = target[1, 3:] = model.padding
+    batch = Batch(source, target, target, int((target != model.padding).sum()))
+    parameters = dict(model.named_parameters())
+    as_written = Objective(model, 0.1, "fp32")
+    found = []
+    for objective in (as_written, prepare_for_training(model, TrainingConfig(), "fp32")):
+        total = objective(batch).total
+        gradients = torch.autograd.grad(total, [*parameters.values()], allow_unused=True)
+        unused = [name for name, g in zip(parameters, gradients, strict=True) if g is None]
+        assert not unused, f"{unused}: not used; what in nmt/kernels stands for this module?"
+        found.append([total, *gradients])
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.slow
