@@ -267,32 +267,20 @@ def read_template(name: str, **filters: Callable[..., str]) -> Template:
     return environment.get_template(name)
 
 
-@dataclass(frozen=True)
-class _Unit:
-    """A unit for numbers of at least `smallest`; `size` is how much one of it is."""
-
-    smallest: float
-    size: float
-    number_format: str
-    name: str
-
-
-_NUMBERS = (
-    _Unit(1e9, 1e9, ".3g", "G"),
-    _Unit(1e6, 1e6, ".3g", "M"),
-    _Unit(1e3, 1e3, ".3g", "k"),
-    _Unit(0, 1, ".0f", ""),
+# units: the smallest number that takes one, how much it is, the format of a number, its name
+_Units = Sequence[tuple[float, float, str, str]]
+_NUMBERS: _Units = (
+    (1e9, 1e9, ".3g", "G"),
+    (1e6, 1e6, ".3g", "M"),
+    (1e3, 1e3, ".3g", "k"),
+    (0, 1, ".0f", ""),
 )
-_BYTES = (
-    _Unit(1e9, 1e9, ".3g", "GB"),
-    _Unit(1e6, 1e6, ".3g", "MB"),
-    _Unit(0, 1e3, ".3g", "kB"),
-)
-_SECONDS = (
-    _Unit(48 * 3600, 86400, ".1f", "days"),
-    _Unit(2 * 3600, 3600, ".1f", "h"),
-    _Unit(120, 60, ".1f", "min"),
-    _Unit(0, 1, ".0f", "s"),
+_BYTES: _Units = ((1e9, 1e9, ".3g", "GB"), (1e6, 1e6, ".3g", "MB"), (0, 1e3, ".3g", "kB"))
+_SECONDS: _Units = (
+    (48 * 3600, 86400, ".1f", "days"),
+    (2 * 3600, 3600, ".1f", "h"),
+    (120, 60, ".1f", "min"),
+    (0, 1, ".0f", "s"),
 )
 
 
@@ -309,7 +297,7 @@ def describe_plan(plan: Plan) -> str:
     return template.render(plan=plan, kept_on_cpu=KEPT_ON_CPU, threads=threads)
 
 
-def _with_unit(units: Sequence[_Unit], number: float) -> str:
+def _with_unit(units: _Units, number: float) -> str:
     """Format a number in the first of `units` that is not too large for it: 2.5 GB."""
-    unit = next(unit for unit in units if number >= unit.smallest)
-    return f"{number / unit.size:{unit.number_format}} {unit.name}".rstrip()
+    _smallest, size, number_format, name = next(unit for unit in units if number >= unit[0])
+    return f"{number / size:{number_format}} {name}".rstrip()

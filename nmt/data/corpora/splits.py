@@ -7,9 +7,8 @@ Only the held-out sets are in memory.
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -32,23 +31,9 @@ _MIN_LETTERS = 8  # the same for scripts without spaces
 _AT_ONCE = 1000  # pairs written at once
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """The held-out sets, and the keys of their sentences, which may not be trained on."""
-
-    sets: dict[str, list[SentencePair]]
-    """the pairs of each set, by its name"""
-    sources: frozenset[str]
-    """the key of every held-out source: its letters and digits, case folded"""
-    targets: frozenset[str]
-    """the key of every held-out target"""
-
-    def may_be_learnt(self, pair: SentencePair) -> bool:
-        """Return whether a pair may be trained on: neither side is a held-out sentence."""
-        return _key(pair.source) not in self.sources and _key(pair.target) not in self.targets
-
-
-def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) -> HeldOut:
+def hold_out(
+    pairs: Iterable[SentencePair], total: int, names: Sequence[str]
+) -> dict[str, list[SentencePair]]:
     """Choose held-out sets called `names` from `total` pairs; no sentence is in two of them.
 
     Sentences count as the same if they differ only in case, punctuation or spaces. A set has only
@@ -72,7 +57,19 @@ def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) ->
             sets[names[number]].append(pair)
             sources.add(source)
             targets.add(target)
-    return HeldOut(sets, frozenset(sources), frozenset(targets))
+    return sets
+
+
+def without_held_out(
+    pairs: Iterable[SentencePair], sets: Mapping[str, list[SentencePair]]
+) -> Iterator[SentencePair]:
+    """Yield the pairs that may be learnt: neither side is a sentence of the held-out sets."""
+    held_out = [pair for held_out_pairs in sets.values() for pair in held_out_pairs]
+    sources = {_key(pair.source) for pair in held_out}
+    targets = {_key(pair.target) for pair in held_out}
+    for pair in pairs:
+        if _key(pair.source) not in sources and _key(pair.target) not in targets:
+            yield pair
 
 
 def _is_sentence(pair: SentencePair, key: str) -> bool:
@@ -133,9 +130,9 @@ def divide_text(
     Raises:
         DataError: the text is too small or too repetitive to hold out a set.
     """
-    held_out = hold_out(text, pair_count, names)
+    sets = hold_out(text, pair_count, names)
     counts = {}
-    for name, held_out_pairs in held_out.sets.items():
+    for name, held_out_pairs in sets.items():
         if not held_out_pairs:
             raise DataError(
                 f"{' and '.join(text.files.paths)}: no sentence is left for a {name} set "
@@ -143,7 +140,7 @@ def divide_text(
                 f"your own (--{name}, or data.{name} of the recipe), or choose a larger text"
             )
         counts[name] = write_split(folder, name, text.languages, held_out_pairs)
-    learnt = (pair for pair in text if held_out.may_be_learnt(pair))
+    learnt = without_held_out(text, sets)
     counts[rest] = write_split(folder, rest, text.languages, learnt)
     return counts
 

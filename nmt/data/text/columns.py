@@ -10,7 +10,6 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.data.languages import LANGUAGES
@@ -19,6 +18,7 @@ from nmt.data.text.remote_files import RemotePath
 from nmt.errors import DataError, print_warning
 
 Row = tuple[int, list[bytes]]  # the number of its (last) line, from 1, and its fields
+Layout = tuple[str, bool]  # the separator, and whether quotes around a field are no part of it
 
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 _UNCLOSED = re.compile(rb'"(?:[^"]|"")*')
@@ -27,15 +27,6 @@ _LONGEST_FIELD = 1 << 16
 """a field in quotes that goes on over more bytes of lines is none"""
 _SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
 _COLUMN_NAMES = ("source", "target", "src", "tgt", "trg", "original", "translation")
-
-
-@dataclass(frozen=True)
-class _TableLayout:
-    """How the rows of a file are written."""
-
-    separator: str
-    quoted: bool
-    """whether double quotes around a field are no part of the text"""
 
 
 def read_columns(path: Path, source: int, target: int) -> Iterator[tuple[bytes, bytes]]:
@@ -49,14 +40,14 @@ def read_columns(path: Path, source: int, target: int) -> Iterator[tuple[bytes, 
             than the first row, or quotes are wrong in a .csv file; names file and line.
     """
     needed, width = max(source, target), 0
-    layout = _layout_of(path)
-    for number, columns in _rows(path, layout):
+    separator, quoted = _layout_of(path)
+    for number, columns in _rows(path, separator, quoted):
         count = len(columns)
         if needed > count:
             plural = "" if count == 1 else "s"
             raise DataError(
                 f"{path}:{number}: {count} column{plural}, expected at least {needed}, separated "
-                f"by {_SEPARATORS[layout.separator]}; check source_field and target_field"
+                f"by {_SEPARATORS[separator]}; check source_field and target_field"
             )
         if not width:
             first_count = count
@@ -70,16 +61,16 @@ def read_columns(path: Path, source: int, target: int) -> Iterator[tuple[bytes, 
         yield columns[source - 1], columns[target - 1]
 
 
-def _rows(path: Path, layout: _TableLayout) -> Iterator[Row]:
+def _rows(path: Path, separator: str, quoted: bool) -> Iterator[Row]:
     """Yield the rows of a file."""
-    if not layout.quoted:
+    if not quoted:
         for number, line in enumerate(raw_lines(path), start=1):
-            yield number, _without_end(line).split(layout.separator.encode())
+            yield number, _without_end(line).split(separator.encode())
         return
     csv.field_size_limit(1 << 30)
     # bytes that are not UTF-8 are reported when the pair is decoded
     lines = (_text_for_csv(line) for line in raw_lines(path))
-    reader = csv.reader(lines, delimiter=layout.separator, strict=True)
+    reader = csv.reader(lines, delimiter=separator, strict=True)
     try:
         for fields in reader:
             row = [
@@ -103,7 +94,7 @@ def _without_end(line: bytes) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _layout_of(path: Path) -> _TableLayout:
+def _layout_of(path: Path) -> Layout:
     """Return how the rows of a file are written; warn the first time that it is asked."""
     if isinstance(path, RemotePath):
         return _find_layout(path, ())
@@ -113,7 +104,7 @@ def _layout_of(path: Path) -> _TableLayout:
 
 
 @functools.lru_cache(100)
-def _find_layout(path: Path, state: tuple[int, ...]) -> _TableLayout:
+def _find_layout(path: Path, state: tuple[int, ...]) -> Layout:
     """Return how the rows of a file are written, and warn of what was decided or looks wrong.
 
     `state` is another one when the file has changed.
@@ -122,22 +113,22 @@ def _find_layout(path: Path, state: tuple[int, ...]) -> _TableLayout:
         first = next(raw_lines(path), b"")
         outside_quotes = _QUOTED.sub(b"", first)
         semicolons = outside_quotes.count(b";") > outside_quotes.count(b",")
-        layout = _TableLayout(";" if semicolons else ",", quoted=True)
+        separator, quoted = (";" if semicolons else ","), True
     else:
-        layout = _TableLayout("\t", _is_quoted(path))
-        if layout.quoted:
+        separator, quoted = "\t", _is_quoted(path)
+        if quoted:
             print_warning(
                 f"{path}: the double quotes around fields are not learnt: they are those of a "
                 "spreadsheet, as all lines follow the rules of CSV"
             )
-    first_row = next(_rows(path, layout), (1, []))[1]
+    first_row = next(_rows(path, separator, quoted), (1, []))[1]
     if _is_header(first_row):
         names = ", ".join(field.decode("utf-8", "replace") for field in first_row)
         print_warning(
             f"{path}:1: looks like a header ({names}), but is read as a pair; remove it if it is "
             "one"
         )
-    return layout
+    return separator, quoted
 
 
 def _is_header(fields: list[bytes]) -> bool:

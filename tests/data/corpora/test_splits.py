@@ -24,8 +24,7 @@ def parts_of(pairs: Pairs, share: float = 0.3) -> list[Pairs]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(splits, "_SHARE", share)
         held_out = splits.hold_out(pairs, len(pairs), SPLITS[1:])
-    learnt = [pair for pair in pairs if held_out.may_be_learnt(pair)]
-    return [learnt, held_out.sets["validation"], held_out.sets["test"]]
+    return [[*splits.without_held_out(pairs, held_out)], held_out["validation"], held_out["test"]]
 
 
 def check_disjoint(parts: list[Pairs]) -> None:
