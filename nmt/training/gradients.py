@@ -7,6 +7,7 @@ after another; on a GPU as CUDA graphs, if they can be recorded.
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from nmt.machine.device import release_free_memory, step_seed, widest_float
 from nmt.machine.memory import is_out_of_memory
 from nmt.run.checkpoint import trained_parameters
 from nmt.run.model import LoadedModel
-from nmt.training.computed_step import ComputedStep, MicroBatch
 from nmt.training.distributed import ProcessGroup, shard
 from nmt.training.gradient_graphs import GradientGraphs
 from nmt.training.prepare import prepare_for_training, what_runs
@@ -29,6 +29,36 @@ from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
 _PAIRS_IN_MESSAGE = 3
 _CHARACTERS_IN_MESSAGE = 60  # of each pair
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """Pairs whose gradient was computed at once."""
+
+    rows: Indices
+    """the pairs: row indices of a token store"""
+    loss: Tensor
+    """summed over their target tokens, in nats: scalar"""
+
+
+@dataclass(frozen=True)
+class ComputedStep:
+    """A step whose gradient was computed into `Parameter.grad`; tensors are on the device."""
+
+    step: int
+    """number of the step, from 1"""
+    loss: Tensor
+    """summed over the tokens of all processes, in nats: scalar float64"""
+    norm: Tensor
+    """L2 norm of the whole gradient: scalar"""
+    tokens: int
+    """target tokens of all processes"""
+    pairs: Indices
+    """the pairs of the step, of all processes: row indices of the training store"""
+    store: TokenStore
+    """the ids that this process computed: the training store, or sampled segmentations of it"""
+    micro_batches: list[MicroBatch]
+    """the micro-batches of this process; their `rows` are those of `store`"""
 
 
 class GradientComputer:
@@ -108,7 +138,7 @@ class GradientComputer:
         """
         if self._parallel is None:  # DDP copies the weights, so not before resumed ones are loaded
             self._parallel = self.group.data_parallel(self._objective)
-        pairs = self._plan.step(step - 1)  # the plan counts from 0
+        pairs = self._plan.step(step)
         store, rows = self.pairs_of_process(step, pairs)
         tokens = int(self._store.target.lengths[pairs].sum())
         if store is not self._store:  # sampled segmentations have other lengths

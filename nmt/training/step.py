@@ -4,9 +4,8 @@ from torch import Tensor
 
 from nmt.errors import DivergedError
 from nmt.recipe.config import Config
-from nmt.training.computed_step import ComputedStep
 from nmt.training.divergence import PendingCheck, is_synchronous
-from nmt.training.gradients import GradientComputer
+from nmt.training.gradients import ComputedStep, GradientComputer
 from nmt.training.monitor import Monitor
 from nmt.training.optimizer import update_weights
 from nmt.training.schedule import learning_rate

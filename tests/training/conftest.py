@@ -17,8 +17,7 @@ from nmt.recipe.config import Config, ModelConfig, TokenizerConfig, TrainingConf
 from nmt.recipe.config_file import parse_config
 from nmt.run.directory import RunDirectory
 from nmt.run.model import LoadedModel
-from nmt.training.computed_step import ComputedStep
-from nmt.training.gradients import GradientComputer
+from nmt.training.gradients import ComputedStep, GradientComputer
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
 from tests.training.runs import Diverge, MakeTrainer, Recipe, Trained, quiet

@@ -10,8 +10,7 @@ from nmt.data.tokens.batch import Batch
 from nmt.errors import StoppedBySignal
 from nmt.files import read_json, write_json
 from nmt.run.directory import RunDirectory
-from nmt.training.computed_step import ComputedStep
-from nmt.training.gradients import GradientComputer
+from nmt.training.gradients import ComputedStep, GradientComputer
 from nmt.training.loss import Loss, Objective
 from nmt.training.train import train
 from nmt.training.validation import Validation, Validator

@@ -18,8 +18,7 @@ from nmt.errors import NmtError
 from nmt.recipe.config_file import load_config
 from nmt.training import loss as losses
 from nmt.training import step as steps
-from nmt.training.computed_step import ComputedStep
-from nmt.training.gradients import GradientComputer
+from nmt.training.gradients import ComputedStep, GradientComputer
 from nmt.training.loss import Loss, Objective
 from nmt.training.optimizer import update_weights
 from nmt.training.train import train

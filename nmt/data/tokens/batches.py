@@ -22,7 +22,7 @@ has (Bogoychev et al., 2023, arXiv 2311.14838).
 """
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -114,9 +114,9 @@ class BatchPlan:
         self._epoch = -1  # the epoch of `_steps`; -1: none yet
         self._steps: list[Indices] = []
 
-    def step(self, index: int) -> Indices:
-        """Return the indices of a step's pairs; `index` counts from 0 on, over all epochs."""
-        epoch, position = divmod(index, self.steps_per_epoch)
+    def step(self, step: int) -> Indices:
+        """Return the indices of the pairs of a step; steps count from 1, over all epochs."""
+        epoch, position = divmod(step - 1, self.steps_per_epoch)
         if epoch != self._epoch:
             self._steps = self._lay_out_epoch(epoch)
             self._epoch = epoch
@@ -281,7 +281,7 @@ class Stage:
     """Steps in which the mixture of the training texts stays the same."""
 
     start: int = 0
-    """the index of its first step: how many steps come before it"""
+    """how many steps come before its first one"""
     corpus_weights: Sequence[CorpusWeight] = ()
     """one for each training text, weight 0 if it is not learnt; empty: each pair once an epoch"""
 
@@ -318,12 +318,12 @@ class StagedPlan:
             self._number, self._plan = number, self._lay_out(number)
             self.steps_per_epoch[number] = self._plan.steps_per_epoch
 
-    def step(self, index: int) -> Indices:
-        """Return the indices of a step's pairs; `index` counts from 0 on, over all stages."""
-        number = bisect_right(self._starts, index) - 1
+    def step(self, step: int) -> Indices:
+        """Return the indices of the pairs of a step; steps count from 1, over all stages."""
+        number = bisect_left(self._starts, step) - 1
         if number != self._number:  # a plan takes memory, so only one is kept
             self._number, self._plan = number, self._lay_out(number)
-        return self._plan.step(index - self._starts[number])
+        return self._plan.step(step - self._starts[number])
 
     def epochs(self, steps: int) -> float:
         """Return how many epochs the first `steps` steps are, over all stages."""

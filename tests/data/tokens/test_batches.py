@@ -35,7 +35,7 @@ def natural(count: int, seed: int = 0) -> tuple[Lengths, Lengths]:
 
 
 def epoch_of(plan: BatchPlan, epoch: int) -> list[Indices]:
-    first = epoch * plan.steps_per_epoch
+    first = epoch * plan.steps_per_epoch + 1
     return [plan.step(first + position) for position in range(plan.steps_per_epoch)]
 
 
@@ -121,7 +121,7 @@ def test_a_plan_that_starts_at_any_step_or_goes_back_gives_the_same_steps() -> N
 
     def steps(seed: int, start: int, end: int) -> list[list[int]]:
         plan = BatchPlan(source, target, 300, seed, weights)
-        return [plan.step(step).tolist() for step in range(start, end)]
+        return [plan.step(step).tolist() for step in range(start + 1, end + 1)]
 
     count = 4 * BatchPlan(source, target, 300, 7, weights).steps_per_epoch
     whole = steps(7, 0, count)
@@ -129,7 +129,7 @@ def test_a_plan_that_starts_at_any_step_or_goes_back_gives_the_same_steps() -> N
     for start in np.random.default_rng(1).integers(count - 40, size=50):
         assert steps(7, start, start + 40) == whole[start : start + 40]
     plan = BatchPlan(source, target, 300, 7, weights)
-    assert [plan.step(step).tolist() for step in range(count - 1, -1, -1)] == whole[::-1]
+    assert [plan.step(step).tolist() for step in range(count, 0, -1)] == whole[::-1]
 
 
 def times_in(plan: BatchPlan, epochs: int, pairs: int) -> npt.NDArray[np.int64]:
@@ -144,7 +144,7 @@ def test_whole_weights_repeat_the_pairs_of_a_text(weights: tuple[float, ...]) ->
     texts = [CorpusWeight(100, weight) for weight in weights]
     plan, plain = (BatchPlan(source, target, 200, 1, some) for some in (texts, ()))
     assert (times_in(plan, 3, 300) == np.repeat(weights, 100)).all()
-    unchanged = all(np.array_equal(plan.step(step), plain.step(step)) for step in range(30))
+    unchanged = all(np.array_equal(plan.step(step), plain.step(step)) for step in range(1, 31))
     assert unchanged == (max(weights) == 1)
 
 
@@ -226,7 +226,7 @@ def plan_of(seed: int = 7, stages: list[Stage] = STAGES) -> StagedPlan:
 
 def steps_of(seed: int, start: int, end: int) -> list[list[int]]:
     plan = plan_of(seed)
-    return [plan.step(step).tolist() for step in range(start, end)]
+    return [plan.step(step).tolist() for step in range(start + 1, end + 1)]
 
 
 def test_a_plan_of_stages_that_starts_at_any_step_or_goes_back_gives_the_same_steps() -> None:
@@ -235,13 +235,13 @@ def test_a_plan_of_stages_that_starts_at_any_step_or_goes_back_gives_the_same_st
     for start in (*range(0, STEPS, 17), 24, 25, 26, 89, 90, 91):
         assert steps_of(7, start, STEPS) == whole[start:]
     plan = plan_of()
-    assert [plan.step(step).tolist() for step in range(STEPS - 1, -1, -1)] == whole[::-1]
+    assert [plan.step(step).tolist() for step in range(STEPS, 0, -1)] == whole[::-1]
 
 
 def test_two_processes_divide_the_same_steps_in_every_stage() -> None:
     store = TokenStore.of([[5] * n for n in SOURCE], [[5] * n for n in TARGET])
     plans = [plan_of(), plan_of()]  # one of each process
-    for step in range(STEPS):
+    for step in range(1, STEPS + 1):
         parts = [shard(store, plans[rank].step(step), rank, 2) for rank in (0, 1)]
         assert sorted(np.concatenate(parts)) == sorted(plan_of().step(step))
 
@@ -257,7 +257,7 @@ def test_every_epoch_of_a_stage_has_each_pair_as_often_as_it_weighs() -> None:
     plan = plan_of()
     steps = plan.steps_per_epoch[2]
     for epoch in range(2):
-        start = 90 + epoch * steps
+        start = 91 + epoch * steps
         pairs = np.concatenate([plan.step(step) for step in range(start, start + steps)])
         assert sorted(pairs) == list(range(600, 900))
 
@@ -268,7 +268,7 @@ def test_one_stage_is_the_plan_without_stages() -> None:
         plan_of(stages=[Stage(0, BOTH)]),
         plan_of(stages=[Stage(0, BOTH), Stage(40, LAST)]),
     ):
-        assert all(np.array_equal(plan.step(step), plain.step(step)) for step in range(40))
+        assert all(np.array_equal(plan.step(step), plain.step(step)) for step in range(1, 41))
     without = StagedPlan(SOURCE, TARGET, 300, 7)
     assert np.array_equal(without.step(99), BatchPlan(SOURCE, TARGET, 300, 7).step(99))
     assert plan_of(stages=[]).epochs(99) == 99 / without.steps_per_epoch[0]
@@ -276,7 +276,7 @@ def test_one_stage_is_the_plan_without_stages() -> None:
 
 def test_a_text_of_two_stages_comes_in_another_order_in_the_second() -> None:
     plan = plan_of(stages=[Stage(0, BOTH), Stage(40, [CorpusWeight(600, 1), CorpusWeight(300, 2)])])
-    first, second = ([plan.step(start + step).tolist() for step in range(40)] for start in (0, 40))
+    first, second = ([plan.step(start + step).tolist() for step in range(40)] for start in (1, 41))
     assert first != second
 
 
