@@ -13,10 +13,10 @@ from nmt.recipe.config_file import load_config, replace_settings
 from nmt.run.directory import RunDirectory, find_run, weights_folder
 
 
-def inherit(config: Config, directory: RunDirectory | None = None) -> Config:
-    """Return `config` with the settings of its parent where the recipe has none of its own.
+def inherit(recipe: Config, directory: RunDirectory | None = None) -> Config:
+    """Return the settings of a recipe, completed by those of its parent.
 
-    The parent is `training.initialize_from`; without it, `config` is returned as it is. Model,
+    The parent is `training.initialize_from`; without it, `recipe` is returned as it is. Model,
     languages and decoding are taken key by key, the tokenizer only if the recipe has no such
     section. `directory` is that of the fine-tuned run. Once the run has begun, its directory holds
     what it inherited; the settings are read there, because the parent may be gone by then.
@@ -25,30 +25,31 @@ def inherit(config: Config, directory: RunDirectory | None = None) -> Config:
         CheckpointError: the parent is missing.
         ConfigError: its configuration is missing, or does not fit the recipe.
     """
-    if not config.training.initialize_from:
-        return config
+    if not recipe.training.initialize_from:
+        return recipe
     if directory and directory.saved_checkpoints():  # the run has begun
         inherited_from = directory
     else:
-        inherited_from = find_run(weights_folder(Path(config.training.initialize_from)))
+        inherited_from = find_run(weights_folder(Path(recipe.training.initialize_from)))
     inherited = load_config(str(inherited_from.config))
-    own = config.model_dump(exclude_unset=True)  # what the recipe itself says
+    own = recipe.model_dump(exclude_unset=True)  # what the recipe itself says
     languages = inherited.data.model_dump(include={"source_language", "target_language"})
     changes: dict[str, Any] = {
         "model": inherited.model.model_dump() | own.get("model", {}),
         "decoding": inherited.decoding.model_dump() | own.get("decoding", {}),
         "data": languages | own.get("data", {}),
     }
-    if "tokenizer" not in config.model_fields_set:
+    if "tokenizer" not in recipe.model_fields_set:
         models = _tokenizer_settings(inherited_from)
         changes["tokenizer"] = inherited.tokenizer.model_dump() | models
-    return replace_settings(config, changes, f"training.initialize_from: {inherited_from.path}")
+    return replace_settings(recipe, changes, f"training.initialize_from: {inherited_from.path}")
 
 
 def keep_vocabulary(config: Config, recipe: Config, directory: RunDirectory) -> Config:
     """Return `config`; if its tokenizer is inherited, it now names the copy in the run `directory`.
 
-    The parent may be gone when the run is resumed. `recipe` is the configuration before `inherit`.
+    The parent may be gone when the run is resumed. `config` is what `inherit` returned for
+    `recipe`.
     """
     if not config.training.initialize_from or "tokenizer" in recipe.model_fields_set:
         return config

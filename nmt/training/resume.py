@@ -9,11 +9,9 @@ from nmt.errors import ConfigError, DataError, DivergedError
 from nmt.files import read_json_or_empty
 from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config
-from nmt.run.adapter import AdapterOrigin
-from nmt.run.checkpoint import load_into, load_state, load_with_metadata, recover_newest_checkpoint
+from nmt.run.checkpoint import recover_newest_checkpoint
 from nmt.run.directory import RunDirectory
 from nmt.training.schedule import learning_rate
-from nmt.training.state import check_version
 from nmt.training.trainer import Trainer
 from nmt.training.validation import delete_examples_after
 
@@ -195,15 +193,8 @@ def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
         lambda: recover_newest_checkpoint(trainer.directory.saved_checkpoints(), trainer.log)
     )
     if path is not None:
-        saved_state = load_state(path)
-        check_version(saved_state, path)
-        weights, metadata = load_with_metadata(path)
-        if trainer.config.training.lora:  # the adapter belongs to the weights of one parent
-            parent = AdapterOrigin.read(trainer.loaded.metadata, trainer.directory.path).parent
-            AdapterOrigin.read(metadata, path).check_parent(parent, path)
-        load_into(trainer.model, weights, path)
         trainer.stepper.discard_pending()
-        trainer.state.load_state(saved_state)
+        trainer.state.load(path)
     step, validation_due = trainer.state.step, trainer.state.validation_due
     trainer.monitor.drop_records_after(step, validated=not validation_due)
     if trainer.group.is_main:

@@ -1,4 +1,4 @@
-"""The state of a run: everything that training changes, except the weights of the model."""
+"""The state of a run: everything that training changes, and how a checkpoint brings it back."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,6 +6,8 @@ from typing import Any
 
 from nmt.errors import CheckpointError
 from nmt.files import check_format
+from nmt.run.adapter import AdapterOrigin
+from nmt.run.checkpoint import load_into, load_state, load_with_metadata
 from nmt.run.model import LoadedModel
 from nmt.training.divergence import DivergenceDetector
 from nmt.training.gradients import GradientComputer
@@ -49,6 +51,7 @@ class RunState:
         self.ranking = Ranking(ranking_size(training))
         device = next(loaded.model.parameters()).device
         self.divergence = DivergenceDetector(device, training.largest_spike)
+        self._loaded = loaded
         self._gradient_computer, self._monitor = gradient_computer, monitor
 
     def state(self) -> dict[str, Any]:
@@ -75,8 +78,25 @@ class RunState:
             "moving_average": self.moving_average.weights if self.moving_average else None,
         }
 
+    def load(self, path: Path) -> None:
+        """Continue from the checkpoint `path` of an earlier session: its weights and its `state()`.
+
+        Raises:
+            CheckpointError: it is damaged, has weights of another model, or was written by another
+                version of nmt; the adapter in it belongs to another parent.
+        """
+        saved = load_state(path)
+        _check_version(saved, path)
+        weights, metadata = load_with_metadata(path)
+        loaded = self._loaded
+        if loaded.config.training.lora:  # the adapter belongs to the weights of one parent
+            parent = AdapterOrigin.read(loaded.metadata, loaded.path).parent
+            AdapterOrigin.read(metadata, path).check_parent(parent, path)
+        load_into(loaded.model, weights, path)
+        self.load_state(saved)
+
     def load_state(self, saved: Mapping[str, Any]) -> None:
-        """Continue from a `state()` of an earlier session; the weights are loaded separately."""
+        """Continue from a `state()`; the weights are those that belong to it."""
         self.step = saved["step"]
         for optimizer, moments in zip(self.optimizers, saved["optimizers"], strict=True):
             optimizer.load_state_dict(moments)
@@ -90,7 +110,7 @@ class RunState:
         self._gradient_computer.load_state(saved)
 
 
-def check_version(saved: Mapping[str, Any], path: Path) -> None:
+def _check_version(saved: Mapping[str, Any], path: Path) -> None:
     """Check that this version can continue from the training state of the checkpoint `path`.
 
     Raises:

@@ -48,8 +48,12 @@ _MEMORY_ADVICE = (  # continues: the memory does not suffice
 )
 
 
-def train(config: Config, path: Path, log: Log) -> RunDirectory:
+def train(recipe: Config, path: Path, log: Log) -> RunDirectory:
     """Train and score a model in the run directory `path`; if it holds a run, resume that.
+
+    Three configurations are told apart: `recipe` is what the user gave; `config`, completed by the
+    parent if there is one, is what is trained; `saved_config` is what an earlier session has
+    written into the run directory.
 
     `_build_trainer` prepares the data, and `Trainer.train` trains. A finished run is not trained
     again. Under `torchrun` every process calls this; only the main process writes files and calls
@@ -61,7 +65,7 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
     directory = RunDirectory(path)
     with (
         memory_explained(_MEMORY_ADVICE),
-        join_process_group(config.training.device) as group,
+        join_process_group(recipe.training.device) as group,
         contextlib.ExitStack() as stack,
     ):
         # the main process holds the lock of the directory for all; the others exit if it cannot
@@ -69,7 +73,7 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
         group.main_process_first(lambda: stack.enter_context(lock))
         log_in_main: Log = log if group.is_main else lambda message: None
         trainer, fingerprints = group.main_process_first(
-            lambda: _build_trainer(config, directory, group, log_in_main)
+            lambda: _build_trainer(recipe, directory, group, log_in_main)
         )
         try:
             _train_and_score(trainer, fingerprints)
@@ -220,16 +224,16 @@ def _score(trainer: Trainer, is_trained: bool) -> None:
     directory, settings = trainer.directory, trainer.config.decoding
     pairs = read_test_set(trainer.config)
     is_scored = not pairs or has_result(directory, pairs, settings)
-    saved = load_config(str(directory.config))
-    searches_otherwise = saved.decoding != settings
+    saved_config = load_config(str(directory.config))
+    searches_otherwise = saved_config.decoding != settings
     if searches_otherwise or not is_scored:  # the recipe may name another test set than before
         # a finished training stays as it was
-        config = trainer.config.model_copy(update={"training": saved.training})
-        directory.write_config(config)
+        training = saved_config.training
+        directory.write_config(trainer.config.model_copy(update={"training": training}))
     if searches_otherwise:
         trainer.log(f"{directory.config}: has the section decoding of the recipe now")
     if is_trained:
-        _log_unused_average(trainer, saved.training)
+        _log_unused_average(trainer, saved_config.training)
         remaining = "nothing to do" if is_scored else "its test set is not scored yet"
         step = trainer.state.step
         trainer.log(f"{directory.path}: already trained to step {step:,}; {remaining}")

@@ -3,15 +3,14 @@
 import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from nmt.data.tokens.batch import Batch
 from nmt.errors import StoppedBySignal
 from nmt.files import read_json, write_json
 from nmt.run.directory import RunDirectory
-from nmt.training.gradients import ComputedStep, GradientComputer
-from nmt.training.loss import Loss, Objective
+from nmt.training.gradients import ComputedStep, GradientComputer, MicroBatch
 from nmt.training.train import train
 from nmt.training.validation import Validation, Validator
 from tests.training.runs import (
@@ -122,23 +121,23 @@ def test_a_run_that_lost_power_resumes_bit_for_bit(
 def test_a_stop_inside_accumulation_interrupts_the_gradient(
     recipe: Recipe, trained: Trained, tmp_path: Path, step: int
 ) -> None:
-    compute, forward, place = GradientComputer.compute, Objective.forward, [0, 0]
+    compute, place = GradientComputer.compute, [0, 0]
 
     def computed(gradients: GradientComputer, number: int) -> ComputedStep:
         place[:] = number, 0
         return compute(gradients, number)
 
-    def stopped(objective: Objective, batch: Batch) -> Loss:
+    def computed_part(*figures: Any) -> MicroBatch:
         place[1] += 1
-        if place == [step, 2]:
+        if place == [step, 1]:
             stop()
             raise AssertionError("not obeyed at once")
-        return forward(objective, batch)
+        return MicroBatch(*figures)
 
     expected = "before the first step" if step == 1 else f"after step {step - 1}; saved"
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(GradientComputer, "compute", computed)
-        patched.setattr(Objective, "forward", stopped)
+        patched.setattr("nmt.training.gradients.MicroBatch", computed_part)
         with pytest.raises(StoppedBySignal, match=expected):
             train(recipe(PARTS), tmp_path / "run", quiet)
     train(recipe(PARTS), tmp_path / "run", quiet)
