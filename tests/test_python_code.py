@@ -20,6 +20,7 @@ from nmt.inference.prepare import (
     prepare_for_scoring,
 )
 from nmt.kernels import python_code
+from nmt.kernels.dropout import FastDropout
 from nmt.kernels.python_code import PACKAGE, RECORD, what_was_changed, write_record
 from nmt.model import attention, decoder, feed_forward, transformer
 from nmt.model.attention import MultiHeadAttention
@@ -279,7 +280,8 @@ def test_a_changed_model_is_trained_by_its_own_code(
     objective = prepare_for_training(model, TrainingConfig(), "fp32")
     is_faster = change in (None, another_number)  # the copy has that number too
     classes = [[type(module) for module in each.modules()] for each in (model, objective.model)]
-    assert (classes[0] != classes[1]) == is_faster
+    # masks of dropout are drawn in each thread in any case
+    assert ([{nn.Dropout: FastDropout}.get(c, c) for c in classes[0]] != classes[1]) == is_faster
     assert (objective.storage == "unpadded") == is_faster
     assert (objective.softmax is not loss_and_gradient) == is_faster
     assert list(model.state_dict()) == list(objective.model.state_dict())

@@ -8,16 +8,21 @@ import torch
 from nmt.data.corpora.registry import Splits, find_corpus, find_splits
 from nmt.data.prepared import find_prepared
 from nmt.data.text.parallel_text import ParallelText
+from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import adopt_vocabulary
 from nmt.errors import DataError, NmtError
 from nmt.machine.device import pick_device
+from nmt.model.transformer import Transformer
 from nmt.planning.machine_checks import Check, free_memory, free_space, gigabytes
 from nmt.planning.plan import Plan, make_plan
 from nmt.recipe.config import Config, TextPair
 from nmt.training.inheritance import inherit
+from nmt.training.lora import add_adapters
 from nmt.training.monitor import summary_writer
+from nmt.training.prepare import prepare_for_training, what_runs
 from nmt.training.schedule import describe_endless_warmup
 from nmt.training.step_memory import KEPT_ON_CPU
+from nmt.training.threads import can_shard, number_of_shards
 
 _SAFE_SHARE = 0.8
 """share of the free memory; training that takes more may run out of memory"""
@@ -135,6 +140,7 @@ def _check_fit(config: Config, runs: Path) -> Iterator[Check]:
     except DataError as error:
         yield Check("fit", "failure", str(error), _PREPARE_AGAIN)
         return
+    yield Check("code", "ok", _what_runs(config, plan))
     yield _check_memory_fit(plan)
     needed, free = gigabytes(plan.disk.total), free_space(runs)
     if plan.disk.total <= free:
@@ -143,6 +149,19 @@ def _check_fit(config: Config, runs: Path) -> Iterator[Check]:
     found = f"checkpoints take {needed}, and {gigabytes(free)} are free in {runs}"
     remedy = "free some space, choose another run directory, or lower training.average_checkpoints"
     yield Check("disk fit", "failure", found, remedy)
+
+
+def _what_runs(config: Config, plan: Plan) -> str:
+    """Return in a line what computes the model in training, as the log of the training says it."""
+    training, device = config.training, pick_device(config.training.device)
+    sizes = config.model.model_copy(update={"encoder_layers": 1, "decoder_layers": 1})
+    model = Transformer(sizes, EOS + 1, EOS + 1).to(device)
+    if training.lora:
+        add_adapters(model, training.lora)
+    threads, shards = torch.get_num_threads(), 1  # `make_plan` has set the threads
+    if can_shard(device, training):
+        shards = min(threads, number_of_shards(threads, plan.parameters.total))
+    return what_runs(prepare_for_training(model, training, plan.precision), threads // shards)
 
 
 def _check_memory_fit(plan: Plan) -> Check:

@@ -36,7 +36,6 @@ ON_CPU = {
     MultiHeadAttention: UnpaddedAttention,
     FeedForward: FusedFeedForward,
     Sublayer: FusedSublayer,
-    nn.Dropout: FastDropout,
 }
 PACKED = {**FUSED_MODULES, MultiHeadAttention: PackedAttention}
 """modules of the paper, and what computes the same faster; `FUSED_MODULES` on other devices"""
@@ -60,6 +59,8 @@ def prepare_for_training(model: Transformer, training: TrainingConfig, precision
     objective = Objective(share_weights(model), training.label_smoothing, precision)
     device, on_cpu = objective.device, objective.device.type == "cpu"
     compiles = training.compile and can_compile(device)
+    if on_cpu:  # always, because each thread draws masks from a generator of its own
+        use_faster_modules(objective.model, {nn.Dropout: FastDropout})
     if is_code_unchanged(model):
         packs = precision == "bf16" and can_attend_packed(device, _head_width(model))
         faster = ON_CPU if on_cpu else PACKED if packs else FUSED_MODULES
@@ -104,7 +105,7 @@ def what_runs(objective: Objective, threads: int) -> str:
         "linear maps": fits and in_bf16 and bool(library and library.nmt_can_use_tiles()),
         "feed-forward": fits_inner and network.activation is F.relu,
         "norm": fits and not sublayer.pre,
-        "dropout": library is not None,
+        "dropout": isinstance(sublayer.dropout, FastDropout) and library is not None,
         "loss": in_c,
     }
     parts = {part: "C" if is_in_c else "PyTorch" for part, is_in_c in in_c_by_part.items()}

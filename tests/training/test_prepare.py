@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,14 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from nmt.data.tokens.batch import Batch
+from nmt.kernels.attention import UnpaddedAttention
 from nmt.kernels.fused_attention import FUSED_MODULES
 from nmt.machine import device as device_module
 from nmt.machine.device import can_compile
+from nmt.model.attention import MultiHeadAttention
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import ModelConfig, TrainingConfig
 from nmt.training import prepare
 from nmt.training.loss import Objective
-from nmt.training.prepare import prepare_for_training
+from nmt.training.prepare import prepare_for_training, what_runs
 from tests.stand_in_models import CHOICES, small_transformer
 
 V = 32
@@ -143,3 +146,58 @@ def test_a_gpu_is_compiled_for_where_triton_knows_it_and_a_compiler_is_at_hand(
     assert can_compile(torch.device("cuda")) == possible
     monkeypatch.setenv("CC", "my-cc")  # stands in for a missing gcc
     assert can_compile(torch.device("cuda")) == (possible or missing == "gcc")
+
+
+def modules_in_c(**settings: object) -> str:
+    """What runs with libraries in C that are there, on one core."""
+    precision = str(settings.pop("precision", "fp32"))
+    sizes = {"d_model": 32, "heads": 2, "d_ff": 48, "encoder_layers": 1, "decoder_layers": 1}
+    model = Transformer(ModelConfig.model_validate({**sizes, **settings}), V, V)
+    return what_runs(prepare_for_training(model, TrainingConfig(), precision), threads=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "in_pytorch"),
+    [
+        ({}, {}),
+        ({"precision": "bf16"}, {}),
+        ({"norm": "pre"}, {"norm"}),
+        ({"activation": "gelu"}, {"feed-forward"}),
+        ({"attention_dropout": 0.1}, {"attention: Eq. 1 as written"}),
+        ({"heads": 4}, {"attention: PyTorch's fused kernel"}),
+        ({"heads": 4, "precision": "bf16"}, {"attention: Eq. 1 as written"}),
+        ({"d_ff": 50}, {"feed-forward"}),
+    ],
+    ids=str,
+)
+def test_a_line_says_what_computes_each_part(
+    settings: dict[str, object], in_pytorch: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = SimpleNamespace(nmt_can_use_tiles=lambda: 0)
+    monkeypatch.setattr(prepare, "kernel_library", lambda dtype: library)
+    parts = dict(part.split(": ") for part in modules_in_c(**settings).split("; "))
+    expected = dict.fromkeys(["feed-forward", "norm", "dropout", "loss"], "C")
+    expected |= {"attention": "C, unpadded", "linear maps": "PyTorch"}
+    for part in in_pytorch:
+        name, _, way = part.partition(": ")
+        expected[name] = f"{way}, unpadded" if way else "PyTorch"
+    assert parts == expected
+
+
+def test_without_a_library_the_line_names_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "kernel_library", lambda dtype: None)
+    line = modules_in_c()
+    assert line.startswith("attention: PyTorch's fused kernel, unpadded; ")
+    assert ": C" not in line
+    assert modules_in_c(precision="bf16").startswith("attention: Eq. 1 as written, unpadded; ")
+
+
+def test_the_prepared_model_has_the_weights_themselves_and_their_names() -> None:
+    model = small_model(dropout=0.1)
+    ready = prepare_for_training(model, TrainingConfig(), "fp32").model
+    weights, prepared = dict(model.named_parameters()), dict(ready.named_parameters())
+    assert weights.keys() == prepared.keys()
+    assert all(weight is prepared[name] for name, weight in weights.items())
+    assert list(model.state_dict()) == list(ready.state_dict())
+    assert type(ready.decoder.layers[0].self_attention) is UnpaddedAttention
+    assert type(model.decoder.layers[0].self_attention) is MultiHeadAttention
