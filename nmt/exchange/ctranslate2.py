@@ -51,7 +51,7 @@ LAYER = {
     "ffn.layer_norm": (f"{NETWORK}_sublayer.norm",),
 }
 """{path in a layer of the specification: our names of the `Part`s that are stacked there}"""
-NAMES = {"norm", *(name for names in LAYER.values() for name in names)}
+PARTS = {"norm", *(name for names in LAYER.values() for name in names)}
 
 USAGE = """\
 import ctranslate2, sentencepiece
@@ -142,7 +142,7 @@ def translate_with_ctranslate2(folder: Path, texts: Sequence[str]) -> list[Engin
 def _specification(model: Transformer, config: ModelConfig) -> Any:
     """Return the model as CTranslate2's TransformerSpec: its weights, without vocabularies."""
     specs = import_engine("ctranslate2", FEATURE).specs
-    check_computes("CTranslate2", config, ACTIVATIONS, NAMES)
+    check_computes("CTranslate2", config, ACTIVATIONS, PARTS)
     spec: Any = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,

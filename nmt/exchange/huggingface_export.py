@@ -40,7 +40,7 @@ from nmt.exchange.huggingface_files import parse_json
 from nmt.exchange.huggingface_names import (
     ACTIVATIONS,
     BIAS,
-    NAMES,
+    PARTS,
     POSITION_TABLES,
     read_config,
     settings_of,
@@ -89,7 +89,7 @@ def export_huggingface(loaded: LoadedModel, folder: Path) -> None:
         OSError: a file cannot be written.
     """
     activations = dict.fromkeys(ACTIVATIONS.values())
-    check_computes("transformers", loaded.config.model, activations, NAMES)
+    check_computes("transformers", loaded.config.model, activations, PARTS)
     if loaded.config.model.norm == "pre" and loaded.config.model.embeddings != "shared":
         raise ExchangeError(
             f"transformers has no class for a pre-norm model with model.embeddings: "

@@ -38,7 +38,7 @@ _EMBEDDINGS = ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
 COPIES = {*(f"model.{name}.weight" for name in _EMBEDDINGS), "lm_head.weight", *POSITION_TABLES}
 """weights that a file may hold although no weight of ours needs them: copies of a matrix that is
 tied, and tables of positions, which are computed"""
-NAMES = {
+PARTS = {
     "self_attention.query": "self_attn.q_proj",
     "self_attention.key": "self_attn.k_proj",
     "self_attention.value": "self_attn.v_proj",
@@ -147,6 +147,6 @@ def weight_names(config: ModelConfig) -> dict[str, str]:
         names["output_embedding.weight"] = "lm_head.weight"
     for part in parts_of(config):
         layer = "" if part.layer is None else f"layers.{part.layer}."
-        theirs = f"model.{part.stack}.{layer}{NAMES[part.name]}"
+        theirs = f"model.{part.stack}.{layer}{PARTS[part.name]}"
         names |= {f"{part.path}.{kind}": f"{theirs}.{kind}" for kind in ("weight", "bias")}
     return names

@@ -24,7 +24,7 @@ from nmt.exchange.imported import (
 from nmt.exchange.marian_files import OPTIONS, parse_yaml, read_npz, read_vocabulary, write_npz
 from nmt.exchange.marian_names import (
     ACTIVATIONS,
-    NAMES,
+    PARTS,
     options_of,
     read_config,
     to_marian,
@@ -178,7 +178,7 @@ def check_marian_computes(config: ModelConfig) -> None:
     Raises:
         ExchangeError: it cannot; the message names the setting.
     """
-    check_computes("Marian", config, ACTIVATIONS, {*NAMES, "norm"})  # of pre-norm, see below
+    check_computes("Marian", config, ACTIVATIONS, {*PARTS, "norm"})  # of pre-norm, see below
     needed = {
         "norm": "post",
         "positions": "tensor2tensor",

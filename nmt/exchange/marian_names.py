@@ -59,7 +59,7 @@ _SIZES = {
     "decoder_layers": "dec-depth",
 }
 """{our name: Marian's} of the sizes"""
-NAMES = {
+PARTS = {
     "self_attention.query": ("self_Wq", "self_bq"),
     "self_attention.key": ("self_Wk", "self_bk"),
     "self_attention.value": ("self_Wv", "self_bv"),
@@ -209,7 +209,7 @@ def weight_names(options: Mapping[str, Any], config: ModelConfig) -> dict[str, s
         names[output_bias(config)] = "decoder_ff_logit_out_b"
     for part in parts_of(config):
         assert part.layer is not None  # post-norm
-        weight, bias = NAMES[part.name]
+        weight, bias = PARTS[part.name]
         names[f"{part.path}.weight"] = f"{part.stack}_l{part.layer + 1}_{weight}"
         names[f"{part.path}.bias"] = f"{part.stack}_l{part.layer + 1}_{bias}"
     return names

@@ -77,15 +77,15 @@ PLACES = [
         {"norm", *(name for names, _ in weights.LAYER.values() for name in names)},
         weights.ACTIVATIONS,
     ),
-    Place("LAYER in nmt/exchange/ctranslate2.py", ctranslate2.NAMES, ctranslate2.ACTIVATIONS),
+    Place("LAYER in nmt/exchange/ctranslate2.py", ctranslate2.PARTS, ctranslate2.ACTIVATIONS),
     Place(
-        "NAMES in nmt/exchange/huggingface_names.py",
-        {*huggingface_names.NAMES},
+        "PARTS in nmt/exchange/huggingface_names.py",
+        {*huggingface_names.PARTS},
         huggingface_names.ACTIVATIONS.values(),
     ),
     Place(
-        "NAMES in nmt/exchange/marian_names.py",
-        {*marian_names.NAMES, "norm"},  # models with a norm after the last layer are refused
+        "PARTS in nmt/exchange/marian_names.py",
+        {*marian_names.PARTS, "norm"},  # models with a norm after the last layer are refused
         marian_names.ACTIVATIONS,
     ),
 ]
