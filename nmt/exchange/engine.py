@@ -5,11 +5,12 @@ An engine is such a program: CTranslate2, transformers, Marian or onnxruntime.
 
 import importlib
 from collections.abc import Collection, Iterable
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nmt.errors import ExchangeError, MissingExtraError
-from nmt.model.anatomy import parts_of
-from nmt.recipe.config import ModelConfig
+
+if TYPE_CHECKING:
+    from nmt.recipe.config import ModelConfig
 
 MAX_SOURCE = 1024
 """tokens after which an exported model cuts a source"""
@@ -41,7 +42,7 @@ class EngineTranslation(NamedTuple):
 
 
 def check_computes(
-    program: str, config: ModelConfig, activations: Iterable[str], names: Collection[str]
+    program: str, config: "ModelConfig", activations: Iterable[str], names: Collection[str]
 ) -> None:
     """Check that a program has the activation and the layers of a model; nothing is written.
 
@@ -50,6 +51,8 @@ def check_computes(
     Raises:
         ExchangeError: it lacks one; the message names it.
     """
+    from nmt.model.anatomy import parts_of  # imports pydantic, which `nmt --help` does not need
+
     known, lacks = list(activations), ""
     if config.activation not in known:
         lacks = f"activation {config.activation!r}; it has {', '.join(known)}"

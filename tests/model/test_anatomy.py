@@ -13,6 +13,7 @@ import pytest
 from nmt.errors import ExchangeError
 from nmt.exchange import ctranslate2, engine, huggingface_names, marian_names
 from nmt.inference.native import weights
+from nmt.model import anatomy
 from nmt.model.anatomy import Part, output_bias, parts_of, weight_shapes
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import LoraConfig, ModelConfig
@@ -133,7 +134,7 @@ def test_what_a_program_does_not_know_is_refused_by_name(
     config = ModelConfig()
     assert weights.unknown_part(config) is None
     name = "feed_forward.gate" if changed is wider else "self_attention.key"
-    for module in (weights, engine):
+    for module in (weights, anatomy):
         monkeypatch.setattr(module, "parts_of", changed)
     assert (weights.unknown_part(config) or next(parts_of(config))).name == name
     for place in PLACES[1:]:
