@@ -24,7 +24,7 @@ class UnpaddedAttention(FusedAttention):
     def forward(self, x: Tensor, memory: Tensor, context: AttentionContext) -> Tensor:
         """Let each token of x (U, D) attend to the memory (V, D) of its sentence: (U, D)."""
         if not isinstance(context, RowContext):
-            return super().forward(x, memory, context)  # in rows: a module needs them
+            return super().forward(x, memory, context)  # in rows with padding
         of_x, of_memory = context.queries, context.memory
         assert isinstance(of_x, UnpaddedSide) and isinstance(of_memory, UnpaddedSide)
         is_in_c = fits_heads(x.shape[1], self.heads) and can_use_kernels(x)

@@ -1,5 +1,8 @@
 """The Transformer of "Attention Is All You Need" (Vaswani et al., 2017): ids in, logits out.
 
+This is the paper and its decoding cache, nothing else. What computes the same faster takes the place
+of these modules in `nmt.training.prepare` and `nmt.inference.prepare`.
+
 Shapes, by letter, in every docstring and comment of this package:
 
     B  sentences in the batch            D  d_model, the width of the residual stream

@@ -89,11 +89,7 @@ def what_runs(objective: Objective, threads: int) -> str:
     `threads` is how many cores compute an operation together; C computes on one alone.
     """
     layer, in_bf16 = objective.model.decoder.layers[-1], objective.precision == "bf16"
-    attention, network, sublayer = (
-        layer.self_attention,
-        layer.feed_forward,
-        layer.feed_forward_sublayer,
-    )
+    network, sublayer = layer.feed_forward, layer.feed_forward_sublayer
     library = None
     if isinstance(network, FusedFeedForward):
         library = kernel_library(torch.bfloat16 if in_bf16 else torch.float32)
@@ -114,7 +110,8 @@ def what_runs(objective: Objective, threads: int) -> str:
     if layer._compiled_call_impl:
         parts["layers"] = "compiled"
     ways = [f"{part}: {way}" for part, way in parts.items()]
-    return "; ".join([f"attention: {_way(attention, in_bf16, in_c)}, {objective.storage}", *ways])
+    attention = _way(layer.self_attention, in_bf16, in_c)
+    return "; ".join([f"attention: {attention}, {objective.storage}", *ways])
 
 
 def _way(attention: nn.Module, in_bf16: bool, in_c: bool) -> str:
