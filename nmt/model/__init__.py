@@ -1,7 +1,7 @@
 """The Transformer of "Attention Is All You Need" (Vaswani et al., 2017): ids in, logits out.
 
-This is the paper and its decoding cache, nothing else. What computes the same faster takes the place
-of these modules in `nmt.training.prepare` and `nmt.inference.prepare`.
+This is the paper and its decoding cache, nothing else. What computes the same faster takes the
+place of these modules in `nmt.training.prepare` and `nmt.inference.prepare`.
 
 Shapes, by letter, in every docstring and comment of this package:
 
