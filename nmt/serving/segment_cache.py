@@ -46,4 +46,4 @@ class SegmentCache:
 
 def _is_kept(line: Line) -> bool:
     """Return whether the translation of a line depends on its text alone, which is short."""
-    return not line.terminology and not line.hidden and len(line.text) <= MAX_CACHED_CHARACTERS
+    return not line.terminology and not line.parts and len(line.text) <= MAX_CACHED_CHARACTERS

@@ -11,9 +11,9 @@ from nmt.serving.models import LoadedVersion
 from nmt.translation.capitals import CapitalsStage
 from nmt.translation.document import split_lines
 from nmt.translation.edges import cut_edges
-from nmt.translation.hidden_parts import original_text, without_tags
 from nmt.translation.line import Line, Terminology, Translation, add_tag, has_words
-from nmt.translation.protected import hide_protected
+from nmt.translation.placeholders import original_text, without_tags
+from nmt.translation.protected import replace_protected
 from nmt.translation.spans import Link, Span, links_after, shift_span
 
 MAX_CUT_SECONDS = 5.0
@@ -160,11 +160,11 @@ def _segments(
     with_tag = add_tag(row, tag)
     added = len(with_tag) - len(row)
     moved = tuple(shift_span(span, added) for span in _inside(line.protected, start, len(row)))
-    hidden = hide_protected(replace(line, text=with_tag, protected=moved), protected)
-    [hidden] = CapitalsStage(data, source, line.terminology or _NO_TERMS).mark([hidden])
-    if not has_words(without_tags(hidden, source).text):
+    given = replace_protected(replace(line, text=with_tag, protected=moved), protected)
+    [given] = CapitalsStage(data, source, line.terminology or _NO_TERMS).mark([given])
+    if not has_words(without_tags(given, source).text):
         return
-    [sentences] = split_lines(source, data.source_language, [hidden], warn=lambda _: None)
+    [sentences] = split_lines(source, data.source_language, [given], warn=lambda _: None)
     for part in sentences:
         tag_length = source.tag_length(part.text)
         sentence = original_text(without_tags(part, source))

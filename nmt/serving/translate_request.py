@@ -327,7 +327,7 @@ class _PendingTexts:
     def finish(self, place: Place, translations: list[Translation]) -> None:
         self.found[place] = translations
         i, j = place
-        if self._finished and i < self._messages.count and not self._messages.has_any(i):
+        if self._finished and i < self._messages.count and not self._messages.has_message(i):
             self._finished(i, self._texts[i], j, translations)
 
     def translated(self) -> list[TranslatedText]:
@@ -350,7 +350,7 @@ class _PendingTexts:
                 for text, new in zip([found[i], *found[i].alternatives], filled, strict=False)
             ]
             found[i] = replace(best, alternatives=others)
-            if self._messages.has_any(i):
+            if self._messages.has_message(i):
                 for j, segment in enumerate(self.of_text(i)):
                     self._filled[i, j] = list(islice(filled, len(segment)))
         return found[: self._messages.count]

@@ -77,7 +77,7 @@ class CapitalsStage:
         start = self.source.tag_length(line.text)
         tags, text = line.text[:start], line.text[start:]
         lower = tags + self._known(_sentence_case(text, language), _small_letters(text, language))
-        kept = [span for span, _ in line.hidden]
+        kept = [span for span, _ in line.parts]
         for terminology in (self.terminology, line.terminology):
             if terminology:
                 found = set(terminology.glossary.spans(lower))

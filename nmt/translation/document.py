@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import count
 
 from nmt.data.tokens.tokenizer import SubwordModel
-from nmt.translation.hidden_parts import sentence_of
 from nmt.translation.line import (
     MAX_SOURCE_TOKENS,
     Alignment,
@@ -18,6 +17,7 @@ from nmt.translation.line import (
     Warn,
     has_words,
 )
+from nmt.translation.placeholders import sentence_of
 from nmt.translation.spans import Link, linked_words, shift_span, span_after
 
 # most lines of a window: each has many sentences, and all are translated before it is written
@@ -78,7 +78,7 @@ def _sentences(source: SubwordModel, language: str, line: Line, warn: Warn) -> I
             end = start + len(part)
             added = tags if with_tags(part) != part else ""
             # the start of the sentence, tags included, in the line with its protected parts
-            start_in_line = span_after((start, start), line.hidden)[0] - len(added)
+            start_in_line = span_after((start, start), line.parts)[0] - len(added)
             cut = sentence_of(line, (start, end), added)
             yield replace(cut, number=next(numbers), ids=part_ids, start=start_in_line)
             if line.terminology:  # terms and the prefix hold for the first sentence only

@@ -118,8 +118,8 @@ class Line:
     """its source ids, the last one EOS; None if the text is not encoded yet"""
     protected: tuple[Span, ...] = ()
     """parts of the text that the translation repeats exactly as they are, in order"""
-    hidden: tuple[Edit, ...] = ()
-    """put back into the text what the model does not see, in order; see hidden_parts.py"""
+    parts: tuple[Edit, ...] = ()
+    """what placeholders in the text stand for, as edits that put it back; see placeholders.py"""
     edges: tuple[str, str] = ("", "")
     """what stood before and after the text and is not translated; see edges.py"""
     capitals: bool = False

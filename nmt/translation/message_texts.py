@@ -30,8 +30,8 @@ class _Parts:
 
     branch: BranchText | None = None
     """the text of a message that the line is; None: it is a line of the input"""
-    doubles: bool = False
-    """whether its apostrophes were written twice"""
+    are_doubled: bool = False
+    """whether the apostrophes of `branch` were written twice"""
     kept: list[str] = field(default_factory=list)
     messages: dict[str, list[tuple[Span, int]]] = field(default_factory=dict)
     """each message: the spans of its texts, counted from its start, and the lines they became"""
@@ -50,7 +50,8 @@ class MessageTexts:
     ) -> None:
         """Find the messages with the patterns of `protected`.
 
-        `tag_length` returns the characters of the tags before a line, which its texts need, too.
+        `tag_length` returns the number of characters of the tags before a line; its texts need
+        the tags, too.
         """
         self._count = len(lines)
         self._parts: dict[int, _Parts] = {}
@@ -62,10 +63,10 @@ class MessageTexts:
                     parts = self._parts.setdefault(i, _Parts())
                     self._add(parts, message, line, line.text[:length])
 
-    def _add(self, parts: _Parts, message: Message, line: Line, language: str) -> None:
+    def _add(self, parts: _Parts, message: Message, line: Line, line_tags: str) -> None:
         """Add the texts of a message to the lines; `line` is that of the input.
 
-        `language` are the tags before it, such as `>>fr<<`.
+        `line_tags` stand before it, such as `>>fr<<`.
         """
         first, end = message.span
         places: list[tuple[Span, int]] = []
@@ -86,7 +87,7 @@ class MessageTexts:
             ]
             in_text = [text[slice(*span)] for span in kept]
             inner = _Parts(branch, bool(pairs), in_text, tags=[text[slice(*tag)] for tag in tags])
-            protected = [shift_span(span_after(span, pairs), len(language)) for span in kept]
+            protected = [shift_span(span_after(span, pairs), len(line_tags)) for span in kept]
             terms = line.terminology
             if terms:  # as with the sentences of a line, these hold for its beginning alone
                 terms = replace(terms, terms=(), prefix="")
@@ -94,13 +95,13 @@ class MessageTexts:
             self.lines.append(
                 Line(
                     line.number,
-                    language + apply_edits(text, pairs),
+                    line_tags + apply_edits(text, pairs),
                     terms,
                     protected=tuple(protected),
                 )
             )
             for nested in branch.messages:
-                self._add(inner, nested, line, language)
+                self._add(inner, nested, line, line_tags)
         whole = line.text[first:end]
         parts.messages[whole] = places
         if whole not in parts.kept:
@@ -116,7 +117,7 @@ class MessageTexts:
         """Whether no line has a message."""
         return not self._parts
 
-    def has_any(self, i: int) -> bool:
+    def has_message(self, i: int) -> bool:
         """Return whether line i has a message."""
         return i in self._parts
 
@@ -191,6 +192,11 @@ def _escaped(parts: _Parts, text: str, span: Span, following: str) -> list[Edit]
             continue
         after_quote = mark.start() == 0 and text[max(start - 1, 0) : start] == "'"
         after = written[mark.end() : mark.end() + 1] or following[:1]
-        if parts.doubles or after_quote or len(mark[0]) > 1 or (after and after in special + "'"):
+        if (
+            parts.are_doubled
+            or after_quote
+            or len(mark[0]) > 1
+            or (after and after in special + "'")
+        ):
             edits.append(Edit(place, mark[0] * 2))
     return edits

@@ -1,4 +1,4 @@
-"""Where the hidden parts of a line belong in its translation (see hidden_parts.py)."""
+"""Where the parts of a line, which it has placeholders for, belong in its translation."""
 
 import re
 import unicodedata
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from nmt.data.text.words import is_opening
 from nmt.data.tokens.unknown_parts import is_invisible
 from nmt.search.lexical_constraints import LexicalConstraints
-from nmt.translation.hidden_parts import stand_in
 from nmt.translation.line import Line
+from nmt.translation.placeholders import placeholder_of
 from nmt.translation.spans import Edit, Link, Span, overlap
 
 
 class PartPlaces:
-    """Finds the places of the hidden parts of a line in a translation of it."""
+    """Finds the places of the parts of a line in a translation of it (see placeholders.py)."""
 
     def __init__(
         self,
@@ -23,43 +23,43 @@ class PartPlaces:
         links: Sequence[Link] = (),
         asked: LexicalConstraints | None = None,
     ) -> None:
-        """Take a translation `text` and its links, which only parts that are not clear need.
+        """Take a translation `text` and its links, which only some need (`needs_no_links`).
 
-        `tag_length` are the characters of the tags before the line. `asked` are the constraints on
-        the translation: no part is put in place of its terms, nor before its prefix.
+        `tag_length` is the number of characters of the tags before the line. `asked` are the
+        constraints on the translation: no part is put in place of its terms, nor before its prefix.
         """
         self._source, self._begin = line.text, tag_length
-        self._text, self._links, self._parts = text, links, line.hidden
+        self._text, self._links, self._parts = text, links, line.parts
         self._any_case = re.IGNORECASE if line.capitals else re.NOFLAG
         self._taken = asked.places(text) if asked else []
         self._prefix_length = len(asked.prefix) if asked and text.startswith(asked.prefix) else 0
-        self._by_stand_in: dict[str, list[int]] = {}
+        self._by_placeholder: dict[str, list[int]] = {}
         """the indices of the parts that each number or word stands for"""
-        self._left_out: list[int] = []
-        for i, part in enumerate(line.hidden):
-            if written := stand_in(line, part):
-                self._by_stand_in.setdefault(written, []).append(i)
+        self._without_placeholder: list[int] = []
+        for i, part in enumerate(line.parts):
+            if written := placeholder_of(line, part):
+                self._by_placeholder.setdefault(written, []).append(i)
             elif not is_invisible(part.text.strip()):  # a soft hyphen has no place
-                self._left_out.append(i)
+                self._without_placeholder.append(i)
 
     @property
-    def have_numbers(self) -> bool:
+    def has_each_number_once(self) -> bool:
         """Whether the translation has each number that stands for a part exactly once."""
-        numbers = filter(str.isdigit, self._by_stand_in)
+        numbers = filter(str.isdigit, self._by_placeholder)
         return all(len(self._copies(number)) == 1 for number in numbers)
 
     @property
-    def are_clear(self) -> bool:
+    def needs_no_links(self) -> bool:
         """Whether the places of all parts are known without links between the words.
 
-        The translation has each stand-in as often as the source, and what was left out stood at an
-        end of the source.
+        The translation has each placeholder as often as the source, and parts without a placeholder
+        stood at an end of the source.
         """
         return all(
             len(self._copies(written)) == len(parts)
-            for written, parts in self._by_stand_in.items()
+            for written, parts in self._by_placeholder.items()
             if _must_return(written)
-        ) and not any(self._is_inside(i) for i in self._left_out)
+        ) and not any(self._is_inside(i) for i in self._without_placeholder)
 
     def edits(self) -> list[tuple[Edit, int | None]]:
         """Return all edits in order, each with the index of its part.
@@ -69,13 +69,13 @@ class PartPlaces:
         """
         placed: dict[int, Edit] = {}
         deleted: list[Edit] = []
-        for written, indices in self._by_stand_in.items():
+        for written, indices in self._by_placeholder.items():
             copies, more = self._copies_of(written, indices)
             placed |= copies
             deleted += more
         missing = [
             i
-            for written, indices in self._by_stand_in.items()
+            for written, indices in self._by_placeholder.items()
             for i in indices
             if i not in placed and _must_return(written)
         ]
@@ -85,8 +85,8 @@ class PartPlaces:
         for i in sorted(missing):
             if i not in placed:
                 placed[i] = self._insert(i, self._place(i))
-        for i in self._left_out:
-            placed[i] = self._insert_left_out(i)
+        for i in self._without_placeholder:
+            placed[i] = self._insert_beside_words(i)
         edits: list[tuple[Edit, int | None]] = [(placed[i], i) for i in sorted(placed)]
         edits += [(edit, None) for edit in deleted]
         return sorted(edits, key=lambda each: each[0].span)
@@ -127,7 +127,7 @@ class PartPlaces:
         )
 
     def _replace_linked_piece(self, i: int) -> Edit | None:
-        """Put part i in place of the longest piece of the translation linked with its stand-in."""
+        """Put part i in place of the longest translated piece linked with its placeholder."""
         source = self._parts[i].span
         pieces: list[Span] = []
         for link in self._links:
@@ -188,7 +188,7 @@ class PartPlaces:
         after = " " if right[:1].isalnum() or not left else ""
         return Edit((at, at), before + self._parts[i].text + after)
 
-    def _insert_left_out(self, i: int) -> Edit:
+    def _insert_beside_words(self, i: int) -> Edit:
         """Insert part i, which touches the words around it if it does so in the source."""
         at = self._outside_taken(self._place(i))
         previous, following = self._neighbours(i)
@@ -230,7 +230,7 @@ class PartPlaces:
 
 
 def _must_return(written: str) -> bool:
-    """Return whether a part with this stand-in must be in every translation.
+    """Return whether a part with this placeholder must be in every translation.
 
     A name must; a word in small letters, "naive" for "naïve", may have been translated.
     """

@@ -28,7 +28,6 @@ from nmt.search.windows import WINDOW_LINES, windows
 from nmt.translation.capitals import CapitalsStage
 from nmt.translation.document import join, split_lines
 from nmt.translation.edges import EdgesStage
-from nmt.translation.hidden_parts import without_tags
 from nmt.translation.line import (
     EncodedLine,
     Line,
@@ -41,6 +40,7 @@ from nmt.translation.line import (
 )
 from nmt.translation.message_texts import MessageTexts
 from nmt.translation.minimum_bayes_risk import Utilities, choose_by_risk
+from nmt.translation.placeholders import without_tags
 from nmt.translation.process_pool import Pool, ProcessPool
 from nmt.translation.protected import ProtectionStage
 from nmt.translation.ray_pool import RayCluster, RayPool
@@ -203,14 +203,14 @@ class Pipeline:
         """Take lines through the stages on the way in, and cut them into batches."""
         messages = MessageTexts(lines, self._protection.patterns, self._source.tag_length)
         inner = self._edges.cut(messages.lines)
-        lines = self._protection.hide(inner)
+        lines = self._protection.protect(inner)
         groups = [[line] for line in lines]
         if self._document:
             lines = self._capitals.mark(lines)
             groups = split_lines(self._source, self._edges.language, lines, warn)
         sentences = self._capitals.lower([line for group in groups for line in group])
         encoded = encode(self._source, sentences, warn)
-        self._protection.hide_unknown(encoded)
+        self._protection.replace_unknown(encoded)
         encoded = self._terminology.constrain(encoded)
         translations: NBestLists = [[] for _ in encoded]
         to_copy = [i for i, line in enumerate(encoded) if not line.ids]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from nmt.data.text.protected_text import ProtectedText
 from nmt.data.tokens.unknown_parts import has_unknown, unknown_parts
 from nmt.search.searcher import Searcher
-from nmt.translation.hidden_parts import hide, original_text, without_numbers
 from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation, encode
 from nmt.translation.part_places import PartPlaces
+from nmt.translation.placeholders import original_text, put_placeholders, without_numbers
 from nmt.translation.spans import (
     Edit,
     Link,
@@ -29,7 +29,7 @@ from nmt.translation.spans import (
 
 @dataclass(frozen=True)
 class ProtectionStage:
-    """Hides from the model what it must not or cannot translate, and puts it back after the search.
+    """Puts placeholders for what a model must not or cannot translate, and restores it afterwards.
 
     These are the protected parts of lines, and always what the vocabulary lacks, such as emoji.
     """
@@ -40,16 +40,16 @@ class ProtectionStage:
     terminology: Terminology = field(default_factory=Terminology)
     """the constraints on all lines; no number in them stands for a part"""
 
-    def hide(self, lines: Sequence[Line]) -> list[Line]:
+    def protect(self, lines: Sequence[Line]) -> list[Line]:
         """Return the lines with a number in place of each protected part.
 
         Raises:
             DataError: a pattern takes too long.
         """
-        return [hide_protected(line, self.patterns, self.terminology) for line in lines]
+        return [replace_protected(line, self.patterns, self.terminology) for line in lines]
 
-    def hide_unknown(self, lines: list[EncodedLine]) -> None:
-        """Hide what the vocabulary lacks in these lines, and encode those that change again.
+    def replace_unknown(self, lines: list[EncodedLine]) -> None:
+        """Put placeholders for what the vocabulary lacks, and encode those lines that change again.
 
         Terms of a glossary stay, as their translations are in the search.
         """
@@ -64,22 +64,22 @@ class ProtectionStage:
         source = self.searcher.loaded.tokenizer.source
         added = source.tag_length(line.text)
         terms = self.terminology | line.terminology
-        kept = [*terms.glossary.spans(line.text), *(span for span, _ in line.hidden)]
-        stand_ins = {
-            shift_span(part.span, added): part.stand_in
+        kept = [*terms.glossary.spans(line.text), *(span for span, _ in line.parts)]
+        placeholders = {
+            shift_span(part.span, added): part.placeholder
             for part in unknown_parts(source, line.text[added:])
         }
-        spans = [s for s in stand_ins if not any(overlap(s, other) for other in kept)]
+        spans = [s for s in placeholders if not any(overlap(s, other) for other in kept)]
         if not spans:
             return line
-        changed = hide(line, spans, terms.numbers, stand_ins)
+        changed = put_placeholders(line, spans, terms.numbers, placeholders)
         if not line.capitals:
             return changed
-        protected = {text for _, text in line.hidden}
+        protected = {text for _, text in line.parts}
         parts = [
-            Edit(span, text if text in protected else text.upper()) for span, text in changed.hidden
+            Edit(span, text if text in protected else text.upper()) for span, text in changed.parts
         ]
-        return replace(changed, hidden=tuple(parts))
+        return replace(changed, parts=tuple(parts))
 
     def lines_to_search_again(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
@@ -91,8 +91,8 @@ class ProtectionStage:
         """
         again: dict[int, Line] = {}
         for i, (encoded, row) in enumerate(zip(lines, translations, strict=True)):
-            is_searched = encoded.line.hidden and encoded.ids and row
-            if is_searched and not self._places(encoded, row[0]).have_numbers:
+            is_searched = encoded.line.parts and encoded.ids and row
+            if is_searched and not self._places(encoded, row[0]).has_each_number_once:
                 again[i] = without_numbers(encoded.line)
         return again
 
@@ -106,13 +106,13 @@ class ProtectionStage:
     def restore(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
     ) -> list[list[Translation]]:
-        """Return the translations with the hidden parts of their lines, each exactly once."""
+        """Return the translations with the parts of their lines, each exactly once."""
         restored = list(translations)
         unclear: list[int] = []  # lines with a translation whose text does not tell the places
         for i, encoded in enumerate(lines):
-            if not encoded.line.hidden:
+            if not encoded.line.parts:
                 continue
-            if all(t.alignment or self._is_clear(encoded, t) for t in translations[i]):
+            if all(t.alignment or self._needs_no_alignment(encoded, t) for t in translations[i]):
                 restored[i] = [self._restore(encoded, t, t.alignment) for t in translations[i]]
             else:
                 unclear.append(i)
@@ -128,20 +128,20 @@ class ProtectionStage:
                 ]
         return restored
 
-    def _is_clear(self, encoded: EncodedLine, translation: Translation) -> bool:
-        """Return whether a translation tells where all hidden parts of its line belong."""
+    def _needs_no_alignment(self, encoded: EncodedLine, translation: Translation) -> bool:
+        """Return whether a translation tells where all parts of its line belong."""
         is_copy = translation.text == encoded.line.text
-        return is_copy or self._places(encoded, translation).are_clear
+        return is_copy or self._places(encoded, translation).needs_no_links
 
     def _restore(
         self, encoded: EncodedLine, translation: Translation, alignment: Alignment | None
     ) -> Translation:
-        """Return a translation with the hidden parts of its line."""
+        """Return a translation with the parts of its line."""
         line = encoded.line
         links = alignment.links if alignment else ()
         placed: list[tuple[Edit, int | None]]
         if translation.text == line.text:  # a copy has the same places
-            placed = [(part, i) for i, part in enumerate(line.hidden)]
+            placed = [(part, i) for i, part in enumerate(line.parts)]
         else:
             placed = self._places(encoded, translation, links).edits()
         edits = [edit for edit, _ in placed]
@@ -154,10 +154,10 @@ class ProtectionStage:
         return replace(translation, text=text, alignment=moved_alignment)
 
 
-def hide_protected(
+def replace_protected(
     line: Line, patterns: ProtectedText, terminology: Terminology | None = None
 ) -> Line:
-    """Return a line with a number in place of each protected part, as `ProtectionStage.hide`.
+    """Return a line with a number in place of each protected part, as `ProtectionStage.protect`.
 
     `terminology` are constraints in addition to those of the line.
 
@@ -175,7 +175,7 @@ def hide_protected(
     # a term that has such a number would lose it, and a glossary would translate it
     reserved = frozenset[str]().union(*(t.numbers for t in (terminology, line.terminology) if t))
     # `protected` is emptied, because its spans count characters of the old text
-    return hide(replace(line, protected=()), sorted(spans), reserved)
+    return put_placeholders(replace(line, protected=()), sorted(spans), reserved)
 
 
 def _moved_links(
@@ -183,7 +183,7 @@ def _moved_links(
 ) -> tuple[Link, ...]:
     """Return the links between both texts with the parts, each part linked with itself."""
     edits = [edit for edit, _ in placed]
-    parts = line.hidden
+    parts = line.parts
     replaced = [parts[i].span for _, i in placed if i is not None]
     moved = [
         Link(span_after(link.source, parts), span_after(link.target, edits))

@@ -15,10 +15,10 @@ from nmt.data.text.monolingual import MonolingualLine
 from nmt.data.text.pair_folder import MadePair, PairFolder
 from nmt.errors import Progress
 from nmt.search.windows import WINDOW_LINES, windows
-from nmt.translation.hidden_parts import original_text
 from nmt.translation.line import EncodedLine, Line, Translation, add_tag
 from nmt.translation.noise import add_noise
 from nmt.translation.pipeline import NBestLists, Pipeline
+from nmt.translation.placeholders import original_text
 
 if TYPE_CHECKING:  # it imports PyTorch
     from nmt.translation.scoring import Scorer, TargetScore

@@ -9,8 +9,8 @@ from nmt.errors import ConfigError, DataError
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import SpelledConstraints
 from nmt.search.searcher import Searcher
-from nmt.translation.hidden_parts import original_text, without_tags
 from nmt.translation.line import EncodedLine, Terminology, Translation, has_words, one_line
+from nmt.translation.placeholders import original_text, without_tags
 
 SHOWN_CHARACTERS = 80
 NEED_A_SEARCH = (
@@ -68,12 +68,12 @@ class TerminologyStage:
         constraints = encoded.constraints
         if encoded.ids and has_words(line.text):
             asked = constraints.text if constraints else None
-            if asked is None or asked.prefix or len(asked.terms) != 1 or line.hidden:
+            if asked is None or asked.prefix or len(asked.terms) != 1 or line.parts:
                 return None
             term = (self.terminology | line.terminology).glossary.translate_whole(line.text)
             if term is None:
                 return None
-            line = replace(line, text=term, hidden=(), capitals=False)
+            line = replace(line, text=term, parts=(), capitals=False)
         elif constraints and encoded.ids and not constraints.are_met_by(line.text):
             return None
         return EncodedLine(line, ids=[])

@@ -33,12 +33,12 @@ def test_another_model_or_search_has_its_own_translations() -> None:
 def test_what_depends_on_more_than_the_text_is_not_kept() -> None:
     cache = SegmentCache(9)
     constrained = Line(0, "a", Terminology.of(forbidden=["b"]))
-    hidden = Line(0, "a", hidden=(Edit((0, 1), "x"),))
+    hidden = Line(0, "a", parts=(Edit((0, 1), "x"),))
     for line in (constrained, hidden, Line(0, "a" * (MAX_CACHED_CHARACTERS + 1))):
         cache.put("digest", KIND, line, found("a"))
     cache.put("digest", KIND, Line(0, "b"), found("b"))
     assert len(cache) == 1
-    assert cache.get("digest", KIND, Line(0, "b", hidden=(Edit((0, 1), "x"),))) is None
+    assert cache.get("digest", KIND, Line(0, "b", parts=(Edit((0, 1), "x"),))) is None
 
 
 def test_a_cache_of_no_size_keeps_nothing() -> None:

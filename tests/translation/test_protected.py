@@ -87,7 +87,7 @@ def test_an_error_shows_the_line_with_its_parts(copier: Translator) -> None:
 def test_a_number_takes_the_place_of_each_part(
     stage: ProtectionStage, text: str, hidden: str
 ) -> None:
-    [line] = stage.hide([Line(1, text)])
+    [line] = stage.protect([Line(1, text)])
     assert line.text == hidden
     assert restored(stage, line, hidden).text == text  # a copy loses the spaces that were added
     assert restored(stage, line, f"{hidden} !").text.count("{") == text.count("{")
@@ -97,23 +97,23 @@ def test_a_number_of_a_term_stands_for_no_part(stage: ProtectionStage) -> None:
     of_all_lines = Terminology.of({"2": "two"}, forbidden=["no 3"])
     of_line = Terminology.of({"dog": "Hund 1"}, terms=["No. 5"], prefix="Chapter 7: ")
     stage = replace(stage, terminology=of_all_lines)
-    [line] = stage.hide([Line(1, "the dog {a} {b} {c}", of_line)])
+    [line] = stage.protect([Line(1, "the dog {a} {b} {c}", of_line)])
     assert line.text == "the dog 4 6 8"
 
 
 @pytest.mark.parametrize("text", ["{a}", " {a}, https://x.org!", "%s: %d"])
 def test_a_line_without_other_words_is_copied(stage: ProtectionStage, text: str) -> None:
-    [line] = stage.hide([Line(1, text)])
+    [line] = stage.protect([Line(1, text)])
     assert not has_words(line.text)
     assert restored(stage, line, line.text).text == text
 
 
 def test_a_line_names_parts_of_its_own(stage: ProtectionStage) -> None:
     text = "Die Firma My Company hat {x}."
-    [line] = stage.hide([Line(1, text, protected=((10, 20),))])
-    assert [part.text for part in line.hidden] == ["My Company", "{x}"]
-    [line] = stage.hide([Line(1, text, protected=((25, 29),))])  # overlaps {x}
-    assert [part.text for part in line.hidden] == ["{x}."]
+    [line] = stage.protect([Line(1, text, protected=((10, 20),))])
+    assert [part.text for part in line.parts] == ["My Company", "{x}"]
+    [line] = stage.protect([Line(1, text, protected=((25, 29),))])  # overlaps {x}
+    assert [part.text for part in line.parts] == ["{x}."]
 
 
 @pytest.mark.parametrize("document", [False, True])
@@ -143,7 +143,7 @@ A, B = "see 1 and 2 now", "sieh 1 und 2 jetzt"
 def test_the_alignment_tells_where_a_part_belongs(
     stage: ProtectionStage, text: str, links: list[Any], expected: str
 ) -> None:
-    [line] = stage.hide([Line(1, "see {a} and {b} now")])
+    [line] = stage.protect([Line(1, "see {a} and {b} now")])
     assert line.text == "see 1 and 2 now"
     found = restored(stage, line, text, [Link(*link) for link in links])
     assert " ".join(found.text.split()) == expected
@@ -162,7 +162,7 @@ SPANS = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda pair: (min(
 def test_each_part_is_there_exactly_once(tokens: list[str], links: list[Link]) -> None:
     """For any text with any alignment."""
     stage = ProtectionStage(cast(Any, StandInSearcher()), USUAL)
-    [line] = stage.hide([Line(1, "{a}x and https://x.org, %s")])
+    [line] = stage.protect([Line(1, "{a}x and https://x.org, %s")])
     text = "".join(tokens)
     links = [link for link in links if link.target[1] <= len(text)]
     found = restored(stage, line, text, links)

@@ -40,7 +40,7 @@ class UnknownPart(NamedTuple):
     """A part of a text that a vocabulary cannot represent, and what the model gets instead."""
 
     span: tuple[int, int]
-    stand_in: str | None
+    placeholder: str | None
     """an empty text or a space; the word in plain letters; None: a number"""
 
 
@@ -80,7 +80,7 @@ def unknown_parts(model: SubwordModel, text: str) -> list[UnknownPart]:
         _append(parts, part, text)
     symbols = [_with_brackets(text, *span) for span, written in parts if written == ""]
     left_out = iter(spans_to_leave_out(text, symbols))
-    return [UnknownPart(*next(left_out)) if part.stand_in == "" else part for part in parts]
+    return [UnknownPart(*next(left_out)) if part.placeholder == "" else part for part in parts]
 
 
 def _word(model: SubwordModel, text: str, span: tuple[int, int]) -> UnknownPart:
@@ -115,19 +115,19 @@ def _append(parts: list[UnknownPart], part: UnknownPart, text: str) -> None:
     These are parts that overlap the last one, or touch it, or are words of the same phrase. A word
     in plain letters only becomes one with a part that it overlaps.
     """
-    (start, end), stand_in = part
+    (start, end), placeholder = part
     while parts:
         last = parts[-1]
         gap = text[last.span[1] : start]
-        is_phrase = last.stand_in is None and stand_in is None and gap.isspace()
+        is_phrase = last.placeholder is None and placeholder is None and gap.isspace()
         overlaps = start < last.span[1]
-        joins = (not gap or is_phrase) and not last.stand_in and not stand_in
+        joins = (not gap or is_phrase) and not last.placeholder and not placeholder
         if not overlaps and not joins:
             break
         start, end = min(start, last.span[0]), max(end, last.span[1])
-        stand_in = "" if last.stand_in == stand_in == "" else None
+        placeholder = "" if last.placeholder == placeholder == "" else None
         parts.pop()
-    parts.append(UnknownPart((start, end), stand_in))
+    parts.append(UnknownPart((start, end), placeholder))
 
 
 def _with_brackets(text: str, start: int, end: int) -> tuple[int, int]:

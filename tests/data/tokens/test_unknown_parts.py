@@ -79,7 +79,7 @@ def characters() -> Tokenizer:
 )
 def test_what_is_unknown(characters: Tokenizer, text: str, parts: list[Any]) -> None:
     found = unknown_parts(characters.source, text)
-    assert [(text[slice(*part.span)], part.stand_in) for part in found] == parts
+    assert [(text[slice(*part.span)], part.placeholder) for part in found] == parts
 
 
 def test_letters_in_bytes_are_left_to_the_model() -> None:

@@ -4,8 +4,14 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.translation.hidden_parts import hide, original_text, sentence_of, stand_in, without_tags
 from nmt.translation.line import Line
+from nmt.translation.placeholders import (
+    original_text,
+    placeholder_of,
+    put_placeholders,
+    sentence_of,
+    without_tags,
+)
 from nmt.translation.spans import Edit, Span
 
 TEXTS = st.text(st.sampled_from("ab 12.äx"), min_size=1, max_size=20)
@@ -18,12 +24,12 @@ def spans_in(text: str, bounds: list[int], step: int) -> list[Span]:
 
 
 @given(TEXTS, st.lists(st.integers(0, 1000), max_size=8), st.sampled_from([1, 2]))
-def test_hidden_parts_can_be_put_back(text: str, bounds: list[int], step: int) -> None:
+def test_placeholders_can_be_put_back(text: str, bounds: list[int], step: int) -> None:
     spans = spans_in(text, bounds, step)
-    line = hide(Line(1, text), spans)
-    assert [part.text for part in line.hidden] == [text[start:end] for start, end in spans]
+    line = put_placeholders(Line(1, text), spans)
+    assert [part.text for part in line.parts] == [text[start:end] for start, end in spans]
     assert original_text(line) == text
-    assert not any(stand_in(line, part) in text for part in line.hidden)
+    assert not any(placeholder_of(line, part) in text for part in line.parts)
 
 
 @given(TEXTS, st.lists(st.integers(0, 1000), max_size=8), st.data())
@@ -33,23 +39,23 @@ def test_parts_can_be_hidden_one_after_another(
     """What the vocabulary lacks is hidden in a sentence whose addresses are hidden already."""
     spans = spans_in(text, bounds, 2)
     later = data.draw(st.lists(st.sampled_from(spans), unique=True)) if spans else []
-    line = hide(Line(1, text), [span for span in spans if span not in later])
-    kept = [span for span, _ in line.hidden]
+    line = put_placeholders(Line(1, text), [span for span in spans if span not in later])
+    kept = [span for span, _ in line.parts]
     rest = [
         (line.text.index(text[start:end]), line.text.index(text[start:end]) + end - start)
         for start, end in later[:1]
         if text[start:end] in line.text
     ]
     free = [span for span in rest if not any(a < span[1] and span[0] < b for a, b in kept)]
-    line = hide(line, free, stand_ins=dict.fromkeys(free, ""))
+    line = put_placeholders(line, free, placeholders=dict.fromkeys(free, ""))
     assert original_text(line) == text
 
 
 def test_a_sentence_has_only_some_of_the_parts_of_its_line() -> None:
-    line = hide(Line(1, "One {a}. Two {b}."), [(4, 7), (13, 16)])
+    line = put_placeholders(Line(1, "One {a}. Two {b}."), [(4, 7), (13, 16)])
     sentence = sentence_of(line, (7, 13), tags=">>fr<< ")
     assert sentence.text == ">>fr<< Two 2."
-    assert sentence.hidden == (Edit((11, 12), "{b}"),)
+    assert sentence.parts == (Edit((11, 12), "{b}"),)
     model = SimpleNamespace(tag_length=lambda text: 7 * text.startswith(">>fr<< "))
     copied = without_tags(sentence, cast(Any, model))
     assert copied.text == "Two 2."
@@ -57,5 +63,5 @@ def test_a_sentence_has_only_some_of_the_parts_of_its_line() -> None:
 
 
 def test_parts_that_touch_become_words_of_their_own() -> None:
-    line = hide(Line(1, "x{a}{b}c"), [(1, 4), (4, 7)])
+    line = put_placeholders(Line(1, "x{a}{b}c"), [(1, 4), (4, 7)])
     assert line.text == "x 1 2 c"

@@ -1,7 +1,7 @@
-"""Parts of a line that the model does not see, and what stands in their place.
+"""Placeholders stand in a line for parts that the model does not see.
 
-`Line.hidden` lists them, as edits that put them back into the text. What stands in the place of a
-part says how it comes into the translation:
+`Line.parts` lists the parts, as edits that put them back into the text. The placeholder of a part
+says how it comes into the translation:
 
 - a number: in place of that number (addresses, placeholders)
 - nothing: where the alignment puts it, or at the same end of the line (emoji)
@@ -22,33 +22,33 @@ _WORD_CHARACTER = re.compile(r"\w")  # a letter, a digit or an underscore
 
 
 def replace_parts(line: Line, replacements: Sequence[Edit]) -> Line:
-    """Return a line in which other text stands for some parts of it, which become hidden.
+    """Return a line in which other text stands for some parts of it.
 
-    `replacements` are in order, do not overlap, and touch no part that is hidden already.
+    `replacements` are in order, do not overlap, and touch no placeholder.
     """
     # each with its span in the old text, which gives their order
-    hidden = [(span, Edit(span_after(span, replacements), text)) for span, text in line.hidden]
+    parts = [(span, Edit(span_after(span, replacements), text)) for span, text in line.parts]
     growth = 0
     for edit in replacements:
         start = edit.span[0] + growth
         part = line.text[slice(*edit.span)]
-        hidden.append((edit.span, Edit((start, start + len(edit.text)), part)))
+        parts.append((edit.span, Edit((start, start + len(edit.text)), part)))
         growth += edit.growth
-    hidden.sort(key=lambda each: each[0])
+    parts.sort(key=lambda each: each[0])
     text = apply_edits(line.text, replacements)
-    return replace(line, text=text, hidden=tuple(part for _, part in hidden), ids=None)
+    return replace(line, text=text, parts=tuple(part for _, part in parts), ids=None)
 
 
-def hide(
+def put_placeholders(
     line: Line,
     spans: Sequence[Span],
     reserved: Set[str] = frozenset(),
-    stand_ins: Mapping[Span, str | None] | None = None,
+    placeholders: Mapping[Span, str | None] | None = None,
 ) -> Line:
-    """Replace each span by its text in `stand_ins`, or else by a number that the line lacks.
+    """Replace each span by its text in `placeholders`, or else by a number that the line lacks.
 
-    `spans` are in order and do not overlap. `reserved` numbers stand for no part. `stand_ins` are
-    the texts that stand for spans in place of numbers.
+    `spans` are in order and do not overlap. `reserved` numbers stand for no part. In
+    `placeholders`, None stands for a number.
     """
     text = line.text
     numbers = unused_numbers(text, reserved)
@@ -56,15 +56,15 @@ def hide(
     ends = {end for _, end in spans}
     edits = []
     for start, end in spans:
-        stand_in = stand_ins[start, end] if stand_ins else None
-        if stand_in is None:
+        placeholder = placeholders[start, end] if placeholders else None
+        if placeholder is None:
             # one space where the number would touch a character of a word, or another number; the
             # space between two numbers is put before the second one
             previous, following = text[max(start - 1, 0) : start], text[end : end + 1]
             before = " " if start in ends or _WORD_CHARACTER.match(previous) else ""
             after = " " if end not in starts and _WORD_CHARACTER.match(following) else ""
-            stand_in = before + next(numbers) + after
-        edits.append(Edit((start, end), stand_in))
+            placeholder = before + next(numbers) + after
+        edits.append(Edit((start, end), placeholder))
     return replace_parts(line, edits)
 
 
@@ -75,10 +75,10 @@ def unused_numbers(text: str, reserved: Set[str] = frozenset()) -> Iterator[str]
 
 
 def without_numbers(line: Line) -> Line:
-    """Return a line whose hidden parts are left out where numbers stand for them."""
-    written = [stand_in(line, part) for part in line.hidden]
+    """Return a line without its parts where numbers stand for them."""
+    written = [placeholder_of(line, part) for part in line.parts]
     spans, growth = [], 0  # of the parts in the original text, without the white space around them
-    for (start, end), part in line.hidden:
+    for (start, end), part in line.parts:
         first = start + growth + len(part) - len(part.lstrip())
         spans.append((first, first + len(part.strip())))
         growth += len(part) - (end - start)
@@ -90,32 +90,32 @@ def without_numbers(line: Line) -> Line:
         Edit(span, word) if yes else Edit(*next(left_out))
         for span, word, yes in zip(spans, written, is_word, strict=True)
     ]
-    return replace_parts(replace(line, text=whole, hidden=()), edits)
+    return replace_parts(replace(line, text=whole, parts=()), edits)
 
 
-def stand_in(line: Line, part: Edit) -> str:
-    """Return what stands in the place of a hidden part: a number, a word, or nothing."""
+def placeholder_of(line: Line, part: Edit) -> str:
+    """Return the placeholder of a part: a number, a word, or nothing."""
     return line.text[slice(*part.span)].strip()
 
 
 def original_text(line: Line) -> str:
-    """Return the text of a line with its hidden parts, and in capitals if it was in capitals."""
+    """Return the text of a line with its parts, and in capitals if it was in capitals."""
     text = line.text
     if line.capitals:
         text = "".join(c.upper() if len(c.upper()) == 1 else c for c in text)
-    return apply_edits(text, line.hidden)
+    return apply_edits(text, line.parts)
 
 
 def sentence_of(line: Line, span: Span, tags: str = "") -> Line:
-    """Return a part of a line, after tags, with the hidden parts that begin in it."""
+    """Return a part of a line, after tags, with the placeholders that begin in it."""
     start, end = span
     text = tags + line.text[start:end]
-    hidden = []
-    for (first, last), part in line.hidden:
+    parts = []
+    for (first, last), part in line.parts:
         if start <= first < end or first == last == end == len(line.text):
             inside = shift_span((first, min(last, end)), len(tags) - start)
-            hidden.append(Edit(inside, part))
-    return replace(line, text=text, hidden=tuple(hidden))
+            parts.append(Edit(inside, part))
+    return replace(line, text=text, parts=tuple(parts))
 
 
 def without_tags(line: Line, model: SubwordModel) -> Line:
