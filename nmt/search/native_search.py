@@ -27,7 +27,7 @@ from nmt.run.checkpoint_files import Array
 from nmt.run.model import LoadedModel
 from nmt.search.cancellation import check_not_cancelled, current_cancellation
 from nmt.search.hypothesis import Hypothesis, length_penalty
-from nmt.search.native_sources import NativeSources, pointer_to
+from nmt.search.native_sources import NativeMemory, NativeSources, check_ids, pointer_to
 from nmt.search.native_steps import NativeSteps
 
 PRECISIONS = ("fp32", "int8")
@@ -135,9 +135,20 @@ class NativeSearch:
         """Encode rows of source ids.
 
         Raises:
+            IndexError: an id has no row in the source embeddings, which C would not notice.
             MemoryError: the memory does not suffice.
         """
-        return NativeSources.encode(self._library, self._weights, sources)
+        lengths = [len(ids) for ids in sources]
+        self._weights.extend_positions(max(lengths))
+        ids = np.concatenate([np.array(row, np.int32) for row in sources])
+        check_ids(ids, self._weights.source_rows)
+        starts = np.cumsum([0, *lengths], dtype=np.int32)  # in `ids`
+        encoded = self._library.nmt_encode(
+            ctypes.byref(self._weights.model), len(lengths), pointer_to(ids), pointer_to(starts)
+        )
+        if not encoded:
+            raise MemoryError
+        return NativeSources(NativeMemory(self._library, encoded), range(len(lengths)), lengths)
 
     def search(
         self, sources: Sequence[Sequence[int]], settings: DecodingConfig, n_best: int

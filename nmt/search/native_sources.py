@@ -7,11 +7,10 @@ from typing import Self
 
 import numpy as np
 
-from nmt.inference.native.weights import NativeWeights
 from nmt.run.checkpoint_files import Array
 
 
-class _Memory:
+class NativeMemory:
     """What the decoder attends to, in the memory of the C library."""
 
     def __init__(self, library: ctypes.CDLL, address: int) -> None:
@@ -24,29 +23,10 @@ class _Memory:
 class NativeSources:
     """Sources of one batch, or some of them: several searches share the encoder's output."""
 
-    def __init__(self, memory: _Memory, indices: Sequence[int], lengths: Sequence[int]) -> None:
+    def __init__(
+        self, memory: NativeMemory, indices: Sequence[int], lengths: Sequence[int]
+    ) -> None:
         self._memory, self._indices, self.lengths = memory, indices, lengths
-
-    @classmethod
-    def encode(
-        cls, library: ctypes.CDLL, weights: NativeWeights, sources: Sequence[Sequence[int]]
-    ) -> Self:
-        """Encode sources, rows of ids.
-
-        Raises:
-            IndexError: an id has no row in the source embeddings, which C would not notice.
-            MemoryError: the memory does not suffice.
-        """
-        lengths = [len(ids) for ids in sources]
-        weights.extend_positions(max(lengths))
-        ids = np.concatenate([np.array(row, np.int32) for row in sources])
-        check_ids(ids, weights.source_rows)
-        starts = np.cumsum([0, *lengths], dtype=np.int32)  # in `ids`
-        model = ctypes.byref(weights.model)
-        encoded = library.nmt_encode(model, len(lengths), pointer_to(ids), pointer_to(starts))
-        if not encoded:
-            raise MemoryError
-        return cls(_Memory(library, encoded), range(len(lengths)), lengths)
 
     def select(self, indices: Sequence[int]) -> Self:
         """Return some of the sources, by their indices among these."""

@@ -149,24 +149,21 @@ class Searcher:
         ):
             if self.sampling:
                 return self.torch.draw(batch.ids, self.sampling, batch.numbers, batch.n_best)
-            if not settings.coverage_penalty:
-                return self._search_best(batch, batch.n_best)
             # the coverage penalty may prefer any hypothesis of the beam
-            hypotheses = self._search_best(batch, settings.beam_size)
-            ranked = self.torch.rank_by_coverage(batch.ids, hypotheses)
-            return [best_first[: batch.n_best] for best_first in ranked]
-
-    def _search_best(self, batch: SearchBatch, n_best: int) -> list[list[Hypothesis]]:
-        """Search without sampling: under constraints, in the shortlist, or in all target ids."""
-        sources = BatchSources(batch.ids, self.native.encode(batch.ids) if self.native else None)
-        constraints = [c for c in batch.constraints if c]
-        if constraints:  # then all sentences of the batch have some
-            return self._constrained_search(sources, constraints, n_best)
-        if not self.shortlist:
-            return self._unconstrained_search(sources, n_best, self.settings)
-        target_ids = self.shortlist.target_ids(batch.ids)
-        results = self._unconstrained_search(sources, n_best, self.settings, target_ids)
-        return in_whole_vocabulary(results, target_ids)
+            n_best = settings.beam_size if settings.coverage_penalty else batch.n_best
+            sources = BatchSources(
+                batch.ids, self.native.encode(batch.ids) if self.native else None
+            )
+            constraints = [c for c in batch.constraints if c]
+            if constraints:  # then all sentences of the batch have some
+                found = self._constrained_search(sources, constraints, n_best)
+            else:
+                target_ids = self.shortlist.target_ids(batch.ids) if self.shortlist else None
+                found = self._unconstrained_search(sources, n_best, settings, target_ids)
+            if settings.coverage_penalty:
+                ranked = self.torch.rank_by_coverage(batch.ids, found)
+                return [best_first[: batch.n_best] for best_first in ranked]
+            return found
 
     def _constrained_search(
         self, sources: BatchSources, constraints: Sequence[SpelledConstraints], n_best: int
@@ -181,9 +178,11 @@ class Searcher:
         if self.settings.beam_size > 1:
             greedy = self.settings.model_copy(update={"beam_size": 1})
             with_terms = [i for i in tried if constraints[i].text.terms]
-            has_all = self._search_without(sources, constraints, with_terms, 1, greedy)
+            has_all = self._found_without_constraints(sources, constraints, with_terms, 1, greedy)
             tried = [i for i in tried if i in has_all or not constraints[i].text.terms]
-        results = self._search_without(sources, constraints, tried, n_best, self.settings)
+        results = self._found_without_constraints(
+            sources, constraints, tried, n_best, self.settings
+        )
         unmet = [i for i in range(len(constraints)) if i not in results]
         widths = [beam_width(constraints[i], self.settings.beam_size) for i in unmet]
         size = max(1, ROWS_AT_ONCE // max(widths, default=1))  # sentences at once
@@ -194,7 +193,7 @@ class Searcher:
             results |= zip(group, found, strict=True)
         return [results[i] for i in range(len(constraints))]
 
-    def _search_without(
+    def _found_without_constraints(
         self,
         sources: BatchSources,
         constraints: Sequence[SpelledConstraints],
@@ -202,7 +201,10 @@ class Searcher:
         n_best: int,
         settings: DecodingConfig,
     ) -> dict[int, list[Hypothesis]]:
-        """Search the sentences `tried` (indices) without constraints; return all that meet them."""
+        """Search the sentences `tried` (indices) without constraints; return those that meet them.
+
+        The result is {index: hypotheses}.
+        """
         if not tried:
             return {}
 
@@ -239,14 +241,15 @@ class Searcher:
         settings: DecodingConfig,
         target_ids: "Array | None" = None,
     ) -> list[list[Hypothesis]]:
-        """Search by the C library or by PyTorch, among these target ids; None: among all.
-
-        With `target_ids`, the tokens of the results are indices into them.
-        """
-        if not (self.native and sources.encoded):
-            return self.torch.search(sources.ids, settings, n_best, target_ids)
-        native = self.native if target_ids is None else self.native.restrict_vocabulary(target_ids)
-        return native.search_encoded(sources.encoded, settings, n_best)
+        """Search by the C library or by PyTorch, among these target ids; None: among all."""
+        if self.native and sources.encoded:
+            native = self.native
+            if target_ids is not None:
+                native = native.restrict_vocabulary(target_ids)
+            found = native.search_encoded(sources.encoded, settings, n_best)
+        else:
+            found = self.torch.search(sources.ids, settings, n_best, target_ids)
+        return found if target_ids is None else in_whole_vocabulary(found, target_ids)
 
 
 def check_beam_size(loaded: LoadedModel, settings: DecodingConfig, memory: float | None) -> None:

@@ -35,13 +35,13 @@ class CapitalsStage:
 
     def mark(self, lines: Sequence[Line]) -> list[Line]:
         """Return the lines, marked if they are in capitals, before they are split."""
-        if self.data.augmentation.upper:
-            return list(lines)
-        return [replace(line, capitals=True) if self._has(line) else line for line in lines]
+        return [
+            replace(line, capitals=True) if self._in_small_letters(line) else line for line in lines
+        ]
 
     def lower(self, lines: Sequence[Line]) -> list[Line]:
         """Return the lines, those that are marked or in capitals themselves in small letters."""
-        return [self._lower(line) if line.capitals else line for line in self.mark(lines)]
+        return [self._in_small_letters(line) or line for line in lines]
 
     def restore(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
@@ -54,19 +54,24 @@ class CapitalsStage:
             for encoded, row in zip(lines, translations, strict=True)
         ]
 
-    def _has(self, line: Line) -> bool:
-        """Return whether a line is in capitals, and has no more tokens in small letters."""
+    def _in_small_letters(self, line: Line) -> Line | None:
+        """Return a line in capitals in small letters.
+
+        None: it is not marked and not in capitals, or it has more tokens in small letters, or the
+        model has learnt capitals.
+        """
+        if line.capitals:
+            return self._lower(line)
         text = line.text
         if text.startswith(">>"):
             text = text[self.source.tag_length(text) :]
-        if line.capitals or not text.isupper():
-            return line.capitals
-        has_word = any(sum(map(str.isupper, word)) >= MIN_LETTERS for word in text.split())
-        return has_word and self._is_no_longer(line)
-
-    def _is_no_longer(self, line: Line) -> bool:
-        as_it_is, lower = self.source.encode([line.text, self._lower(line).text])
-        return len(lower) <= len(as_it_is)
+        if self.data.augmentation.upper or not text.isupper():
+            return None
+        if all(sum(map(str.isupper, word)) < MIN_LETTERS for word in text.split()):
+            return None
+        lower = self._lower(line)
+        before, after = self.source.encode([line.text, lower.text])
+        return lower if len(after) <= len(before) else None
 
     def _lower(self, line: Line) -> Line:
         """Return a line in small letters with a capital at its beginning, of the same length.

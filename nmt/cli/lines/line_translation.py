@@ -124,21 +124,15 @@ def translate_lines(
         DataError: With --json-input, a line is no object with a `source`; the message names it.
     """
     # the windows that the pipeline has read, but whose translations have not arrived, oldest first
-    windows_in_pipeline: deque[list[_InputLine]] = deque()
-
-    def lines_for_pipeline() -> "Iterator[list[Line]]":
-        for window in _read_windows(file, lines, options, done + 1):
-            windows_in_pipeline.append(window)
-            yield [input_line.line for input_line in window]
-
+    begun: deque[list[_InputLine]] = deque()
     with progress_bar(file, " lines", done) as bar:
         # A file is one call of `translate_windows`, which reads ahead. Each window of a pipe is a
         # call, so that its translation is written before the next window is read.
-        windows = lines_for_pipeline()
+        windows = _read_windows(file, lines, options, done + 1, begun)
         calls = [windows] if is_regular(file) else ([window] for window in windows)
         for windows_of_call in calls:
             for translations in pipeline.translate_windows(windows_of_call, progress=bar.update):
-                window = windows_in_pipeline.popleft()
+                window = begun.popleft()
                 rows = (
                     _output_of(input_line, translations_of_line, options) + "\n"
                     for input_line, translations_of_line in zip(window, translations, strict=True)
@@ -147,9 +141,16 @@ def translate_lines(
 
 
 def _read_windows(
-    file: Path | None, lines: Iterator[str], options: OutputOptions, first: int
-) -> Iterator[list[_InputLine]]:
-    """Yield the lines in windows, numbered from `first`; typed text has windows of one line."""
+    file: Path | None,
+    lines: Iterator[str],
+    options: OutputOptions,
+    first: int,
+    begun: deque[list[_InputLine]],
+) -> "Iterator[list[Line]]":
+    """Yield the lines in windows, numbered from `first`; typed text has windows of one line.
+
+    Each window that is yielded is also added to `begun`.
+    """
     from nmt.recipe.config import spell_tag
     from nmt.search.windows import WINDOW_LINES, windows
     from nmt.translation.document import WINDOW_PARAGRAPHS
@@ -168,7 +169,8 @@ def _read_windows(
                 terminology = line_terminology(record, where)
             line = Line(number, add_tag(record["source"], tag), terminology)
             window.append(_InputLine(text, record, line))
-        yield window
+        begun.append(window)
+        yield [each.line for each in window]
         first += len(texts)
 
 
