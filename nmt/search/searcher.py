@@ -178,11 +178,9 @@ class Searcher:
         if self.settings.beam_size > 1:
             greedy = self.settings.model_copy(update={"beam_size": 1})
             with_terms = [i for i in tried if constraints[i].text.terms]
-            has_all = self._found_without_constraints(sources, constraints, with_terms, 1, greedy)
+            has_all = self._try_without(sources, constraints, with_terms, 1, greedy)
             tried = [i for i in tried if i in has_all or not constraints[i].text.terms]
-        results = self._found_without_constraints(
-            sources, constraints, tried, n_best, self.settings
-        )
+        results = self._try_without(sources, constraints, tried, n_best, self.settings)
         unmet = [i for i in range(len(constraints)) if i not in results]
         widths = [beam_width(constraints[i], self.settings.beam_size) for i in unmet]
         size = max(1, ROWS_AT_ONCE // max(widths, default=1))  # sentences at once
@@ -193,7 +191,7 @@ class Searcher:
             results |= zip(group, found, strict=True)
         return [results[i] for i in range(len(constraints))]
 
-    def _found_without_constraints(
+    def _try_without(
         self,
         sources: BatchSources,
         constraints: Sequence[SpelledConstraints],
