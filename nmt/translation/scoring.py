@@ -4,9 +4,9 @@ The target is fed to the decoder (teacher forcing), so all its positions are com
 """
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import tee
 
 import numpy as np
 import torch
@@ -171,22 +171,20 @@ class Scorer:
         `first_number` is the number of the first pair. A `pool` computes `score_batch` elsewhere,
         and some windows are read ahead; without one, a window is yielded before the next is read.
         """
+        begun: deque[tuple[_ScoredWindow, list[int]]] = deque()  # whose scores have not arrived
 
-        def read_batches() -> Iterator[tuple[_ScoredWindow, list[int], Batch]]:
+        def batches() -> Iterator[Batch]:
             number = first_number
             for pairs in windows_of_pairs:
                 sources, targets = self._encode(pairs, number, warn)
                 window = _ScoredWindow(targets, {})
                 for indices, batch in pair_batches(sources, targets, self.batch_tokens):
-                    yield window, indices, batch
+                    begun.append((window, indices))
+                    yield batch
                 number += len(pairs)
 
-        # Two iterators over the same batches: the pool may read ahead of its results, and the loop
-        # below pairs each result with the batch that it is of.
-        for_pool, for_results = tee(read_batches())
-        tasks = (batch for _, _, batch in for_pool)
-        results = pool.map(tasks) if pool else map(self.score_batch, tasks)
-        for rows, (window, indices, _) in zip(results, for_results, strict=True):
+        for rows in pool.map(batches()) if pool else map(self.score_batch, batches()):
+            window, indices = begun.popleft()
             window.add_batch(indices, rows)
             progress(len(indices))
             if len(window.scores) == len(window.targets):  # all its batches are computed

@@ -5,6 +5,7 @@ opposite direction, so the side that is learnt to be written is real. Forward tr
 sources: by a better model, that is distillation (Kim and Rush, 2016).
 """
 
+import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,6 @@ from nmt.data.text.pair_folder import MadePair, PairFolder
 from nmt.errors import Progress
 from nmt.search.windows import WINDOW_LINES, windows
 from nmt.translation.line import EncodedLine, Line, Translation, add_tag
-from nmt.translation.noise import add_noise
 from nmt.translation.pipeline import NBestLists, Pipeline
 from nmt.translation.placeholders import original_text
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # it imports PyTorch
 
 Choose = Callable[[Sequence[Translation], MonolingualLine], Translation]
 """takes the translations of a line, best first, and returns one"""
+DROP_PROBABILITY, FILLER_PROBABILITY = 0.1, 0.1
+MAX_MOVE = 3  # places
+FILLER = "_"
 
 
 def choose_first(translations: Sequence[Translation], line: MonolingualLine) -> Translation:
@@ -75,6 +78,27 @@ class PairMaker:
             text = add_noise(text, seed=f"{self.seed} {line.file} {line.line}")
         sides = (text, line.text) if self.backward else (line.text, text)
         return MadePair(*sides, line.file, line.line, translation.disagreement)
+
+
+def add_noise(text: str, seed: str) -> str:
+    """Return a text with noise (Edunov et al., 2018, section 3); equal arguments give equal text.
+
+    A beam finds text that is more regular than any real source. With noise, a model that is trained
+    on it also learns from sources that are not perfect.
+
+    A word is left out with probability 0.1, or replaced by a filler with probability 0.1; then the
+    words are shuffled, none of them further than three places. A text keeps at least one word.
+    """
+    generator = random.Random(seed)
+    words = text.split()
+    kept = [word for word in words if generator.random() >= DROP_PROBABILITY]
+    if not kept:
+        kept = words[:1]
+    filled = [FILLER if generator.random() < FILLER_PROBABILITY else word for word in kept]
+    # word i gets a random place from i to i + 3, and the words are sorted by their places
+    places = [i + generator.uniform(0, MAX_MOVE) for i in range(len(filled))]
+    order = sorted(range(len(filled)), key=places.__getitem__)
+    return " ".join(filled[i] for i in order)
 
 
 def synthesize(
