@@ -55,22 +55,13 @@ class RunTime:
 
 
 @dataclass(frozen=True)
-class GpuEstimate:
-    """The estimated time of all training steps on one GPU; nothing is measured on it."""
-
-    name: str
-    seconds: float
-    fits: bool
-    """whether training fits into the memory of the GPU"""
-
-
-@dataclass(frozen=True)
 class Plan:
     """Everything that is known about a recipe before it runs; the fields are the keys of --json."""
 
-    parameters: resources.ParameterCount
-    counterpart: resources.PaperModel | None
-    """the model of the paper that has the same sizes"""
+    parameters: dict[str, int]
+    """number of weights by part, see `count_parameters`"""
+    counterpart: dict[str, Any] | None
+    """the model of the paper that has the same sizes, as known_figures.yaml has it"""
     workload: Workload
     device: str
     """the kind of device that trains: cpu, cuda, mps or xpu"""
@@ -78,7 +69,8 @@ class Plan:
     memory: Memory
     gpu_memory: Memory
     """memory in bf16 on a GPU that has enough of it"""
-    disk: resources.DiskUsage
+    disk: dict[str, int]
+    """disk space of the run, see `disk_usage`"""
     source_tokens: float
     """source tokens of an average step, without padding"""
     target_tokens: float
@@ -90,10 +82,11 @@ class Plan:
     time: RunTime | None
     utilization: float
     """share of its peak speed that each of `gpus` is assumed to reach"""
-    gpus: list[GpuEstimate]
+    gpus: list[dict[str, Any]]
+    """name of each known GPU, estimated seconds of all steps, and whether training fits into it"""
     operations: float
     """operations of the whole training"""
-    paper: list[resources.PaperModel]
+    paper: list[dict[str, Any]]
     """the paper's models, for comparison"""
 
     def as_json(self) -> dict[str, Any]:
@@ -149,7 +142,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         utilization=resources.utilization(config.model),
         gpus=_estimate_gpus(config, rows, step_operations, longer_length),
         operations=step_operations * config.training.max_steps,
-        paper=list(resources.PAPER),
+        paper=resources.known_figures("paper"),
     )
 
 
@@ -206,16 +199,19 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
 
 def _estimate_gpus(
     config: Config, rows: Rows, step_operations: float, length: float
-) -> list[GpuEstimate]:
+) -> list[dict[str, Any]]:
     """Estimate training on each known GPU; `length` is the mean sentence length in tokens."""
     estimates = []
-    for gpu in resources.GPUS:
-        gpu_bytes = gpu.gigabytes * 1e9
+    for gpu in resources.known_figures("gpus"):
+        gpu_bytes = gpu["gigabytes"] * 1e9
         memory = training_memory(config, rows, Hardware("cuda", "bf16", gpu_bytes), length)
         micro_batches = math.ceil(config.training.batch_tokens / memory.tokens)
-        step_seconds = resources.step_seconds(gpu, config.model, step_operations, micro_batches)
+        step_seconds = resources.step_seconds(
+            gpu["teraflops"], config.model, step_operations, micro_batches
+        )
         seconds = config.training.max_steps * step_seconds
-        estimates.append(GpuEstimate(gpu.name, seconds, fits=memory.total < gpu_bytes))
+        fits = memory.total < gpu_bytes
+        estimates.append({"name": gpu["name"], "seconds": seconds, "fits": fits})
     return estimates
 
 

@@ -142,8 +142,8 @@ def _check_fit(config: Config, runs: Path) -> Iterator[Check]:
         return
     yield Check("code", "ok", _what_runs(config, plan))
     yield _check_memory_fit(plan)
-    needed, free = gigabytes(plan.disk.total), free_space(runs)
-    if plan.disk.total <= free:
+    needed, free = gigabytes(plan.disk["total"]), free_space(runs)
+    if plan.disk["total"] <= free:
         yield Check("disk fit", "ok", f"checkpoints take {needed} of {gigabytes(free)}")
         return
     found = f"checkpoints take {needed}, and {gigabytes(free)} are free in {runs}"
@@ -160,7 +160,7 @@ def _what_runs(config: Config, plan: Plan) -> str:
         add_adapters(model, training.lora)
     threads, shards = torch.get_num_threads(), 1  # `make_plan` has set the threads
     if can_shard(device, training):
-        shards = min(threads, number_of_shards(threads, plan.parameters.total))
+        shards = min(threads, number_of_shards(threads, plan.parameters["total"]))
     return what_runs(prepare_for_training(model, training, plan.precision), threads // shards)
 
 

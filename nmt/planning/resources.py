@@ -8,7 +8,6 @@ section 2.1), and attention costs 12 * d_model for each attended position in eac
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,37 +28,18 @@ _UTILIZATION, _WIDE_MODEL, _WIDTH_EXPONENT = 0.42, 1024, 0.6
 _LAUNCH_SECONDS, _ENCODER_KERNELS, _DECODER_KERNELS = 47e-6, 75, 120
 
 
-@dataclass(frozen=True)
-class ParameterCount:
-    """Number of weights by part; a shared matrix counts once."""
+def count_parameters(config: Config, rows: Rows) -> dict[str, int]:
+    """Count the weights of a model: embeddings, encoder, decoder and total.
 
-    embeddings: int
-    """source and target embeddings, and the output projection"""
-    encoder: int
-    decoder: int
-    total: int
-
-
-@dataclass(frozen=True)
-class DiskUsage:
-    """Disk space of a run, in bytes; only `checkpoints` is a number of them."""
-
-    checkpoint: int
-    """one checkpoint: the weights and the state that a resumed run needs"""
-    checkpoints: int
-    """largest number of checkpoints at one time, including the one that is being written"""
-    finished: int
-    """weights that a finished run adds: the average of checkpoints, and the moving average"""
-    total: int
-
-
-def count_parameters(config: Config, rows: Rows) -> ParameterCount:
-    """Count the weights of a model by part; `rows` are the sizes of its vocabularies."""
+    A shared matrix counts once, and the output projection counts as an embedding. `rows` are the
+    sizes of the vocabularies.
+    """
     counts: Counter[str] = Counter()
     for name, shape in shapes_in_memory(config, rows).items():
         counts[name.partition(".")[0]] += math.prod(shape)
     total, encoder, decoder = counts.total(), counts["encoder"], counts["decoder"]
-    return ParameterCount(total - encoder - decoder, encoder, decoder, total)
+    embeddings = total - encoder - decoder
+    return {"embeddings": embeddings, "encoder": encoder, "decoder": decoder, "total": total}
 
 
 def _matrix_weights(config: ModelConfig, rows: Rows) -> tuple[int, int]:
@@ -100,8 +80,13 @@ def training_operations(
     return matrices + 12.0 * config.d_model * (in_encoder + in_decoder)
 
 
-def disk_usage(config: Config, rows: Rows) -> DiskUsage:
-    """Return the disk space of a run at its largest, when no checkpoint is both best and last."""
+def disk_usage(config: Config, rows: Rows) -> dict[str, int]:
+    """Return the disk space of a run at its largest, when no checkpoint is both best and last.
+
+    In bytes: one `checkpoint` (the weights and the state that a resumed run needs), what a
+    `finished` run adds (the average of checkpoints, and the moving average), and the `total`.
+    `checkpoints` is their largest number, including the one that is being written.
+    """
     training = config.training
     weights = FP32 * trained_weights(config, rows)  # bytes
     checkpoint_bytes = weights + optimizer_bytes(config, rows)
@@ -115,17 +100,12 @@ def disk_usage(config: Config, rows: Rows) -> DiskUsage:
     saved = steps // every + steps // validate_every - steps // math.lcm(every, validate_every)
     count = min(kept_best + kept_last, max(1, saved)) + 1  # one more is being written
     finished_bytes = weights * (2 if training.moving_average else 1)
-    total = checkpoint_bytes * count + finished_bytes
-    return DiskUsage(checkpoint_bytes, count, finished_bytes, total)
-
-
-@dataclass(frozen=True)
-class GpuSpec:
-    """A GPU as its data sheet describes it; known_figures.yaml explains the figures."""
-
-    name: str
-    teraflops: float
-    gigabytes: float
+    return {
+        "checkpoint": checkpoint_bytes,
+        "checkpoints": count,
+        "finished": finished_bytes,
+        "total": checkpoint_bytes * count + finished_bytes,
+    }
 
 
 def utilization(config: ModelConfig) -> float:
@@ -133,23 +113,17 @@ def utilization(config: ModelConfig) -> float:
     return _UTILIZATION * min(1.0, config.d_model / _WIDE_MODEL) ** _WIDTH_EXPONENT
 
 
-def step_seconds(gpu: GpuSpec, config: ModelConfig, operations: float, micro_batches: int) -> float:
-    """Estimate the seconds of a step: its operations or its kernel launches, the longer of both."""
+def step_seconds(
+    teraflops: float, config: ModelConfig, operations: float, micro_batches: int
+) -> float:
+    """Estimate the seconds of a step: its operations or its kernel launches, the longer of both.
+
+    `teraflops` is the peak speed of the GPU.
+    """
     kernels = _ENCODER_KERNELS * config.encoder_layers + _DECODER_KERNELS * config.decoder_layers
     launching = _LAUNCH_SECONDS * kernels * micro_batches  # each micro-batch launches all kernels
-    computing = operations / (gpu.teraflops * 1e12 * utilization(config))
+    computing = operations / (teraflops * 1e12 * utilization(config))
     return max(computing, launching)
-
-
-@dataclass(frozen=True)
-class PaperModel:
-    """A model of the paper and its training; known_figures.yaml explains the figures."""
-
-    name: str
-    parameters: int
-    steps: int
-    hours: float
-    operations: float
 
 
 def known_figures(table: str) -> list[dict[str, Any]]:
@@ -160,15 +134,11 @@ def known_figures(table: str) -> list[dict[str, Any]]:
     return rows
 
 
-GPUS = tuple(GpuSpec(**row) for row in known_figures("gpus"))
-PAPER = tuple(PaperModel(**row) for row in known_figures("paper"))
-
-
-def find_paper_model(config: ModelConfig) -> PaperModel | None:
-    """Return the model of the paper that has the sizes of `config`, or None."""
+def find_paper_model(config: ModelConfig) -> dict[str, Any] | None:
+    """Return the row of the model of the paper that has the sizes of `config`, or None."""
     sizes = config.d_model, config.heads, config.d_ff, config.encoder_layers, config.decoder_layers
     for row in known_figures("sizes"):
         if (row["d_model"], row["heads"], row["d_ff"], row["layers"], row["layers"]) == sizes:
             # tiny and small are no models of the paper
-            return next((model for model in PAPER if model.name == row["name"]), None)
+            return next((r for r in known_figures("paper") if r["name"] == row["name"]), None)
     return None

@@ -72,7 +72,7 @@ def test_a_too_large_model_is_not_probed(recipe: Recipe, monkeypatch: pytest.Mon
 def test_the_plan_of_base_matches_the_paper() -> None:
     plan = make_plan(load_config("base.yaml"), measure=False)
     assert plan.operations == pytest.approx(9.5e17, rel=0.02)
-    assert plan.disk.checkpoint == 3 * 4 * plan.parameters.total
+    assert plan.disk["checkpoint"] == 3 * 4 * plan.parameters["total"]
     assert plan.time is None and plan.speed is None
     text = describe_plan(plan)
     assert "63,082,496: embeddings 18,944,000, encoder 18,914,304, decoder 25,224,192" in text

@@ -11,11 +11,10 @@ from nmt.kernels import library
 from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
 from nmt.planning.resources import (
-    GPUS,
-    PAPER,
     count_parameters,
     disk_usage,
     find_paper_model,
+    known_figures,
     step_seconds,
     training_operations,
     utilization,
@@ -33,8 +32,8 @@ BASE, BIG = (load_config(f"{name}.yaml").model for name in ("base", "big"))
 def test_as_many_weights_are_counted_as_a_model_has(embeddings: str) -> None:
     config = SMALL.model_copy(update={"embeddings": embeddings})
     real, found = Transformer(config, 50, 50), count_parameters(Config(model=config), (50, 50))
-    assert found.total == sum(parameter.numel() for parameter in real.parameters())
-    assert found.embeddings == {"shared": 1, "target": 2, "separate": 3}[embeddings] * 50 * 32
+    assert found["total"] == sum(parameter.numel() for parameter in real.parameters())
+    assert found["embeddings"] == {"shared": 1, "target": 2, "separate": 3}[embeddings] * 50 * 32
 
 
 @pytest.mark.parametrize(
@@ -44,7 +43,7 @@ def test_the_papers_models_have_the_published_parameters_and_operations_per_toke
     config: ModelConfig, parameters: float, operations: float
 ) -> None:
     sizes = (37_000, 37_000)
-    found = count_parameters(Config(model=config), sizes).total
+    found = count_parameters(Config(model=config), sizes)["total"]
     assert found == pytest.approx(parameters, rel=0.03)
     counted = training_operations(config, sizes, 1, 1, 28, 28)
     assert counted == pytest.approx(operations, rel=0.01)
@@ -86,25 +85,27 @@ def test_a_run_takes_the_planned_disk_space(
     run = train(config, tmp_path / "run", lambda message: None)
     disk = disk_usage(config, (60, 60))
     held = [sum(f.stat().st_size for f in p.rglob("*")) for p in run.saved_checkpoints()]
-    assert all(size == pytest.approx(disk.checkpoint, rel=0.1) for size in held)
-    assert len(held) < disk.checkpoints <= len(held) + 3
+    assert all(size == pytest.approx(disk["checkpoint"], rel=0.1) for size in held)
+    assert len(held) < disk["checkpoints"] <= len(held) + 3
 
 
 def test_the_papers_models_are_recognised_by_their_sizes_alone() -> None:
-    assert [find_paper_model(config) for config in (BASE, BIG)] == list(PAPER)
-    assert find_paper_model(BASE.model_copy(update={"norm": "pre", "dropout": 0.3})) == PAPER[0]
+    assert [find_paper_model(config) for config in (BASE, BIG)] == known_figures("paper")
+    changed = BASE.model_copy(update={"norm": "pre", "dropout": 0.3})
+    assert find_paper_model(changed) == known_figures("paper")[0]
     for change in ({"d_ff": 1024}, {"decoder_layers": 3}):
         assert find_paper_model(BASE.model_copy(update=change)) is None
-    for paper in PAPER:  # table 2 counts 8 P100 at 9.5 TFLOP/s
-        assert 8 * paper.hours * 3600 * 9.5e12 == pytest.approx(paper.operations, rel=0.02)
+    for paper in known_figures("paper"):  # table 2 counts 8 P100 at 9.5 TFLOP/s
+        assert 8 * paper["hours"] * 3600 * 9.5e12 == pytest.approx(paper["operations"], rel=0.02)
 
 
 def test_gpus_take_less_time_if_they_are_faster_but_never_less_than_kernel_launches() -> None:
-    slow, fast = min(GPUS, key=lambda g: g.teraflops), max(GPUS, key=lambda g: g.teraflops)
+    speeds = [gpu["teraflops"] for gpu in known_figures("gpus")]
+    slow, fast, h200 = min(speeds), max(speeds), speeds[-1]
     assert step_seconds(fast, BIG, 3e13, 1) < step_seconds(slow, BIG, 3e13, 1)
     assert step_seconds(fast, BIG, 1.0, 1) == step_seconds(slow, BIG, 1.0, 1) > 0.001
     assert step_seconds(fast, BIG, 1.0, 4) == 4 * step_seconds(fast, BIG, 1.0, 1)
     # target tokens a step on an H200, as scripts/benchmarks/README.md has them
-    assert step_seconds(GPUS[-1], BASE, 46_869 * 381e6, 1) == pytest.approx(0.0631, rel=0.1)
-    assert step_seconds(GPUS[-1], BIG, 23_839 * 1290e6, 1) == pytest.approx(0.0717, rel=0.1)
+    assert step_seconds(h200, BASE, 46_869 * 381e6, 1) == pytest.approx(0.0631, rel=0.1)
+    assert step_seconds(h200, BIG, 23_839 * 1290e6, 1) == pytest.approx(0.0717, rel=0.1)
     assert utilization(SMALL) < utilization(BASE) < utilization(BIG) < 0.45
