@@ -70,19 +70,18 @@ def _print_property(title: str, text: str) -> None:
     typer.echo(f"    {title:<11}" + ("\n" + " " * 15).join(lines))
 
 
-@dataclass(frozen=True)
-class FindOptions:
-    """The two languages."""
-
-    source: Annotated[str, typer.Argument()]
-    """The language to translate from: en, eng, or with a country or script, such as pt_BR."""
-    target: Annotated[str, typer.Argument()]
-    """The language to translate into."""
-
-
-@app.command(cls=CommandWithGroups)
-@with_option_groups
-def find(options: FindOptions, as_json: JsonObjectOption = False) -> None:
+@app.command()
+def find(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="The language to translate from: en, eng, or with a country or script, such as "
+            "pt_BR."
+        ),
+    ],
+    target: Annotated[str, typer.Argument(help="The language to translate into.")],
+    as_json: JsonObjectOption = False,
+) -> None:
     """List parallel text and test sets of two languages.
 
     The largest come first. Asks OPUS and the Hugging Face Hub. Without a network, the list has the
@@ -92,10 +91,11 @@ def find(options: FindOptions, as_json: JsonObjectOption = False) -> None:
     from nmt.data.languages import find_language, nearest
     from nmt.evaluation.test_sets import list_official_sets
 
-    pair = find_language(options.source), find_language(options.target)
-    source, target = pair[0].code, pair[1].code
-    if source == target:
-        raise ConfigError(f"{options.source} and {options.target} are one language; name two")
+    pair = find_language(source), find_language(target)
+    codes = pair[0].code, pair[1].code
+    if codes[0] == codes[1]:
+        raise ConfigError(f"{source} and {target} are one language; name two")
+    source, target = codes
     log(f"asking OPUS and the Hugging Face Hub, {ANSWER_S:g} seconds at most")
     answers, failures = ask_sources(pair)
     for name, reason in failures.items():

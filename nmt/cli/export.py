@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,9 +21,15 @@ RunArgument = Annotated[
 ]
 
 
+Export = Callable[["LoadedModel", Path], None]
+"""writes a model into an empty folder"""
+Verify = Callable[["LoadedModel", Path], str]
+"""verifies the folder and returns a sentence about it, or raises an ExchangeError"""
+
+
 @dataclass(frozen=True)
-class FormatOptions:
-    """What is written, and where."""
+class ExportOptions:
+    """What is written, where, and how it is verified."""
 
     to: Literal["ctranslate2", "huggingface", "marian", "onnx", "safetensors"]
     """The format: for the engine of that name; for transformers and the Hub; for Marian; for
@@ -38,16 +44,6 @@ class FormatOptions:
     """A LoRA adapter of the run, which is merged into the weights."""
     push: Annotated[str | None, typer.Option(metavar="OWNER/NAME")] = None
     """Upload the folder to the Hugging Face Hub under this name."""
-
-    def __post_init__(self) -> None:
-        if self.quantization and self.to != "ctranslate2":
-            raise ConfigError(f"--to {self.to} has no --quantization; leave it out")
-
-
-@dataclass(frozen=True)
-class VerificationOptions:
-    """How an export is verified."""
-
     verify: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     """Sentences, one a line, that the other program translates to verify the export; the first 200
     count.  [default: the validation set]"""
@@ -55,6 +51,8 @@ class VerificationOptions:
     """Do not verify the export."""
 
     def __post_init__(self) -> None:
+        if self.quantization and self.to != "ctranslate2":
+            raise ConfigError(f"--to {self.to} has no --quantization; leave it out")
         if self.verify and self.no_verify:
             raise ConfigError("--verify and --no-verify exclude each other; leave one of them out")
 
@@ -95,19 +93,8 @@ class VerificationOptions:
         return (pair.source for text in texts for pair in ParallelText(text, languages))
 
 
-class Exporter(NamedTuple):
-    """What one format has: functions that write and verify a folder, and how to use it."""
-
-    export: Callable[["LoadedModel", Path], None]
-    """writes a model into an empty folder"""
-    verify: Callable[["LoadedModel", Path], str]
-    """verifies the folder and returns a sentence about it, or raises an ExchangeError"""
-    usage: str
-    """lines of Python that use the folder"""
-
-
 @with_option_groups
-def export(run: RunArgument, options: FormatOptions, verification: VerificationOptions) -> None:
+def export(run: RunArgument, options: ExportOptions) -> None:
     """Write a model in the format of another program.
 
     That program must translate as nmt does: it translates 200 sentences greedily, and each token
@@ -125,15 +112,14 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
     try:
         with create_folder_atomically(options.output) as folder:
             loaded = load_model(run, torch.device("cpu"), options.checkpoint, options.adapter)
-            exporter = _choose_exporter(loaded, options, verification)
-            exporter.export(loaded, folder)
+            write, verify, usage = _choose_exporter(loaded, options)
+            write(loaded, folder)
             result = "not verified (--no-verify)"
-            if not verification.no_verify:
-                result = f"verified: {exporter.verify(loaded, folder)}"
+            if not options.no_verify:
+                result = f"verified: {verify(loaded, folder)}"
             is_changed = options.adapter is not None or options.quantization is not None
-            card = model_card(
-                loaded, _format_name(options), result, exporter.usage, is_changed=is_changed
-            )
+            form = f"{options.to} ({options.quantization})" if options.quantization else options.to
+            card = model_card(loaded, form, result, usage, is_changed=is_changed)
             (folder / "README.md").write_text(card, "utf-8")
     except OSError as error:
         reason = error.strerror or error
@@ -146,15 +132,16 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
     typer.echo(str(options.output))
 
 
-def _choose_exporter(
-    loaded: "LoadedModel", options: FormatOptions, verification: VerificationOptions
-) -> Exporter:
-    """Return the exporter of the format --to; only the libraries of this format are imported."""
-    export: Callable[[LoadedModel, Path], None]
+def _choose_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Export, Verify, str]:
+    """Return how to write and to verify a folder of the format --to, and Python that uses it.
+
+    Only the libraries of this format are imported.
+    """
+    export: Export
     if options.to == "safetensors":  # verified by nmt itself, which loads it again
         from nmt.exchange import safetensors_folder as own
 
-        return Exporter(own.export_safetensors, own.verify_safetensors, own.usage(loaded))
+        return own.export_safetensors, own.verify_safetensors, own.usage(loaded)
     if options.to == "ctranslate2":
         from nmt.exchange import ctranslate2
 
@@ -174,15 +161,14 @@ def _choose_exporter(
         from nmt.exchange import onnx
 
         export, translate, usage = onnx.export_onnx, onnx.translate_with_onnxruntime, onnx.USAGE
-    return Exporter(export, _build_verifier(loaded, options, verification, translate), usage)
+    return export, _build_verifier(loaded, options, translate), usage
 
 
 def _build_verifier(
     loaded: "LoadedModel",
-    options: FormatOptions,
-    verification: VerificationOptions,
+    options: ExportOptions,
     translate: Callable[[Path, Sequence[str]], list[EngineTranslation]],
-) -> Callable[["LoadedModel", Path], str]:
+) -> Verify:
     """Return the function that verifies an exported folder.
 
     It lets the other program `translate` sentences with the folder, and compares with our model.
@@ -190,15 +176,10 @@ def _build_verifier(
     from nmt.exchange.verify import EXACT, ROUNDED, verify_translations
 
     # Chosen before the export, so that a missing text is an error at once.
-    texts = [] if verification.no_verify else verification.sentences(loaded)
+    texts = [] if options.no_verify else options.sentences(loaded)
     tolerance = ROUNDED if options.quantization else EXACT
 
     def verify(loaded: "LoadedModel", folder: Path) -> str:
         return verify_translations(loaded, texts, translate(folder, texts), tolerance)
 
     return verify
-
-
-def _format_name(options: FormatOptions) -> str:
-    """Return the format, and how its weights are stored, such as "ctranslate2 (int8)"."""
-    return f"{options.to} ({options.quantization})" if options.quantization else options.to

@@ -11,7 +11,7 @@ import asyncio
 import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from nmt.errors import NmtError
@@ -82,28 +82,8 @@ class _Batch:
             segment.batch = self
 
 
-@dataclass(eq=False)
-class _Queue:
-    """The waiting segments of a lane, by client: the first client gives the next one."""
-
-    clients: "OrderedDict[str, deque[QueuedSegment]]" = field(default_factory=OrderedDict)
-
-    def next(self, may_have: Callable[[str], bool]) -> QueuedSegment | None:
-        """Take a segment of the first client who may have one, and who is then the last client.
-
-        None: there is none.
-        """
-        for client in list(self.clients):
-            if not may_have(client):
-                continue
-            segments = self.clients.pop(client)
-            while segments:
-                segment = segments.popleft()
-                if segment.is_waiting:  # it was not cancelled
-                    if segments:
-                        self.clients[client] = segments
-                    return segment
-        return None
+Queue = OrderedDict[str, deque[QueuedSegment]]
+"""the waiting segments of a lane, by client: the first client gives the next one"""
 
 
 class Batcher:
@@ -111,7 +91,7 @@ class Batcher:
 
     def __init__(self, settings: ServerSettings, compute: Compute, operations: Operations) -> None:
         self._settings, self._compute, self._operations = settings, compute, operations
-        self._queues: OrderedDict[Lane, _Queue] = OrderedDict()
+        self._queues: OrderedDict[Lane, Queue] = OrderedDict()
         self._rates: dict[RateKey, tuple[float, float]] = {}
         """tokens and seconds of the latest batches"""
         self._waiting = self._running = 0
@@ -144,8 +124,8 @@ class Batcher:
             group = sorted(segments[start : start + SORTED_TOGETHER], key=lambda s: s.tokens)
             for is_long in (False, True):
                 if alike := [s for s in group if (s.tokens > LONG_SEGMENT) == is_long]:
-                    queue = self._queues.setdefault(lane._replace(is_long=is_long), _Queue())
-                    queue.clients.setdefault(client, deque()).extend(alike)
+                    queue = self._queues.setdefault(lane._replace(is_long=is_long), Queue())
+                    queue.setdefault(client, deque()).extend(alike)
         if not self._waiting:
             self._gathering_since = loop.time()
         self._waiting += len(segments)
@@ -205,13 +185,13 @@ class Batcher:
             batches = self._draw(lane, queue)
             for segments in batches:
                 self._start(lane, _Batch(segments))
-            if queue.clients:
+            if queue:
                 self._queues[lane] = queue
                 passed = 0 if batches else passed + 1
         if not self._waiting:
             self._queues.clear()  # of cancelled segments
 
-    def _draw(self, lane: Lane, queue: _Queue) -> list[list[QueuedSegment]]:
+    def _draw(self, lane: Lane, queue: Queue) -> list[list[QueuedSegment]]:
         """Take the next segments of a lane, for its share of the free slots, as batches."""
         slots = max(1, self._free // (1 + len(self._queues)))
         # no slot takes so many segments that another one has nothing to do
@@ -223,7 +203,9 @@ class Batcher:
         def may_have(client: str) -> bool:  # a client's slow batches keep nobody else out
             return self._batches_of[client] < self._compute.slots
 
-        while len(drawn) < most and tokens < slots * of_batch and (segment := queue.next(may_have)):
+        while (
+            len(drawn) < most and tokens < slots * of_batch and (segment := _next(queue, may_have))
+        ):
             segment.is_waiting = False
             drawn.append(segment)
             tokens += segment.tokens
@@ -320,6 +302,24 @@ class Batcher:
         """Return about how many source tokens a slot translates in a second."""
         tokens, seconds = self._rates.get(lane.rate_key, (0.0, 0.0))
         return tokens / seconds if seconds else FIRST_RATE
+
+
+def _next(queue: Queue, may_have: Callable[[str], bool]) -> QueuedSegment | None:
+    """Take a segment of the first client who may have one, and who is then the last client.
+
+    None: there is none.
+    """
+    for client in list(queue):
+        if not may_have(client):
+            continue
+        segments = queue.pop(client)
+        while segments:
+            segment = segments.popleft()
+            if segment.is_waiting:  # it was not cancelled
+                if segments:
+                    queue[client] = segments
+                return segment
+    return None
 
 
 def _cut(segments: list[QueuedSegment], count: int, tokens: int) -> list[list[QueuedSegment]]:

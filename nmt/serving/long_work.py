@@ -25,21 +25,18 @@ class LongWork:
     """Does work in one of a few threads, according to its size; clients take turns in each."""
 
     def __init__(self) -> None:
-        self._lanes = [_Lane() for _ in range(len(LANES) + 1)]
+        lanes = range(len(LANES) + 1)
+        self._threads = [ThreadPoolExecutor(1, "long work") for _ in lanes]
+        self._are_free = [asyncio.Lock() for _ in lanes]
+        self._turns: list[WeakValueDictionary[str, asyncio.Lock]]
+        self._turns = [WeakValueDictionary() for _ in lanes]
 
     async def run(self, client: str, characters: float, work: Callable[[], Result]) -> Result:
         """Return the result of `work`, on texts of so many characters, once it is its turn."""
         if characters <= QUICK_CHARACTERS:
             return work()
-        lane = self._lanes[bisect_left(LANES, characters)]
+        lane = bisect_left(LANES, characters)
         # a client that waits for its own lock has one place among those that wait for the lane
-        own_turn = lane.turns.setdefault(client, asyncio.Lock())
-        async with own_turn, lane.is_free:
-            return await asyncio.get_running_loop().run_in_executor(lane.thread, work)
-
-
-class _Lane:
-    def __init__(self) -> None:
-        self.thread = ThreadPoolExecutor(1, "long work")
-        self.is_free = asyncio.Lock()
-        self.turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        own_turn = self._turns[lane].setdefault(client, asyncio.Lock())
+        async with own_turn, self._are_free[lane]:
+            return await asyncio.get_running_loop().run_in_executor(self._threads[lane], work)

@@ -36,13 +36,8 @@ class HostCommand:
     """how many times workers have been replaced, these included"""
 
 
-@dataclass(frozen=True)
-class BatchCommand:
-    """A batch for a worker, which answers with translations or an error."""
-
-    version: ModelVersion
-    kind: SearchKind
-    lines: tuple[Line, ...]
+BatchCommand = tuple[ModelVersion, SearchKind, tuple[Line, ...]]
+"""a batch for a worker, which answers with translations or an error"""
 
 
 def main() -> None:
@@ -96,7 +91,7 @@ def _work(path: str, engine: Engine, generation: int) -> NoReturn:
         while True:
             command: BatchCommand = frames.receive(connection)
             try:
-                answer: object = engine.translate(command.version, command.kind, command.lines)
+                answer: object = engine.translate(*command)
             except Exception as error:
                 answer = _portable(error)
             frames.send(connection, answer)

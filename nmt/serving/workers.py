@@ -158,7 +158,7 @@ class ProcessCompute:
             NmtError: the memory does not suffice, or no translation meets the constraints.
             RequestError: the processes that began this batch ended.
         """
-        command = BatchCommand(version, kind, tuple(lines))
+        command: BatchCommand = version, kind, tuple(lines)
         for _ in range(ATTEMPTS):
             worker = await self._next_worker()
             try:
