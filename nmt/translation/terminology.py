@@ -40,7 +40,12 @@ class TerminologyStage:
             ConfigError: a line has constraints, and translations are drawn at random.
             DataError: the constraints on a line contradict each other; the message shows the line.
         """
-        constrained = [self._add_constraints(encoded) for encoded in lines]
+        constrained = [
+            self._add_constraints(encoded, terms)
+            if (terms := self.terminology | encoded.line.terminology)
+            else encoded
+            for encoded in lines
+        ]
         if self.searcher.sampling and any(encoded.constraints for encoded in constrained):
             raise ConfigError(NEED_A_SEARCH)
         return [self._without_search(encoded) or encoded for encoded in constrained]
@@ -78,13 +83,10 @@ class TerminologyStage:
             return None
         return EncodedLine(line, ids=[])
 
-    def _add_constraints(self, encoded: EncodedLine) -> EncodedLine:
-        """Return a line with the constraints on all lines and its own, spelled in ids."""
+    def _add_constraints(self, encoded: EncodedLine, terms: Terminology) -> EncodedLine:
+        """Return a line with those of `terms` that concern it, spelled in ids."""
         line = encoded.line
-        terminology = self.terminology | line.terminology
-        if not terminology:
-            return encoded
-        constraints = terminology.constraints(line.text)
+        constraints = terms.constraints(line.text)
         if not constraints:
             return encoded
         pieces = self._source_pieces(line.text) if constraints.source_spans else ()

@@ -167,7 +167,8 @@ def _read_windows(
                 where = f"{input_name(file)}:{number}"
                 record = read_record(text, where)
                 terminology = line_terminology(record, where)
-            line = Line(number, add_tag(record["source"], tag), terminology)
+            source = add_tag(record["source"], tag) if tag else record["source"]
+            line = Line(number, source, terminology)
             window.append(_InputLine(text, record, line))
         begun.append(window)
         yield [each.line for each in window]
@@ -179,8 +180,8 @@ def _output_of(
 ) -> str:
     """Return the output for a line: its translation, a list of several, or a JSON object."""
     source, line = str(input_line.record["source"]), input_line.line
-    tag = line.text.removesuffix(source)  # that of --to; empty if the line has none
-    translations = [each.without_tag(tag, source) for each in translations]
+    if tag := line.text.removesuffix(source):  # that of --to
+        translations = [each.without_tag(tag, source) for each in translations]
     if options.as_json:
         records = [_as_record(translation) for translation in translations]
         return format_record({**input_line.record, "translations": records})
