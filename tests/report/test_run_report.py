@@ -46,7 +46,7 @@ def scored(data: dict[str, Any], **options: Any) -> tuple[ScoredTestSet, list[tu
         return [Translation("der Hund läuft davon", 0.0) for _ in texts]
 
     config = Config.model_validate({"data": data})
-    translator: Any = SimpleNamespace(translate=translate)
+    translator: Any = SimpleNamespace(translations=translate)
     wanted = ReportOptions(**options)
     found = score_test_set(
         translator, config.data, wanted, lambda _: None, lambda *more: done.append(more)
