@@ -29,7 +29,8 @@ def can_use_kernels(x: Tensor, *weights: Tensor) -> bool:
     """Return whether a library computes with activations like x and with these weights.
 
     x is in bfloat16 or float32 on a CPU, weights are in float32. A library uses the calling thread
-    alone, so it is not used where PyTorch divides an operation among several cores.
+    alone, so it is not used where PyTorch divides an operation among several cores. In training
+    `ThreadTeam` gives each of its threads one core.
     """
     if not x.is_cpu or torch.get_num_threads() > 1:
         return False

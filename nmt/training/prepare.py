@@ -61,7 +61,7 @@ def prepare_for_training(model: Transformer, training: TrainingConfig, precision
     compiles = training.compile and can_compile(device)
     if on_cpu:  # always, because each thread draws masks from a generator of its own
         use_faster_modules(objective.model, {nn.Dropout: FastDropout})
-    if is_code_unchanged(model):
+    if is_code_unchanged(model):  # true unless somebody has changed the model
         packs = precision == "bf16" and can_attend_packed(device, _head_width(model))
         faster = ON_CPU if on_cpu else PACKED if packs else FUSED_MODULES
         use_faster_modules(objective.model, faster)

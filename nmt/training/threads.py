@@ -37,7 +37,11 @@ class ThreadTeam:
     """Python threads, each of which runs its PyTorch operations on its share of the cores."""
 
     def __init__(self, members: int, cores: int) -> None:
-        """Start `members` threads that divide `cores` among them."""
+        """Start `members` threads that divide `cores` among them.
+
+        PyTorch is told how many cores each thread has. With one core, the C kernels can compute
+        (`nmt.kernels.library.can_use_kernels`).
+        """
         self.members = members
         # as equal as possible: member i gets every `members`-th core from i on
         core_counts = iter([len(range(i, cores, members)) for i in range(members)])

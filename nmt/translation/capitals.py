@@ -57,8 +57,9 @@ class CapitalsStage:
     def _in_small_letters(self, line: Line) -> Line | None:
         """Return a line in capitals in small letters.
 
-        None: it is not marked and not in capitals, or it has more tokens in small letters, or the
-        model has learnt capitals.
+        None: the line is to stay, as it is not in capitals, all its words are short, it has more
+        tokens in small letters, or the model has learnt capitals. Only a marked line is lowered
+        always.
         """
         if line.capitals:
             return self._lower(line)

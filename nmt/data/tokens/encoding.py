@@ -51,8 +51,8 @@ class CleanedBlock:
     """what the vocabularies of source and target lack of the kept pairs, by the number of the pair
     in the arrays, from 0"""
 
-    def without(self, block: Block, reasons: Iterable[str | None]) -> "CleanedBlock":
-        """Return the pairs that stay, and count the others.
+    def leave_out(self, block: Block, reasons: Iterable[str | None]) -> "CleanedBlock":
+        """Return the pairs that stay, and count the others in `counts`.
 
         `reasons` says for each kept pair why it is left out now, a key of `REASONS`, or None.
         `block` is the block that was cleaned; the examples of left-out pairs come from it.
@@ -118,7 +118,7 @@ class BlockCleaner:
         source_lengths = (cleaned.source.lengths - 1 - len(self._text.tags)).tolist()
         target_lengths = (cleaned.target.lengths - 1).tolist()
         reasons = map(self._cleaner.reason_by_length, source_lengths, target_lengths)
-        cleaned = cleaned.without(block, reasons)
+        cleaned = cleaned.leave_out(block, reasons)
         pair_of = dict(kept)
         pairs = [pair_of[index] for index in cleaned.indices.tolist()]
         source, target = self._tokenizer.source, self._tokenizer.target
@@ -147,10 +147,10 @@ def clean_blocks(
     Raises:
         DataError: a line is not UTF-8 and `cleaning.invalid_utf8` is false; or a process died.
     """
-    build = functools.partial(BlockCleaner, text, tokenizer)
+    build = functools.partial(BlockCleaner, text, tokenizer)  # only `threads` is missing
     with contextlib.closing(_map_blocks(text.text.blocks(), build, processes)) as blocks:
         for block, cleaned in blocks:
-            yield block, cleaned.without(block, finder.reasons(cleaned.hashes))
+            yield block, cleaned.leave_out(block, finder.reasons(cleaned.hashes))
 
 
 def processes_for(pairs: int, cost: int = 1) -> int:
