@@ -123,11 +123,9 @@ def _original_files(loaded: LoadedModel) -> tuple[dict[str, bytes], RowOrder | N
     generation = settings  # older models have the settings of the search in config.json
     if GENERATION in files:
         generation = parse_json(files[GENERATION], folder / GENERATION)
-    decoding = loaded.config.decoding
-    if read_decoding(generation, order.target.index(UNK), str(folder)) != decoding:
-        excluded = [
-            row for row, token in enumerate(order.target) if token in excluded_ids(decoding)
-        ]
+    decoding, (_, tokens) = loaded.config.decoding, order
+    if read_decoding(generation, tokens.index(UNK), str(folder)) != decoding:
+        excluded = [row for row, token in enumerate(tokens) if token in excluded_ids(decoding)]
         special_ids = {name: settings[name] for name in SPECIAL_IDS if name in settings}
         files[GENERATION] = _dump(special_ids | _search(decoding, excluded))
     return files, order

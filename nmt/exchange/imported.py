@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -46,6 +46,11 @@ ARCHITECTURE = (
 """the settings of a model that the original files state, which an export restores"""
 LARGEST_SMALL_FILE = 1 << 24
 """bytes; the largest vocabulary that is published has 2 MB"""
+RowOrder = tuple[list[int], list[int]]
+"""for each row of a reordered matrix, the index of this row in the matrix before; -1: none
+
+First for the source embeddings, if they are a matrix of their own; then for the target embeddings,
+which may be shared, the output matrix and the output bias."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +72,6 @@ class ImportedModel:
     """where the model comes from: format, source, licence, sha256 of files and so on"""
 
 
-class RowOrder(NamedTuple):
-    """For each row of a reordered matrix, the index of this row in the matrix before; -1: none."""
-
-    source: list[int]
-    """for the source embeddings, if they are a matrix of their own"""
-    target: list[int]
-    """for the target embeddings, which may be shared, the output matrix and the output bias"""
-
-
 def write_run(imported: ImportedModel, output: Path) -> None:
     """Write a run directory that holds the model as its only checkpoint.
 
@@ -86,7 +82,7 @@ def write_run(imported: ImportedModel, output: Path) -> None:
     source, target = _adopt_vocabularies(imported)
     tokenizer = tokenizer_of(source, target)
     config = _config(imported, output, tokenizer.shared)
-    weights = reorder_rows(imported.weights, RowOrder(source.rows, target.rows))
+    weights = reorder_rows(imported.weights, (source.rows, target.rows))
     model = build_model(config, tokenizer)
     load_into(model, weights, output)
     try:
@@ -234,7 +230,7 @@ def original_order(
     if is_changed or tokenizer_of(source, target).differs_from(loaded.tokenizer):
         return None
     # for each row of theirs, our id of its piece, which is the row in our matrix
-    return RowOrder(source.ids(vocabularies[0].size), target.ids(vocabularies[1].size))
+    return source.ids(vocabularies[0].size), target.ids(vocabularies[1].size)
 
 
 def weights_to_export(loaded: LoadedModel) -> dict[str, Tensor]:
@@ -253,7 +249,7 @@ def reorder_rows(weights: Mapping[str, Tensor], order: RowOrder) -> dict[str, Te
     reordered = dict(weights)
     for name, weight in weights.items():
         if "_embedding." in name:
-            rows = torch.tensor(order.source if name.startswith("source") else order.target)
+            rows = torch.tensor(order[0] if name.startswith("source") else order[1])
             is_new = rows < 0
             reordered[name] = weight[rows.clamp(min=0)]
             reordered[name][is_new] = EXCLUDED_BIAS if name.endswith(".bias") else 0.0

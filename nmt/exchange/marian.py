@@ -1,7 +1,6 @@
 """Marian: native models in and out, single ones, ensembles, and the packages of OPUS-MT."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -132,17 +131,9 @@ def _read_rows(path: Path) -> dict[str, int]:
     return rows
 
 
-@dataclass(frozen=True)
-class MarianLayout:
-    """How a model is written for Marian: its options, its vocabularies, and the order of rows."""
-
-    options: bytes
-    """YAML, as `_dump_options` writes it"""
-    files: dict[str, bytes]
-    """{name: content} of the vocabularies"""
-    vocabularies: list[str]
-    """those of `files` that decoder.yml names, of source and target"""
-    order: RowOrder
+Layout = tuple[bytes, dict[str, bytes], list[str], RowOrder]
+"""how a model is written for Marian: its options as `_dump_options` writes them, {name: content} of
+the vocabularies, the two of these names that decoder.yml has, and the order of rows"""
 
 
 def export_marian(loaded: LoadedModel, folder: Path) -> None:
@@ -156,20 +147,19 @@ def export_marian(loaded: LoadedModel, folder: Path) -> None:
         OSError: a file cannot be written.
     """
     check_marian_computes(loaded.config.model)
-    layout = _original_layout(loaded)
-    if layout is None:  # not from Marian, or changed since
-        layout = _own_layout(loaded)
-    weights = reorder_rows(weights_to_export(loaded), layout.order)
-    options_text = layout.options
+    # there is no original one if the model is not from Marian, or changed since
+    layout = _original_layout(loaded) or _own_layout(loaded)
+    options_text, files, vocabularies, order = layout
+    weights = reorder_rows(weights_to_export(loaded), order)
     options = _parse_options(options_text, DESCRIPTION)
     if options.get("output-omit-bias") and weights[output_bias(loaded.config.model)].any():
         options["output-omit-bias"] = False  # the model has learnt one since its import
         options_text = _dump_options(options)
     weights = to_marian(weights, options, loaded.config.model)
     (folder / MODEL).write_bytes(write_npz(options_text, weights))
-    for name, content in layout.files.items():
+    for name, content in files.items():
         (folder / name).write_bytes(content)
-    (folder / DECODER).write_text(_decoder(layout.vocabularies, loaded.config), encoding="utf-8")
+    (folder / DECODER).write_text(_decoder(vocabularies, loaded.config), encoding="utf-8")
 
 
 def check_marian_computes(config: ModelConfig) -> None:
@@ -195,19 +185,19 @@ def check_marian_computes(config: ModelConfig) -> None:
             )
 
 
-def _own_layout(loaded: LoadedModel) -> MarianLayout:
+def _own_layout(loaded: LoadedModel) -> Layout:
     """Return the layout of our own model: its SentencePiece models, whose ids are the rows."""
     source, target = loaded.tokenizer.source, loaded.tokenizer.target
     names = vocabulary_names(".spm", loaded.tokenizer.shared)
     options = options_of(loaded.config.model, (source.size, target.size))
-    order = RowOrder(list(range(source.size)), list(range(target.size)))
+    order = list(range(source.size)), list(range(target.size))
     for rows in order:
         rows[PAD] = rows[BOS] = -1  # Marian has no such tokens
     files = dict(zip(names, (source.model, target.model), strict=True))
-    return MarianLayout(_dump_options(options), files, names, order)
+    return _dump_options(options), files, names, order
 
 
-def _original_layout(loaded: LoadedModel) -> MarianLayout | None:
+def _original_layout(loaded: LoadedModel) -> Layout | None:
     """Return the layout that a model imported from Marian had.
 
     None if the model or its vocabulary has another origin, or has changed since.
@@ -230,7 +220,7 @@ def _original_layout(loaded: LoadedModel) -> MarianLayout | None:
     if order is None:
         return None
     kept = {name: files[name] for name in (*vocabularies, *segmentations)}
-    return MarianLayout(files[DESCRIPTION], kept, vocabularies, order)
+    return files[DESCRIPTION], kept, vocabularies, order
 
 
 def _decoder(vocabularies: list[str], config: Config) -> str:

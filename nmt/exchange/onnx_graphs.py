@@ -11,7 +11,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -130,18 +130,6 @@ class DecoderGraph(nn.Module):
         return [self.model.output_embedding.logits(x), *cache]
 
 
-class TracedGraph(NamedTuple):
-    """What becomes one file of an export."""
-
-    name: str
-    module: nn.Module
-    example: tuple[object, ...]
-    """arguments of the module's `forward`, in the run that is traced"""
-    inputs: Axes
-    """in the order of the tensors in `example`"""
-    outputs: Axes
-
-
 def write_graphs(model: Transformer, folder: Path) -> list[Path]:
     """Write the encoder and the three decoders into a folder, and return their files.
 
@@ -153,17 +141,17 @@ def write_graphs(model: Transformer, folder: Path) -> list[Path]:
     # The graphs hold the table of positions as it is now. This makes it grow to 2 * `MAX_SOURCE`.
     model.positions(torch.zeros(1, 1, d_model), MAX_SOURCE - 1)
     paths = []
-    for graph in _graphs(model):
-        path = folder / f"{graph.name}.onnx"
+    for name, module, example, inputs, outputs in _graphs(model):
+        path = folder / f"{name}.onnx"
         paths.append(path)
         with quietly():
             torch.onnx.export(
-                graph.module,
-                graph.example,
+                module,
+                example,
                 str(path),
-                input_names=list(graph.inputs),
-                output_names=list(graph.outputs),
-                dynamic_axes={**graph.inputs, **graph.outputs},
+                input_names=list(inputs),
+                output_names=list(outputs),
+                dynamic_axes={**inputs, **outputs},
                 opset_version=OPSET,
                 dynamo=False,
             )
@@ -189,8 +177,14 @@ def check_operators(model: Transformer, activation: str) -> None:
         ) from error
 
 
-def _graphs(model: Transformer) -> list[TracedGraph]:
-    """Return the encoder and the three decoders; optimum knows their tensors by these names."""
+def _graphs(
+    model: Transformer,
+) -> list[tuple[str, nn.Module, tuple[object, ...], Axes, Axes]]:
+    """Return the encoder and the three decoders; optimum knows their tensors by these names.
+
+    Of each graph: its name, its module, arguments of the module's `forward` in the run that is
+    traced, its inputs in the order of the tensors in these, and its outputs.
+    """
     encoder, decoder = EncoderGraph(model), DecoderGraph(model)
     ids = mask = torch.ones(2, 3, dtype=torch.long)  # (B, S), and (B, T) of the decoder
     with torch.no_grad():
@@ -207,10 +201,10 @@ def _graphs(model: Transformer) -> list[TracedGraph]:
     outputs: Axes = {"logits": TARGET_AXES, **_cache_axes("present", layers)}
     target_only = {name: axes for name, axes in outputs.items() if ".encoder." not in name}
     return [
-        TracedGraph(ENCODER, encoder, (ids, mask), source_ids, {"last_hidden_state": SOURCE_AXES}),
-        TracedGraph(DECODER, decoder, (mask, ids, memory, [], None), with_memory, outputs),
-        TracedGraph(WITH_PAST, decoder, (mask, ids, None, cache, None), with_past, target_only),
-        TracedGraph(MERGED, decoder, (mask, ids, memory, cache, use_past), with_both, outputs),
+        (ENCODER, encoder, (ids, mask), source_ids, {"last_hidden_state": SOURCE_AXES}),
+        (DECODER, decoder, (mask, ids, memory, [], None), with_memory, outputs),
+        (WITH_PAST, decoder, (mask, ids, None, cache, None), with_past, target_only),
+        (MERGED, decoder, (mask, ids, memory, cache, use_past), with_both, outputs),
     ]
 
 

@@ -10,7 +10,6 @@ probable (a tie, which rounding decides), more if the export is wrong.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 
 import torch
 
@@ -26,19 +25,14 @@ MAX_VERIFIED_SOURCE = MAX_TRANSLATION // 2
 """longer sources, in tokens, are left out, because their translations might be cut"""
 
 
-class Tolerance(NamedTuple):
-    """When an export counts as right."""
+Tolerance = tuple[float, float]
+"""when an export counts as right: nats, and the share of the sentences that must agree, 0 to 1
 
-    nats: float
-    """a sentence agrees if our choice is at no position more probable by more than this, and if log
-    P of the whole differs by at most this per token"""
-    share: float
-    """share of the sentences that must agree, 0 to 1"""
-
-
-EXACT = Tolerance(nats=1e-4, share=1.0)
+A sentence agrees if our choice is at no position more probable by more than the nats, and if log P
+of the whole differs by at most the nats per token."""
+EXACT: Tolerance = (1e-4, 1.0)
 """for exports in fp32: one sentence that differs is an error"""
-ROUNDED = Tolerance(nats=0.1, share=0.9)
+ROUNDED: Tolerance = (0.1, 0.9)
 """for exports with rounded weights, which prefer another token where two are almost as probable"""
 
 
@@ -120,21 +114,22 @@ def verify_translations(
     Raises:
         ExchangeError: too many differ; the message shows the first one.
     """
+    nats, share = tolerance
     target_ids = {piece: i for i, piece in enumerate(loaded.tokenizer.target.pieces)}
     checked = [
         _check(loaded, source, translation, target_ids)
         for source, translation in zip(sources, translations, strict=True)
     ]
-    differences = [translation.difference(tolerance.nats) for translation in checked]
+    differences = [translation.difference(nats) for translation in checked]
     differences = [difference for difference in differences if difference]
     agreeing = len(checked) - len(differences)
-    if agreeing < tolerance.share * len(checked):
+    if agreeing < share * len(checked):
         raise ExchangeError(
             f"the exported model is not the same: {len(differences)} of {len(checked)} "
             f"translations differ, the first of them: {differences[0]}"
         )
     summary = ""
-    if tolerance.share < 1:
+    if share < 1:
         summary = f"with rounded weights {agreeing} of {len(checked)} sentences agree; "
     equal = sum(translation.theirs == translation.ours for translation in checked)
     error = max(translation.log_p_error for translation in checked)

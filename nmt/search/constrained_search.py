@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
@@ -76,22 +76,19 @@ def _ranks(groups: Array) -> Array:
     return np.arange(len(groups)) - np.searchsorted(groups, groups)
 
 
-class _TermToken(NamedTuple):
-    """A token that continues or begins a missing term after a live hypothesis."""
-
-    row: int
-    token: int
-    after: TermState
+TermToken = tuple[int, int, TermState]
+"""the row of a live hypothesis, a token that continues or begins a missing term after it, and the
+state after the token"""
 
 
-def _term_tokens(live: LiveHypotheses) -> list[_TermToken]:
+def _term_tokens(live: LiveHypotheses) -> list[TermToken]:
     """Return the tokens after all rows that continue or begin a missing term."""
     found = []
     for row in np.flatnonzero(live.missing_tokens).tolist():
         search, progress = live.hypotheses[row]
         for token, after in search.constraints.next_term_tokens(progress).items():
             if not live.may_refuse[row] or search.accepts(progress, token):
-                found.append(_TermToken(row, token, after))
+                found.append((row, token, after))
     return found
 
 
@@ -100,7 +97,7 @@ class _SearchStep:
     """One step of all sentences: what competes to follow their R live hypotheses."""
 
     live: LiveHypotheses
-    term_tokens: list[_TermToken]
+    term_tokens: list[TermToken]
     """the tokens after all rows that continue or begin a missing term"""
     next: NextTokens
 
@@ -108,7 +105,8 @@ class _SearchStep:
     def compute(cls, decoder: StepDecoder, live: LiveHypotheses) -> Self:
         """Compute what the model says of the next tokens, a step of the decoder."""
         term_tokens = _term_tokens(live)
-        rows, tokens = (np.array([t[i] for t in term_tokens], np.int64) for i in range(2))
+        rows = np.array([row for row, _, _ in term_tokens], np.int64)
+        tokens = np.array([token for _, token, _ in term_tokens], np.int64)
         return cls(live, term_tokens, NextTokens.compute(decoder, live, AskedTokens(rows, tokens)))
 
     @cached_property

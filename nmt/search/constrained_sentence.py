@@ -17,14 +17,6 @@ from nmt.search.term_states import TermState, TermStates
 _APOSTROPHES = ("'", "’")
 
 
-class PlacedTerm(NamedTuple):
-    """A term in a hypothesis, whose tokens are `tokens[start:end]`."""
-
-    term: int  # index of the term in the constraints
-    start: int
-    end: int
-
-
 class ConstraintProgress(NamedTuple):
     """How far a hypothesis has come in meeting its constraints."""
 
@@ -129,23 +121,26 @@ class ConstrainedSentence:
         # the prefix as it is in `text`, which does not start with the space of `last_word`
         prefix = (decode([ids])[0] + last_word) if ids else last_word.removeprefix(" ")
         # from the last term to the first: positions of earlier ones in `text` stay valid
-        for placed in reversed(self._placed_terms(tokens)):
-            before, up_to_end = decode([tokens[: placed.start], tokens[: placed.end]])
+        for term, first, after in reversed(self._placed_terms(tokens)):
+            before, up_to_end = decode([tokens[:first], tokens[:after]])
             start, end = len(before), len(up_to_end)
             if start < len(prefix):
                 break  # this term and those before it are in the prefix
             space = " " if text[start:end].startswith(" ") else ""
-            text = text[:start] + space + self.spelled.text.terms[placed.term] + text[end:]
+            text = text[:start] + space + self.spelled.text.terms[term] + text[end:]
         return self.spelled.text.prefix + text[len(prefix) :]
 
-    def _placed_terms(self, tokens: Sequence[int]) -> list[PlacedTerm]:
-        """Return the terms that a translation contains, in the order of their places."""
-        progress, placed = self.start, list[PlacedTerm]()
+    def _placed_terms(self, tokens: Sequence[int]) -> list[tuple[int, int, int]]:
+        """Return the terms that a translation contains, in the order of their places.
+
+        Of each: its index in the constraints, that of its first token, and that after its last.
+        """
+        progress, placed = self.start, list[tuple[int, int, int]]()
         for token in (*tokens, EOS):
             before, progress = progress, self.lengthen(progress, token)
             start = before.length - before.terms.matched
             for term in set(progress.terms.met) - set(before.terms.met):
-                placed.append(PlacedTerm(term, start, before.length))
+                placed.append((term, start, before.length))
         return placed
 
 

@@ -191,7 +191,10 @@ class NativeSearch:
             penalties=penalty_of_length.ctypes.data,
         )
         chosen = sources.chosen
-        results = _Results(len(chosen), n_best, row_size)
+        # what the library writes; a length is without BOS and EOS, NONE: no such hypothesis
+        tokens = np.empty((len(chosen), n_best, row_size), np.int32)
+        lengths = np.empty((len(chosen), n_best), np.int32)
+        scores = np.empty((len(chosen), n_best), np.float32)
         failed = self._library.nmt_translate(
             ctypes.byref(self._weights.model),
             ctypes.byref(search),
@@ -199,13 +202,13 @@ class NativeSearch:
             len(chosen),
             *(pointer_to(array) for array in (chosen, max_lengths)),
             row_size,
-            *(pointer_to(array) for array in (results.tokens, results.lengths, results.scores)),
+            *(pointer_to(array) for array in (tokens, lengths, scores)),
             current_cancellation().address,
         )
         check_not_cancelled()
         if failed:  # the library fails only for want of memory
             raise MemoryError
-        return results.hypotheses()
+        return _hypotheses(tokens, lengths, scores)
 
     def start(
         self,
@@ -225,28 +228,16 @@ class NativeSearch:
         return NativeSteps(self._library, self._weights, sources, width, max_length, word_ends)
 
 
-class _Results:
-    """Arrays into which the library writes the hypotheses of each sentence."""
-
-    def __init__(self, sentences: int, n_best: int, max_length: int) -> None:
-        self.tokens = np.empty((sentences, n_best, max_length), np.int32)
-        self.lengths = np.empty((sentences, n_best), np.int32)
-        """without BOS and EOS; NONE: there is no such hypothesis"""
-        self.scores = np.empty((sentences, n_best), np.float32)
-
-    def hypotheses(self) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each sentence, best first."""
-        results = []
-        for rows, lengths, scores in zip(
-            self.tokens, self.lengths.tolist(), self.scores.tolist(), strict=True
-        ):
-            of_sentence = zip(rows, lengths, scores, strict=True)
-            found = [
-                Hypothesis(tuple(row[:length].tolist()), score)
-                for row, length, score in of_sentence
-                if length != NONE
-            ]
-            if not found:  # scores that are NaN are not above -inf
-                raise NonFiniteScoresError()
-            results.append(found)
-        return results
+def _hypotheses(tokens: Array, lengths: Array, scores: Array) -> list[list[Hypothesis]]:
+    """Return the hypotheses of each sentence, best first: tokens (N, n, T), the others (N, n)."""
+    results = []
+    for of_sentence in zip(tokens, lengths.tolist(), scores.tolist(), strict=True):
+        found = [
+            Hypothesis(tuple(row[:length].tolist()), score)
+            for row, length, score in zip(*of_sentence, strict=True)
+            if length != NONE
+        ]
+        if not found:  # scores that are NaN are not above -inf
+            raise NonFiniteScoresError()
+        results.append(found)
+    return results

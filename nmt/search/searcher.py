@@ -29,20 +29,6 @@ ROWS_AT_ONCE = 1024
 """hypotheses in a search under constraints: log P of all tokens of each may be stored"""
 
 
-@dataclass(frozen=True)
-class SearchBatch:
-    """Sentences to translate at once."""
-
-    ids: list[list[int]]
-    """the source ids of each sentence, the last one EOS"""
-    numbers: list[int]
-    """number of each sentence; it seeds the random generator if translations are sampled"""
-    constraints: list[SpelledConstraints | None]
-    """of each sentence; None: it has none. Either all sentences of a batch have some, or none"""
-    n_best: int
-    """how many hypotheses of each sentence are returned at most"""
-
-
 @dataclass(eq=False)
 class Searcher:
     """Translates batches of source ids: a model, and the settings of its search.
@@ -132,37 +118,44 @@ class Searcher:
                 counted_lengths[i] = times * max(lengths[i], MIN_COUNTED_LENGTH)
         yield from cut_into_batches(constrained, counted_lengths, batch_tokens)
 
-    def search(self, batch: SearchBatch) -> list[list[Hypothesis]]:
+    def search(
+        self,
+        ids: list[list[int]],
+        numbers: list[int],
+        constraints: list[SpelledConstraints | None],
+        n_best: int,
+    ) -> list[list[Hypothesis]]:
         """Return up to `n_best` hypotheses of each sentence, best first; or samples, unsorted.
+
+        `ids` are the source ids of each sentence, the last one EOS. The number of a sentence seeds
+        the random generator if translations are sampled. Either all sentences have `constraints`,
+        or none has (None).
 
         Raises:
             NmtError: the memory does not suffice.
             NonFiniteScoresError: the model's scores are NaN or infinite.
             DataError: no translation meets all constraints on a sentence.
         """
-        if not batch.ids:
+        if not ids:
             return []
         settings = self.settings
         with memory_explained(
-            f"for {len(batch.ids)} lines at once; lower --batch-tokens or decoding.batch_tokens, "
+            f"for {len(ids)} lines at once; lower --batch-tokens or decoding.batch_tokens, "
             f"now {settings.batch_tokens}, or let fewer processes share the machine"
         ):
             if self.sampling:
-                return self.torch.draw(batch.ids, self.sampling, batch.numbers, batch.n_best)
+                return self.torch.draw(ids, self.sampling, numbers, n_best)
             # the coverage penalty may prefer any hypothesis of the beam
-            n_best = settings.beam_size if settings.coverage_penalty else batch.n_best
-            sources = BatchSources(
-                batch.ids, self.native.encode(batch.ids) if self.native else None
-            )
-            constraints = [c for c in batch.constraints if c]
-            if constraints:  # then all sentences of the batch have some
-                found = self._constrained_search(sources, constraints, n_best)
+            kept = settings.beam_size if settings.coverage_penalty else n_best
+            sources = BatchSources(ids, self.native.encode(ids) if self.native else None)
+            if given := [each for each in constraints if each]:  # then all sentences have some
+                found = self._constrained_search(sources, given, kept)
             else:
-                target_ids = self.shortlist.target_ids(batch.ids) if self.shortlist else None
-                found = self._unconstrained_search(sources, n_best, settings, target_ids)
+                target_ids = self.shortlist.target_ids(ids) if self.shortlist else None
+                found = self._unconstrained_search(sources, kept, settings, target_ids)
             if settings.coverage_penalty:
-                ranked = self.torch.rank_by_coverage(batch.ids, found)
-                return [best_first[: batch.n_best] for best_first in ranked]
+                ranked = self.torch.rank_by_coverage(ids, found)
+                return [best_first[:n_best] for best_first in ranked]
             return found
 
     def _constrained_search(

@@ -23,7 +23,7 @@ from typing import Self
 
 from nmt.data.text.protected_text import ProtectedText
 from nmt.errors import ConfigError, NmtError, Progress, print_warning
-from nmt.search.searcher import SearchBatch, Searcher
+from nmt.search.searcher import Searcher
 from nmt.search.windows import WINDOW_LINES, windows
 from nmt.translation.capitals import CapitalsStage
 from nmt.translation.document import join, split_lines
@@ -271,14 +271,14 @@ class Pipeline:
         hypothesis of as many target tokens as the search allows is marked as truncated.
         """
         searcher = self._searcher
-        batch = SearchBatch(
+        found = searcher.search(
             ids=[encoded.ids for encoded in lines],
             numbers=[encoded.line.number for encoded in lines],
             constraints=[encoded.constraints for encoded in lines],
             n_best=self._n_best,
         )
         rows = []
-        for line, hypotheses in zip(lines, searcher.search(batch), strict=True):
+        for line, hypotheses in zip(lines, found, strict=True):
             limit = searcher.settings.max_target_length(len(line.ids))
             if line.constraints:  # the search adds room for their tokens to the limit
                 limit += line.constraints.most_tokens

@@ -18,7 +18,7 @@ from nmt.machine import processor
 from nmt.machine.device import pick_precision
 from nmt.search import windows
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.searcher import SearchBatch, Searcher
+from nmt.search.searcher import Searcher
 from tests.cli.commands import invoke, succeed, write_lines
 
 LINES = ["a small dog", "", "😀 \x00 NUL", "a\u2028b\x0c\x85c", "</s>", "  ", "e\u0301 \u202eabc"]
@@ -76,9 +76,9 @@ def test_the_settings_of_the_search_can_be_replaced(
     seen: dict[str, object] = {}
     search = Searcher.search
 
-    def record(self: Searcher, batch: SearchBatch) -> list[list[Hypothesis]]:
+    def record(self: Searcher, **batch: Any) -> list[list[Hypothesis]]:
         seen.update(self.settings.model_dump(), precision=self.precision)
-        return search(self, batch)
+        return search(self, **batch)
 
     monkeypatch.setattr(Searcher, "search", record)
     translate(text=b"a")
