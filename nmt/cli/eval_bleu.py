@@ -112,7 +112,8 @@ def eval_bleu(
     if hypothesis and output:
         raise ConfigError("--hypothesis is translated already; leave out --output")
     if hypothesis:
-        # COMET computes on --device as well
+        # COMET computes on --device, so this option is right with --comet; the check finds options
+        # by their difference from the default, which therefore takes its place
         translating = replace(compute, device=EXACT.device) if scores.comet else compute
         check_translates_nothing("--hypothesis is", translating, search)
     if hypothesis and text.source and not scores.comet:

@@ -108,9 +108,10 @@ def score(
         scorer = _make_scorer(model, options, compute)
         pool = machines.pool(scorer.score_batch, scorer.device.type)
         with contextlib.closing(pool) if pool else contextlib.nullcontext():
-            # With --resume, `begin` takes the pairs that are scored already from the iterator, so
-            # that only the others are left in it. It compares them with those of the first time. It
-            # calls the function only if the output can be resumed.
+            # With --resume, `begin` reads past the pairs whose scores OUT.part holds, so that
+            # `pairs` has only the others left; it compares those that it reads with the ones of
+            # the first time. It calls `_settings` only if the output is a file, which can be
+            # resumed.
             scored = sink.begin(map("\t".join, pairs), lambda: _settings(scorer, options))
             with progress_bar(file, " pairs", scored) as bar:
                 _score_rest(scorer, pool, pairs, options, scored, sink, bar.update)

@@ -143,18 +143,20 @@ def _present_code(base: str) -> str:
 
 
 def closest_language(code: str, among: Sequence[str]) -> str | None:
-    """Return which of some codes stands for the language of `code`; None if none does.
+    """Return which code `among` several stands for the language of `code`; None if none does.
 
-    In this order: the same code, whatever its case and its separator; the script that the country
-    says (zh-TW: zh_Hant); the same language by another code, old or of a macrolanguage (cmn, nob);
-    the only variant that there is (pt: pt_BR). If a code names a script itself, no code of another
-    script stands for it.
+    In this order: the same code, whatever its case and its separator ("EN-us": "en_US"); the code
+    with the script that the country implies ("zh-TW": "zh_Hant"); the same language by another
+    code, old or of a macrolanguage ("iw": "he", "cmn": "zh"); the only variant that there is
+    ("pt": "pt_BR"). If a code names a script itself, no code of another script stands for it.
     """
     return _closest_language(code.strip(), tuple(among))
 
 
 @functools.lru_cache(10_000)
 def _closest_language(code: str, among: tuple[str, ...]) -> str | None:
+    """Return the answer of `closest_language`, whose arguments are hashable here."""
+
     def spelling(each: str) -> str:
         return each.lower().replace("_", "-")
 
@@ -167,7 +169,7 @@ def _closest_language(code: str, among: tuple[str, ...]) -> str | None:
     variants = {each: parsed for each in among if (parsed := _parse(each))}
     same = {each: v for each, v in variants.items() if _main_language(v) == _main_language(wanted)}
     fitting = [each for each in same if look_up_language(each).script == script]
-    # a code that names no script allows any
+    # if a code of the two names no script, it allows any
     fitting = fitting or [each for each, v in same.items() if not (wanted.script and v.script)]
     # of equally near ones, the one that names the same country
     return min(

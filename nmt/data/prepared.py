@@ -273,7 +273,8 @@ class _VocabularySample:
                 # the stride goes on across the border between two blocks
                 first = (first - len(block)) % self.stride
                 for index, pair in cleaner.clean(sampled, counts):
-                    yield text.augmenter(pair, sampled.numbers[index])[0]
+                    changed_pair, _ = text.augmenter(pair, line=sampled.numbers[index])
+                    yield changed_pair
         check_some_are_left(counts, self.texts)
 
 

@@ -175,9 +175,10 @@ def _fill_embeddings(spec: Any, model: Transformer) -> None:
 
 
 def _fill_stack(theirs: Any, ours: Encoder | Decoder) -> None:
-    """Fill in all layers of an encoder or decoder; pre-norm stacks also have a norm at the end.
+    """Copy the weights of all layers of an encoder or decoder, `ours`, into the specification.
 
-    Each sub-layer has one norm, which `pre_norm` puts before or after it.
+    Each sub-layer has one norm. `pre_norm` of the specification says whether the engine computes it
+    before or after the sub-layer; if before, a stack also has a norm behind its last layer.
     """
     if isinstance(ours.norm, nn.LayerNorm):
         _fill(theirs.layer_norm, [ours.norm])
@@ -185,19 +186,19 @@ def _fill_stack(theirs: Any, ours: Encoder | Decoder) -> None:
     for their_layer, our_layer in zip(theirs.layer, layers, strict=True):
         modules = dict(our_layer.named_modules())
         for path, names in LAYER.items():
-            if names[0] in modules:  # the encoder has no cross-attention
+            if names[0] in modules:  # a layer of the encoder has no modules of cross-attention
                 _fill(_at(their_layer, path), [modules[name] for name in names])
 
 
 def _at(theirs: Any, path: str) -> Any:
-    """Return what stands at a path such as attention.linear.0 in a part of the specification."""
+    """Return the part of a layer of the specification at a path such as attention.linear.0."""
     for key in path.split("."):
         theirs = theirs[int(key)] if key.isdigit() else getattr(theirs, key)
     return theirs
 
 
 def _fill(theirs: Any, ours: Sequence[Any]) -> None:
-    """Fill in a norm or a linear map; several maps are stacked, to be computed at once."""
+    """Copy a norm or a linear map into the specification; several maps become one, stacked."""
     names = ("gamma", "beta") if isinstance(ours[0], nn.LayerNorm) else ("weight", "bias")
     for their_name, our_name in zip(names, ("weight", "bias"), strict=True):
         setattr(theirs, their_name, np.concatenate([_array(getattr(m, our_name)) for m in ours]))

@@ -47,9 +47,11 @@ WRAPPED = ("__func__", "__wrapped__", "fget", "fset", "func", "args", "keywords"
 def is_code_unchanged(
     model: "nn.Module | None" = None, expected: Mapping[str, object] | None = None
 ) -> bool:
-    """Return whether faster code may compute, in place of `model` if given; else print what for.
+    """Return whether model and search are computed as recorded; if not, print what was changed.
 
-    See `what_was_changed`. The same sentence is printed once.
+    Only unchanged code may be replaced by faster code. If `model` is given, its modules are checked
+    too. `expected` has values of their attributes, such as {"heads": 8}, from which none may
+    differ. See `what_was_changed`. Each message is printed once.
     """
     changed = what_was_changed(model, expected)
     if changed:

@@ -47,7 +47,7 @@ def parts_of(config: ModelConfig) -> Iterator[Part]:
             for name, shape in _layer(config, stack).items():
                 yield Part(stack, layer, name, shape)
         if config.norm == "pre":
-            yield Part(stack, None, "norm", (config.d_model,))
+            yield Part(stack, None, "norm", (config.d_model,))  # after the last layer
 
 
 def weight_shapes(config: ModelConfig, rows: tuple[int, int]) -> dict[str, Shape]:

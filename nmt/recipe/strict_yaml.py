@@ -103,8 +103,9 @@ def parse(text: str, where: str) -> tuple[Any, dict[tuple[str, ...], int]]:
         return value, _lines_of_keys(node)
     except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         line = loader.line + 1 if loader else 1  # where the loader stopped
-        problem = f"a value cannot be read: {error}"  # an escape that stands for no character
-        # the errors of the library know their line and problem themselves
+        # for a ValueError or OverflowError, as of an escape that stands for no character; the
+        # other errors replace this problem, and those of the library know their line, too
+        problem = f"a value cannot be read: {error}"
         if isinstance(error, yaml.reader.ReaderError):
             line = text.count("\n", 0, error.position) + 1
             problem = f"unacceptable character #x{error.character:04x}"

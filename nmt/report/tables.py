@@ -33,9 +33,10 @@ def render_quality(quality: Quality) -> str:
 
 
 def render_cleaning(counts: dict[str, Any]) -> str:
-    """Return the output of `nmt data clean`: how many pairs each rule left out, with examples.
+    """Return as text what `nmt data clean` prints: how many pairs each rule left out, and examples.
 
-    `counts` are those of the data that it has read, see `Prepared.counts`.
+    `counts` has the numbers of pairs `read` and `kept`, and by rule the number `dropped` and
+    `examples` of these pairs. The values are those of `Prepared.counts`.
     """
     template = template_environment().get_template("cleaning.txt")
     return template.render(counts=counts).removesuffix("\n")

@@ -93,10 +93,12 @@ def check_finite(weights: Mapping[str, Array], origin: Path) -> None:
 
 
 def check_header(start: bytes) -> None:
-    """Check that the header of a safetensors file is small; its first eight bytes say its size.
+    """Check that the header of a safetensors file is small.
+
+    `start` is the first eight bytes of the file, which are the size of the header in bytes.
 
     Raises:
-        SafetensorError: it is larger than `LARGEST_HEADER`, and might take minutes to read.
+        SafetensorError: the header is larger than `LARGEST_HEADER`, and might take minutes to read.
     """
     size = int.from_bytes(start, "little")
     if size > LARGEST_HEADER:

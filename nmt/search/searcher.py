@@ -85,10 +85,10 @@ class Searcher:
                 f"{n_best} translations of each line were asked for, and the beam holds "
                 f"{settings.beam_size}; raise --beam-size, or use --sample"
             )
-        check_beam_size(self.loaded, settings, self._memory())
+        check_beam_size(self.loaded, settings, self._memory_bytes())
 
-    def _memory(self) -> float | None:
-        """The bytes of memory of the model's device; None if unknown."""
+    def _memory_bytes(self) -> float | None:
+        """Return the bytes of memory of the model's device; None if unknown."""
         if not self.loaded.is_in_torch:
             return process_memory()
         from nmt.machine.device import memory_of

@@ -207,12 +207,12 @@ class _Body:
         self.size = 0
 
     def write(self, part: bytes) -> None:
-        """Add a part."""
+        """Add a part at the end of the body."""
         self._file.write(part)
         self.size += len(part)
 
     def messages(self) -> Iterator[Message]:
-        """Yield the body in the messages of ASGI."""
+        """Yield the body in the messages of ASGI; an empty body is one message, without bytes."""
         self._file.seek(0)
         left = self.size
         while True:
@@ -223,14 +223,14 @@ class _Body:
                 return
 
     def drop(self) -> int:
-        """Delete what was written, and return how many bytes it was."""
+        """Delete the bytes that were written, and return how many they were."""
         size, self.size = self.size, 0
         self._file.seek(0)
         self._file.truncate()
         return size
 
     def close(self) -> None:
-        """Delete it."""
+        """Delete the body; it cannot be used any more."""
         self._file.close()
 
 
@@ -238,7 +238,11 @@ class _Answer:
     """Sends an answer with the headers of security, and remembers its status."""
 
     def __init__(self, send: Send, seconds: float, values: dict[str, object]) -> None:
-        """Take the values of the log's line, which headers repeat as far as they are known."""
+        """Send each message by `send` within so many seconds.
+
+        `values` are those of the line in the log. Headers repeat the identifier of the request and
+        the model, if the values have them when the answer begins.
+        """
         self._send, self._seconds, self._values = send, seconds, values
         self.status = 500
         self.is_begun = self.is_complete = False

@@ -56,6 +56,8 @@ class TranslationService:
         self.models = models
         self._batcher, self._cache, self._operations = batcher, cache, operations
         self.long_work = LongWork()
+        """for all that Python computes besides the translation: detecting languages, cutting texts
+        into segments, reading and writing pages and files"""
 
     async def translate(
         self,
@@ -177,7 +179,7 @@ class TranslationService:
     async def _html(
         self, direction: Direction, html: str, asked: Asked, client: str
     ) -> TranslatedText:
-        """Translate a page; its tags are read and placed in a thread."""
+        """Translate a page; a thread finds its tags, and puts them into the translation."""
         languages = PageLanguages(direction.source, direction.target)
         in_turn = partial(self.long_work.run, client, len(html))
 
@@ -216,6 +218,7 @@ class TranslationService:
         client: str,
         finished: Finished | None,
     ) -> list[TranslatedText]:
+        """Translate plain texts by one model; the statistics of the server count them."""
         loop = asyncio.get_running_loop()
         started = loop.time()
         model = direction.model
@@ -299,7 +302,11 @@ async def _in_slices(places: Sequence[Place]) -> AsyncIterator[Place]:
 
 
 class _PendingTexts:
-    """Texts that are being translated: their segments, and the translations found so far."""
+    """Texts of one request that are being translated, and the translations found so far.
+
+    The texts inside ICU messages (`messages`) stand behind those of the request. All are cut into
+    segments, which are sentences; a `Place` names one of them.
+    """
 
     def __init__(
         self,
@@ -310,21 +317,27 @@ class _PendingTexts:
         messages: MessageTexts,
     ) -> None:
         self.lane, self.client = lane, client
+        """the model and search that translate the segments; who asks, see `Batcher.submit`"""
         self._texts, self._finished = texts, finished
         self._messages = messages
-        """which of the texts are those in ICU messages; they are the last ones"""
+        """knows which texts have ICU messages, and puts the translated texts back into these"""
         self.places = [(i, j) for i, text in enumerate(texts) for j in range(len(text.segments))]
+        """all segments"""
         self.found: dict[Place, list[Translation]] = {}
+        """the translations of each translated segment, best first"""
         self._filled: dict[Place, list[Translation]] = {}
-        """the segments of texts with ICU messages, once the messages are translated"""
+        """the same of texts with ICU messages, with the translated messages in them"""
 
     def line(self, place: Place) -> Line:
+        """Return the segment at a place."""
         return self._texts[place[0]].segments[place[1]].line
 
     def of_text(self, i: int) -> list[list[Translation]]:
+        """Return the translations of each segment of text i."""
         return [self.found[i, j] for j in range(len(self._texts[i].segments))]
 
     def finish(self, place: Place, translations: list[Translation]) -> None:
+        """Keep the translations of a segment, and tell them unless it waits for its messages."""
         self.found[place] = translations
         i, j = place
         if self._finished and i < self._messages.count and not self._messages.has_message(i):

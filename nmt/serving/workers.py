@@ -58,7 +58,7 @@ class _Process:
         return await self._answer
 
     async def read(self, reader: asyncio.StreamReader) -> None:
-        """Take its answers until it ends."""
+        """Take the answers of the process until it ends."""
         try:
             while True:
                 answer = await frames.receive_async(reader)
@@ -107,13 +107,14 @@ class ProcessCompute:
         """Start the host of the models, which forks the workers.
 
         Raises:
-            NmtError: it does not start.
+            NmtError: the host does not start.
             OSError: the socket cannot be opened.
         """
-        self._folder = make_temporary_folder("nmt-serve-", "leave out workers")
+        self._folder = make_temporary_folder("nmt-serve-", remedy="leave out workers")
         self._path = str(self._folder / "socket")
         self._sockets = await asyncio.start_unix_server(self._connected, self._path)
         self._host: asyncio.Future[_Process] = asyncio.get_running_loop().create_future()
+        """the socket of the host, once it has connected; `_host_process` is its process"""
         self._tasks.add(asyncio.create_task(self._keep_host()))
         await self._wait_for_host()
 
@@ -206,7 +207,7 @@ class ProcessCompute:
         if is_host:
             await frames.send_async(writer, self._settings)
             self._host.set_result(process)
-            for version in self._loaded:  # it takes the place of one that has ended
+            for version in self._loaded:  # if the host takes the place of one that has ended
                 self._begin(self._command_host(load=(version,)))
         else:
             self._idle.put_nowait(process)
@@ -230,6 +231,7 @@ class ProcessCompute:
         task.add_done_callback(self._tasks.discard)
 
     async def _wait_for_host(self) -> _Process:
+        """Return the socket of the host, once it has connected."""
         try:
             async with asyncio.timeout(MAX_START_SECONDS):
                 return await asyncio.shield(self._host)

@@ -97,11 +97,11 @@ class Monitor:
         self._recorded_step, self._max_steps = 0, 0
         """the step of the last training record, and of the end"""
         self._step_seconds = 0.0
-        """the running mean of the time of a step in this session; 0 before the first record"""
+        """running mean of the seconds of a step in this session; 0 before the first record"""
         self._first_step, self._validated_step = 0, 0
         """the steps at which this session began, and of its last validation"""
         self._paused_seconds, self._paused_per_step = 0.0, 0.0
-        """the time of validations and saving in this session: all of it, and for each step"""
+        """seconds of validations and saving in this session: all of them, and for each step"""
         self._unwritten = ""
         """records, as lines, that could not be written yet"""
         self._clock = time.perf_counter()
@@ -204,16 +204,20 @@ class Monitor:
             self._bar.update()
 
     def record_training(self, step: int, epoch: float, learning_rate: float) -> None:
-        """Record and show the mean loss per token and the speed since the last training record."""
+        """Record and show the mean loss per token and the speed since the last training record.
+
+        Where no bar is shown, a line tells the time that is left; it includes the pauses of later
+        validations and saving.
+        """
         elapsed = self.seconds - self._recorded_seconds
         tokens = self.total_tokens - self._recorded_tokens
         speed = tokens / elapsed if elapsed > 0 else 0.0  # tokens per second
         self._recorded_tokens, self._recorded_seconds = self.total_tokens, self.seconds
-        latest = elapsed / max(1, step - self._recorded_step)
-        mean = self._step_seconds or latest
-        self._step_seconds = mean + _SMOOTHING * (latest - mean)
+        latest_seconds = elapsed / max(1, step - self._recorded_step)  # of a step
+        mean_seconds = self._step_seconds or latest_seconds
+        self._step_seconds = mean_seconds + _SMOOTHING * (latest_seconds - mean_seconds)
         self._recorded_step = step
-        loss = self.loss / self.tokens
+        loss = self.loss / self.tokens  # the sum of the loss over tokens: nats per token
         self.loss, self.tokens = 0.0, 0
         self._write(
             event="train",
@@ -230,8 +234,8 @@ class Monitor:
             self._bar.set_postfix_str(text)
         else:
             step_seconds = self._step_seconds + self._paused_per_step
-            left = step_seconds * (self._max_steps - step) / 60
-            self.say(f"step {step:,} of {self._max_steps:,}: {text}, {left:.0f} min left")
+            minutes_left = step_seconds * (self._max_steps - step) / 60
+            self.say(f"step {step:,} of {self._max_steps:,}: {text}, {minutes_left:.0f} min left")
 
     def record_validation(self, step: int, figures: dict[str, float], text: str) -> None:
         """Record the `figures` of a validation (loss per token, scores); print them as `text`."""

@@ -196,9 +196,10 @@ def _check_best_weights(trainer: Trainer) -> None:
     """Check that the best weights are better than a uniform guess, if the warm-up has ended.
 
     Raises:
-        DivergedError: they are not, so they are not worth a score; the checkpoints stay.
+        DivergedError: the weights are worse, so they get no score; the checkpoints stay.
     """
     directory, vocabulary = trainer.directory, trainer.loaded.tokenizer.target.size
+    # in nats per token; if best.json is missing or damaged, 0, with which nothing is wrong
     loss = read_json_or_empty(directory.best).get("loss", 0.0)
     step, warmup = trainer.state.step, trainer.config.training.warmup_steps
     if problem := describe_useless_model(loss, vocabulary, step, warmup):

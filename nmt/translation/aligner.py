@@ -50,7 +50,10 @@ def force_decode(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
 def align(
     lines: Sequence[EncodedLine], translations: list[list[Translation]], searcher: Searcher
 ) -> list[list[Translation]]:
-    """Return the translations of each line with their alignments, empty for a copied line."""
+    """Return the translations of each line with their alignments, empty for a copied line.
+
+    Lines with their translations are computed in batches of at most `batch_tokens` of the settings.
+    """
     tokenizer = searcher.loaded.tokenizer
     # at first all have an empty alignment, and those of copied lines keep it
     aligned = [[replace(t, alignment=Alignment()) for t in row] for row in translations]
@@ -62,12 +65,14 @@ def align(
     targets = [[*translations[i][k].tokens, EOS] for i, k in searched]
     batch_tokens = searcher.settings.batch_tokens
 
-    def cost(length: int) -> int:  # in tokens
+    def cost(length: int) -> int:
+        """Return as how many tokens a pair counts in a batch: see `LINEAR_COST_LENGTH`."""
         return max(length, length * length // LINEAR_COST_LENGTH)
 
     device = searcher.torch.device
     for indices, batch in pair_batches(sources, targets, batch_tokens, cost):
         with autocast(device, searcher.precision):
+            # (B, T - 1) and (B, T)
             positions, log_p = force_decode(searcher.torch.scoring_model, batch.to(device))
         rows = zip(indices, positions.tolist(), log_p.tolist(), strict=True)
         for index, attended, token_log_p in rows:
@@ -85,7 +90,10 @@ def _alignment(
     attended: Sequence[int],
     token_log_p: Sequence[float],
 ) -> Alignment:
-    """Return the alignment of one translation; the last two are its rows of `force_decode`."""
+    """Return the alignment of one translation.
+
+    `attended` and `token_log_p` are its rows of what `force_decode` returns.
+    """
     text, tokens = encoded.line.text, translation.tokens
     target_spans = spans_of_tokens(tokenizer.target, tokens, translation.text)
     links = link(tokenizer.source.spans(text), target_spans, attended[: len(tokens)])

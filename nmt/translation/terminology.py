@@ -68,12 +68,18 @@ class TerminologyStage:
         return restored
 
     def _without_search(self, encoded: EncodedLine) -> EncodedLine | None:
-        """Return a line that is copied, without its tags; None: it must be searched."""
+        """Return the line without ids if its translation is known without a search; else None.
+
+        Without its tags it is copied if it has no words and meets its constraints. If all of it is
+        a term of a glossary, and no other term and no prefix is required, the translation of the
+        term takes its place.
+        """
         line = without_tags(encoded.line, self.searcher.loaded.tokenizer.source)
         constraints = encoded.constraints
         if encoded.ids and has_words(line.text):
-            asked = constraints.text if constraints else None
-            if asked is None or asked.prefix or len(asked.terms) != 1 or line.parts:
+            required = constraints.text if constraints else None
+            is_one_term = required and len(required.terms) == 1 and not required.prefix
+            if not is_one_term or line.parts:  # `parts`: a placeholder would be lost
                 return None
             term = (self.terminology | line.terminology).glossary.translate_whole(line.text)
             if term is None:

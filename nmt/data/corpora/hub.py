@@ -236,7 +236,7 @@ def _explain(data: HubData, error: Exception) -> DataError:
             f"refs/convert/parquet, {BY_HAND}"
         )
     if "BuilderConfig" in reason or "Config name is missing" in reason:
-        step = f"name one of them: hf:{data.repository}:CONFIGURATION"
+        step = f"name one of its configurations: hf:{data.repository}:CONFIGURATION"
     elif type(error).__name__ in ("DatasetNotFoundError", "RepositoryNotFoundError"):
         step = "check the name at https://huggingface.co/datasets"
     else:

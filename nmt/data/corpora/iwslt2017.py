@@ -42,7 +42,8 @@ def write(folder: Path, languages: Languages, origin: Origin) -> None:
     def obtain_sides(name: str) -> tuple[Path, Path]:
         """Write two files of the archive, one for each language, and return their paths.
 
-        `name` is their name, in which {} stands for the pair and the language: "de-en.de".
+        In their `name`, {} stands for the pair and the language: the files of "train.tags.{}" are
+        train.tags.de-en.de and train.tags.de-en.en.
         """
         members = [name.format(f"{pair}.{language}") for language in (first, second)]
         for member in members:
@@ -50,7 +51,7 @@ def write(folder: Path, languages: Languages, origin: Origin) -> None:
             obtain(RemoteText(url, member=member), folder / member, origin)
         return folder / members[0], folder / members[1]
 
-    # only the pairs that have their own archive have test sets after 2010
+    # The archive with all pairs has only the test set of 2010.
     years = range(2010, 2016) if is_bilingual else (2010,)
     tests = [_segments(*obtain_sides(f"IWSLT17.TED.tst{year}.{{}}.xml")) for year in years]
     for split, sentences in (
@@ -60,7 +61,7 @@ def write(folder: Path, languages: Languages, origin: Origin) -> None:
     ):
         write_split(folder, split, (first, second), sentences)
     for path in (*folder.glob("train.tags.*"), *folder.glob("IWSLT17.*")):
-        path.unlink()
+        path.unlink()  # the files of the archive, whose sentences stand in the splits now
 
 
 def _lines(source: Path, target: Path) -> Iterator[SentencePair]:

@@ -42,9 +42,10 @@ _WORD_OR_HYPHEN = regex.compile(rf"{_WORD}|{_HYPHEN}", regex.V1)
 
 
 def normalise(text: str) -> str:
-    """Return a text as terms are compared with it, in NFKC: with "ＡＢＣ" as "ABC", "ｶﾞ" as "ガ".
+    """Return a text in Unicode's form NFKC: "ＡＢＣ" becomes "ABC", and "ｶﾞ" becomes "ガ".
 
-    This is what the tokenizers do by default (`tokenizer.normalization`).
+    Texts and terms are compared in this form, which tokenizers use by default, too
+    (`tokenizer.normalization`).
     """
     return text if text.isascii() else unicodedata.normalize("NFKC", text)
 

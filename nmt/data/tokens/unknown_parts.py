@@ -95,7 +95,10 @@ def _word(model: SubwordModel, text: str, span: tuple[int, int]) -> UnknownPart:
 
 
 def _symbol(text: str, span: tuple[int, int]) -> UnknownPart:
-    """Return a symbol as a part, with the number that it touches."""
+    """Return a symbol as a part, together with the number that it touches and the rest of a unit.
+
+    Its placeholder is None, a number, if there is one ("20°C"); else "": it is left out.
+    """
     start, end = span
     around = max(0, start - _NUMBER_LENGTH), end + _NUMBER_LENGTH
     before = _NUMBER_BEFORE.search(text, around[0], start)

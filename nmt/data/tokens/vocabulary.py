@@ -111,6 +111,11 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
 
     A special symbol that the model lacks is added; the other pieces keep their order. Texts are
     split into the same pieces as before, because SentencePiece splits by scores and not by ids.
+    What decoding writes for UNK (`unk_surface`) becomes that of `unknown_surface`.
+
+    Raises:
+        DataError: the file is missing or is not a SentencePiece model.
+        ConfigError: the model is of another kind than `kind`.
     """
     with read_errors(path, "tokenizer.model"):
         model = path.read_bytes()
@@ -129,7 +134,7 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
     spellings = {piece.piece for piece in pieces}
     specials = []
     for new_id, (name, spelling) in enumerate(SPECIALS.items()):
-        piece = type(pieces[0])()
+        piece = type(pieces[0])()  # an empty one; protobuf makes the class of pieces
         if 0 <= old_ids[name] < len(pieces):
             piece.CopyFrom(pieces[old_ids[name]])
         else:

@@ -78,6 +78,7 @@ def read_block(tokens: Sequence[Token], partners: dict[int, int], block: Block) 
 
 
 def _parts(tokens: Sequence[Token], partners: dict[int, int], block: Block) -> Iterator[_Part]:
+    """Yield the parts of a block, in order; `partners` has the start tag of each end tag."""
     for item in block:
         if item.kind == "text":
             for chunk in _CHUNKS.finditer(tokens[item.first].source):
@@ -149,7 +150,10 @@ def text_of(source: str) -> str:
 
 @dataclass(slots=True)
 class _OpenElement:
+    """An element whose end tag is not read yet."""
+
     opening: list[Token]
+    """its start tag"""
     start: int | None = None
     """the first character of its text; None: it has none yet"""
     children: list[InlineTag] = field(default_factory=list)
@@ -159,13 +163,17 @@ class _BlockReader:
     """Reads the parts of a block one after another."""
 
     def __init__(self) -> None:
-        self.text: list[str] = []
+        self.text: list[str] = []  # words, and the single spaces between them
         self.kept: dict[Span, list[Token]] = {}
-        self._length = 0  # of the text
+        """the tokens of each part that is not translated, by its characters in the text"""
+        self._length = 0  # of the text, in characters
         self._open = [_OpenElement([])]
+        """the elements whose end is not read yet; the first stands for the block itself"""
         self._gap = False  # whether a space comes before the next word
         self._spaces: list[Token] = []  # white space since the last word or tag
-        self._point: InlineTag | None = None  # a tag after which only white space has come
+        self._point: InlineTag | None = None
+        """the tag between two words that was read last; further tags and white space join it. None:
+        a word, or the start or end of an element with text, has come since"""
 
     @property
     def tags(self) -> list[InlineTag]:
@@ -194,7 +202,8 @@ class _BlockReader:
                 self._close(part.tokens)
 
     def _add_text(self, text: str) -> Span:
-        if not text:  # of a soft hyphen
+        """Add a word, and return its characters in the text of the block."""
+        if not text:  # it was a soft hyphen alone
             return self._length, self._length
         if self._gap and self._length:
             self.text.append(" ")
@@ -210,6 +219,7 @@ class _BlockReader:
         return start, self._length
 
     def _add_space(self, token: Token) -> None:
+        """Add white space, which a tag just before it takes to itself."""
         if not self._point:
             self._spaces.append(token)
         else:
@@ -232,6 +242,7 @@ class _BlockReader:
             self._gap = True
 
     def _close(self, tokens: list[Token]) -> None:
+        """End the innermost open element, whose end tag is `tokens`."""
         element = self._open.pop()
         start = self._length if element.start is None else element.start
         span = start, self._length
