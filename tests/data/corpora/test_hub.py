@@ -192,8 +192,16 @@ UNKNOWN = datasets.exceptions.DatasetNotFoundError("no 'a/b'")
     [
         ("a/b", ConnectionError("No\n Hub"), "a/b x cannot be read: No Hub; check the network, or"),
         ("a/b", OSError(), "a/b x cannot be read: OSError; check the network"),
-        ("a/b", ValueError("BuilderConfig 'x' not found."), "name one of them: hf:a/b:CONFIG"),
-        ("a/b", ValueError("Config name is missing."), "name one of them: hf:a/b:CONFIG"),
+        (
+            "a/b",
+            ValueError("BuilderConfig 'x' not found."),
+            "name one of its configurations: hf:a/b:CONFIG",
+        ),
+        (
+            "a/b",
+            ValueError("Config name is missing."),
+            "name one of its configurations: hf:a/b:CONFIG",
+        ),
         ("a/b", UNKNOWN, "a/b x cannot be read: .*check the name at https://hugg"),
         ("a/b", {"test": 0, "more": 0}, "a/b x: has no split 'train', only test, more; choose"),
         (
