@@ -136,12 +136,7 @@ def translate(
     check_inputs_remain(output, [file or Path("-"), terms.glossary, terms.forbid_file])
     terminology, protected = terms.terminology(), protection.protected()
     if file and file.suffix.lower() in STRUCTURED and not job.html:
-        remedy = ""
-        if "htm" in file.suffix.lower():
-            remedy = "; --html translates a page"
-        elif file.suffix.lower() == ".srt":
-            remedy = "; nmt serve translates subtitles, which its page and /translate_file take"
-        print_warning(f"{file}: its tags and numbers are translated as plain text too{remedy}")
+        _warn_of_markup(file)
     if job.resume and is_complete(file, output):
         log(
             f"{output} is complete, so nothing is left to do; leave out --resume to translate it "
@@ -168,6 +163,16 @@ def translate(
             # the settings are a function, because only an output that can be resumed needs them
             done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
             translate_lines(pipeline, file, lines, options, done, sink)
+
+
+def _warn_of_markup(file: Path) -> None:
+    """Warn that a file with tags or times is translated as plain text, and say the remedy."""
+    remedy = ""
+    if "htm" in file.suffix.lower():
+        remedy = "; --html translates a page"
+    elif file.suffix.lower() == ".srt":
+        remedy = "; nmt serve translates subtitles, which its page and /translate_file take"
+    print_warning(f"{file}: its tags and numbers are translated as plain text too{remedy}")
 
 
 def _settings(

@@ -174,9 +174,6 @@ class NativeSearch:
         )
         row_size = int(max_lengths.max())
         self._weights.extend_positions(row_size)
-        unknown = [] if settings.allow_unknown else [UNK]
-        excluded = [PAD, BOS, *unknown]
-        excluded += [NONE] * (MAX_EXCLUDED - len(excluded))
         penalties = [1.0] + [length_penalty(float(t), settings) for t in range(1, row_size + 1)]
         penalty_of_length = np.array(penalties, np.float32)  # no translation has length 0
         search = CSearch(
@@ -187,7 +184,7 @@ class NativeSearch:
             no_repeat_ngram=settings.no_repeat_ngram,
             bos=BOS,
             eos=EOS,
-            excluded=(ctypes.c_int32 * MAX_EXCLUDED)(*excluded),
+            excluded=_excluded(settings),
             penalties=penalty_of_length.ctypes.data,
         )
         chosen = sources.chosen
@@ -226,6 +223,12 @@ class NativeSearch:
             MemoryError: the memory does not suffice.
         """
         return NativeSteps(self._library, self._weights, sources, width, max_length, word_ends)
+
+
+def _excluded(settings: DecodingConfig) -> "ctypes.Array[ctypes.c_int32]":
+    """Return the ids that no translation may have, filled up with NONE."""
+    ids = [PAD, BOS] if settings.allow_unknown else [PAD, BOS, UNK]
+    return (ctypes.c_int32 * MAX_EXCLUDED)(*ids, *[NONE] * (MAX_EXCLUDED - len(ids)))
 
 
 def _hypotheses(tokens: Array, lengths: Array, scores: Array) -> list[list[Hypothesis]]:
