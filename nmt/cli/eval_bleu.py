@@ -3,7 +3,7 @@
 import json
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,18 +71,6 @@ class ScoreOptions:
         find_comet()  # raises an error if it is not installed
 
 
-@dataclass(frozen=True)
-class _Translated:
-    """Translations of a test set, and what produced them."""
-
-    test_set: "EvaluationSet"
-    translations: list[str]
-    provenance: dict[str, object] = field(default_factory=dict)
-    """models, weights and precision; empty for translations from a file"""
-    search: dict[str, object] = field(default_factory=dict)
-    """settings of the search; empty for translations from a file"""
-
-
 @with_option_groups
 def eval_bleu(
     text: TextOptions,
@@ -119,13 +107,16 @@ def eval_bleu(
     if hypothesis and text.source and not scores.comet:
         raise ConfigError("--hypothesis is translated already, and only --comet looks at --source")
     text.check(run=model[0] if model else None)  # an ensemble has the text of its first run
+    produced_by: dict[str, object] = {}
+    settings: dict[str, object] = {}  # of the search
     if hypothesis:
         test_set = load_test_set(text, None)
-        translated = _Translated(test_set, read_translations(hypothesis, test_set, text))
+        translations = read_translations(hypothesis, test_set, text)
     else:
         assert model  # checked above: there is no --hypothesis
-        translated = _translate(text, model, output, compute, search)
-    _print_scores(translated, scores, compute.device)
+        found = _translate(text, model, output, compute, search)
+        test_set, translations, produced_by, settings = found
+    _print_scores(test_set, translations, scores, compute.device, produced_by, settings)
 
 
 def _translate(
@@ -134,8 +125,11 @@ def _translate(
     output: Path | None,
     compute: ComputeOptions,
     search: SearchOptions,
-) -> _Translated:
-    """Load models and translate the test set; write the translations to `output` if given."""
+) -> "tuple[EvaluationSet, list[str], dict[str, object], dict[str, object]]":
+    """Load models and translate the test set; write the translations to `output` if given.
+
+    Returns the test set, the translations, what produced them, and the settings of the search.
+    """
     from nmt.run.directory import find_run
 
     # opened first, so that a file that cannot be written is an error before the translation
@@ -154,7 +148,7 @@ def _translate(
     divide_tags = translator.loaded.tokenizer.source.divide_tags
     sources = [divide_tags(source)[1] for source in test_set.sources or []]
     test_set = replace(test_set, sources=sources)
-    return _Translated(test_set, translations, produced_by, _search_settings(translator))
+    return test_set, translations, produced_by, _search_settings(translator)
 
 
 def _search_settings(translator: "Translator") -> dict[str, object]:
@@ -171,8 +165,18 @@ def _search_settings(translator: "Translator") -> dict[str, object]:
     return values
 
 
-def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -> None:
+def _print_scores(
+    test_set: "EvaluationSet",
+    translations: list[str],
+    scoring: ScoreOptions,
+    device: str,
+    produced_by: dict[str, object],
+    search: dict[str, object],
+) -> None:
     """Compute and print the scores: a table (on stderr with --per-sentence) or a JSON object.
+
+    `produced_by` are models, weights and precision, and `search` the settings of the search; both
+    are empty for translations from a file.
 
     Raises:
         NmtError: comet-score failed; the other scores are printed before the error is raised.
@@ -181,7 +185,6 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
     from nmt.evaluation.score_sheet import ScoreSheet, per_sentence_scores, score_sheet
     from nmt.machine.device import pick_device
 
-    test_set, translations = translated.test_set, translated.translations
     sheet = score_sheet(translations, test_set, scoring.ter, scoring.confidence)
     comet_failure = None
     if scoring.comet:
@@ -193,14 +196,14 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
             comet_failure = error
     rows = per_sentence_scores(translations, test_set, scoring.ter) if scoring.per_sentence else []
     if scoring.as_json:
-        values = sheet.as_json() | test_set.as_json() | translated.provenance | translated.search
+        values = sheet.as_json() | test_set.as_json() | produced_by | search
         if rows:
             values["per_sentence"] = rows
         print(json.dumps(values))
     else:
         count = len(translations)
         details = [f"{count} {'sentence' if count == 1 else 'sentences'} of {test_set}"]
-        details += [f"{key.replace('_', ' ')} {value}" for key, value in translated.search.items()]
+        details += [f"{key.replace('_', ' ')} {value}" for key, value in search.items()]
         # stdout is for the sentences' scores, if they are asked for
         print(f"{sheet}\n\n{', '.join(details)}", file=sys.stderr if rows else sys.stdout)
         if rows:

@@ -48,8 +48,8 @@ STRUCTURED = (".html", ".htm", ".xhtml", ".xml", ".tmx", ".xlf", ".xliff", ".po"
 
 
 @dataclass(frozen=True)
-class TerminologyOptions:
-    """What words every translation must and must not have."""
+class TermOptions:
+    """What words every translation must and must not have, and what is not translated."""
 
     glossary: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     """Lines of source term, TAB, target term: a translation has the target term if the source has
@@ -59,6 +59,12 @@ class TerminologyOptions:
     given several times."""
     forbid_file: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     """Such words and phrases, one a line."""
+    protect: Annotated[bool, typer.Option("--protect")] = False
+    """Addresses, placeholders of programs such as {name}, %{count}, %s, %(name)s, <%= x %>, $name
+    and :name, and HTML entities come out exactly as they are."""
+    protect_pattern: Annotated[list[str] | None, typer.Option(metavar="REGEX")] = None
+    """What this regular expression matches comes out exactly as it is; may be given several
+    times."""
 
     def terminology(self) -> "Terminology":
         """Read the files and return all constraints.
@@ -74,18 +80,6 @@ class TerminologyOptions:
         if self.forbid_file:
             forbidden += read_words(self.forbid_file)
         return Terminology.of(terms, forbidden=forbidden)
-
-
-@dataclass(frozen=True)
-class ProtectionOptions:
-    """Which parts of the text are not translated."""
-
-    protect: Annotated[bool, typer.Option("--protect")] = False
-    """Addresses, placeholders of programs such as {name}, %{count}, %s, %(name)s, <%= x %>, $name
-    and :name, and HTML entities come out exactly as they are."""
-    protect_pattern: Annotated[list[str] | None, typer.Option(metavar="REGEX")] = None
-    """What this regular expression matches comes out exactly as it is; may be given several
-    times."""
 
     def protected(self) -> "ProtectedText":
         """Return the patterns of what is not translated.
@@ -120,8 +114,7 @@ def translate(
     search: AllSearchOptions,
     sampling: SamplingOptions,
     options: OutputOptions,
-    terms: TerminologyOptions,
-    protection: ProtectionOptions,
+    terms: TermOptions,
     compute: ComputeOptions,
     job: JobOptions,
     workers: WorkerOptions,
@@ -134,7 +127,7 @@ def translate(
     if job.html:
         check_options(options, job.resume or workers.ray is not None)
     check_inputs_remain(output, [file or Path("-"), terms.glossary, terms.forbid_file])
-    terminology, protected = terms.terminology(), protection.protected()
+    terminology, protected = terms.terminology(), terms.protected()
     if file and file.suffix.lower() in STRUCTURED and not job.html:
         _warn_of_markup(file)
     if job.resume and is_complete(file, output):

@@ -156,13 +156,9 @@ def _frequency_label(frequency: int) -> str:
     return FREQUENCY_LABELS[bisect_right(LOWEST_FREQUENCIES, frequency) - 1]
 
 
-@dataclass(frozen=True)
-class TrainingWords:
-    """The words of the target side of the training text, or of its first pairs."""
-
-    counts: Counter[str]
-    origin: str
-    """a phrase that says which part of the text was counted"""
+TrainingWords = tuple[Counter[str], str]
+"""how often each word is in the target side of the training text, and a phrase that says which part
+of the text was counted"""
 
 
 def training_words(config: DataConfig, tokenize: str = PLAIN) -> TrainingWords:
@@ -185,7 +181,7 @@ def training_words(config: DataConfig, tokenize: str = PLAIN) -> TrainingWords:
     origin = "the training text"
     if pair_count == MAX_TRAINING_PAIRS:
         origin = f"the first {pair_count:,} training pairs"
-    return TrainingWords(counts, origin)
+    return counts, origin
 
 
 def local_training_words(config: DataConfig, tokenize: str = PLAIN) -> TrainingWords | None:
@@ -206,10 +202,10 @@ def breakdowns(
     The frequency of a word is that in `training_words`; if they are None, in the references.
     """
     if training_words:
-        where, frequencies = training_words.origin, training_words.counts
+        frequencies, where = training_words
     else:
-        where = "the references"
         frequencies = count_words(test_set.references, test_set.tokenizer)
+        where = "the references"
     length_title = "BLEU by the length of the reference"
     rarity_title = f"BLEU by how often the rarest word of the reference occurs in {where}"
     f1_title = f"F-score of words by how often they occur in {where}"

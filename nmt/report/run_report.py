@@ -169,9 +169,9 @@ def score_test_set(
     systems = {"model": translations}  # the breakdowns below can compare several systems
     by_rarity: Sequence[Row] = []
     try:
-        training = training_words(config, test_set.tokenizer)
-        by_rarity = word_f1_by_rarity(systems, test_set, training.counts)
-        rarity_remark = f"by how often the word stands in {training.origin}"
+        frequencies, origin = training_words(config, test_set.tokenizer)
+        by_rarity = word_f1_by_rarity(systems, test_set, frequencies)
+        rarity_remark = f"by how often the word stands in {origin}"
     except NmtError as error:
         rarity_remark = f"Rarity is unknown, for the training text cannot be read: {error}"
     return ScoredTestSet(

@@ -23,7 +23,7 @@ from nmt.recipe.config import (
 )
 from nmt.recipe.config_file import replace_settings
 from nmt.search.decoding import EncodedSource
-from nmt.search.sampling import Draws, most_probable, single_hypotheses
+from nmt.search.sampling import draw_tokens, most_probable, single_hypotheses
 
 _MAX_LENGTH = 1_000_000  # tokens; no sentence is longer, and the memory would not suffice
 UNCONSTRAINED = DecodingConfig(length_normalization="none")
@@ -117,8 +117,8 @@ class GeneratingTransformer(Transformer):
             )
         sampling = _sampling(temperature, top_k, top_p, seed)
         self._check_source(source)
-        row_seeds = [(row,) for row in range(len(source))]  # `Draws` adds them to `seed`
-        choose = Draws(sampling, row_seeds) if sampling else most_probable
+        row_seeds = [(row,) for row in range(len(source))]  # `draw_tokens` adds them to `seed`
+        choose = draw_tokens(sampling, row_seeds) if sampling else most_probable
         limits = source.new_full((len(source),), max_length)
         in_training = [module for module in self.modules() if module.training]
         self.eval()

@@ -38,29 +38,26 @@ def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
     return p
 
 
-class Draws:
-    """Draws the tokens of each sentence with a random generator of its own."""
+def draw_tokens(sampling: Sampling, seeds: Sequence[tuple[int, ...]]) -> ChooseTokens:
+    """Return what draws the tokens of each sentence with a random generator of its own.
 
-    def __init__(self, sampling: Sampling, seeds: Sequence[tuple[int, ...]]) -> None:
-        """Seed a generator for each sentence with `sampling.seed` and its tuple of `seeds`."""
-        self._sampling = sampling
-        self._random = [np.random.default_rng([sampling.seed, *seed]) for seed in seeds]
+    `sampling.seed` and the sentence's tuple of `seeds` seed it. The function that is returned
+    raises a NonFiniteScoresError if a log P is NaN or +infinity.
+    """
+    generators = [np.random.default_rng([sampling.seed, *seed]) for seed in seeds]
 
-    def __call__(self, log_p: Tensor, sentences: Tensor) -> Tensor:
-        """Draw a token for each row of log P (N, V); row i draws for sentence `sentences[i]`.
-
-        Raises:
-            NonFiniteScoresError: a log P is NaN or +infinity.
-        """
+    def choose(log_p: Tensor, sentences: Tensor) -> Tensor:
         # log P are logits, too: their softmax is P
-        cumulative = probabilities(log_p, self._sampling).cumsum(1)
+        cumulative = probabilities(log_p, sampling).cumsum(1)
         if cumulative[:, -1].isnan().any():
             raise NonFiniteScoresError()
-        drawn = [self._random[sentence].random() for sentence in sentences.tolist()]
+        drawn = [generators[sentence].random() for sentence in sentences.tolist()]
         level = torch.tensor(drawn, dtype=cumulative.dtype, device=log_p.device)[:, None]
         # The first token at which the sum of p exceeds the level; never a token with p = 0. The
         # last sum is 1 up to rounding; the level is scaled by it, so that some sum exceeds it.
         return torch.searchsorted(cumulative, level * cumulative[:, -1:], right=True)[:, 0]
+
+    return choose
 
 
 @torch.inference_mode()
@@ -82,7 +79,7 @@ def draw(
     encoded = EncodedSource.encode(model, source, settings)  # once for all samples
     samples = []  # for each sample, a hypothesis of each sentence
     for sample in range(count):
-        choose = Draws(sampling, [(number, sample) for number in numbers])
+        choose = draw_tokens(sampling, [(number, sample) for number in numbers])
         samples.append(single_hypotheses(model, encoded, settings, choose))
     return [list(of_sentence) for of_sentence in zip(*samples, strict=True)]
 

@@ -38,7 +38,7 @@ def test_systems_have_letters_and_scores(comparison: Comparison) -> None:
     ("words", "counts", "text"),
     [
         (None, count_words(REFERENCES), "the references"),
-        (TrainingWords(Counter({"the": 9}), "the training text"), {"the": 9}, "the training text"),
+        ((Counter({"the": 9}), "the training text"), {"the": 9}, "the training text"),
     ],
 )
 def test_the_rarity_of_a_word_is_counted_in_the_training_text_if_it_is_known(

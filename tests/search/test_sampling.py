@@ -11,7 +11,7 @@ from torch import Tensor
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import CheckpointError
 from nmt.recipe.config import DecodingConfig, Sampling
-from nmt.search.sampling import Draws, draw, most_probable, probabilities
+from nmt.search.sampling import draw, draw_tokens, most_probable, probabilities
 from tests.stand_in_models import table_model
 
 SETTINGS = DecodingConfig(max_length_offset=8, length_normalization="none")
@@ -44,7 +44,7 @@ def test_greedy_search_takes_the_first_of_equally_probable_tokens() -> None:
 
 def test_tokens_come_as_often_as_they_are_probable() -> None:
     count = 4000
-    draws = Draws(Sampling(seed=3), [(number,) for number in range(count)])
+    draws = draw_tokens(Sampling(seed=3), [(number,) for number in range(count)])
     tokens = draws(LOGITS.expand(count, -1), torch.arange(count))
     shares = torch.bincount(tokens, minlength=4) / count
     assert shares.tolist() == pytest.approx([0.5, 0.2, 0.2, 0.1], abs=0.03)
@@ -52,7 +52,7 @@ def test_tokens_come_as_often_as_they_are_probable() -> None:
 
 def test_what_is_impossible_is_never_drawn() -> None:
     logits = torch.tensor([[-math.inf, 0.0, -math.inf, 0.0, -math.inf]]).expand(500, -1)
-    draws = Draws(Sampling(), [(number,) for number in range(500)])
+    draws = draw_tokens(Sampling(), [(number,) for number in range(500)])
     assert set(draws(logits, torch.arange(500)).tolist()) == {1, 3}
 
 

@@ -134,11 +134,15 @@ def progress_bar(path: Path | None | Sequence[Path], unit: str, done: int = 0) -
 
     paths = path if isinstance(path, Sequence) else [path]
     show = not any(map(is_stdin, paths)) and sys.stderr.isatty()
-    counts = [count_lines(each) for each in paths] if show else []
-    known_counts = [count for count in counts if count is not None]
-    # without the count of every file, the bar shows no total
-    total = sum(known_counts) if show and len(known_counts) == len(paths) else None
+    total = _count_all_lines(paths) if show else None  # None: the bar shows no total
     return tqdm(total=total, initial=done, unit=unit, disable=not show)
+
+
+def _count_all_lines(paths: Sequence[Path | None]) -> int | None:
+    """Return the number of lines of all files together; None if that of one is unknown."""
+    counts = [count_lines(path) for path in paths]
+    known_counts = [count for count in counts if count is not None]
+    return sum(known_counts) if len(known_counts) == len(counts) else None
 
 
 class ProgressLog:
@@ -174,9 +178,7 @@ def bar_or_log(paths: Sequence[Path], unit: str) -> "tqdm[NoReturn] | ProgressLo
     """Return what shows how many lines of `paths` are done: a bar, or without a terminal lines."""
     if sys.stderr.isatty():
         return progress_bar(paths, unit)
-    counts = [count_lines(path) for path in paths]
-    known_counts = [count for count in counts if count is not None]
-    return ProgressLog(sum(known_counts) if len(known_counts) == len(paths) else None, unit)
+    return ProgressLog(_count_all_lines(paths), unit)
 
 
 @contextlib.contextmanager
