@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from string import ascii_uppercase
+from typing import Any
 
 from sacrebleu.significance import PairedTest
 
@@ -40,20 +41,6 @@ class System:
     translations: list[str]
     scores: list[Score]
     """BLEU and chrF++"""
-
-
-@dataclass(frozen=True)
-class ComparedSentence:
-    """A sentence of the test set, with its translation by each system."""
-
-    line: int
-    """line number in the test set, counted from 1"""
-    source: str | None
-    reference: str
-    translations: dict[str, str]
-    """the translation by each system; the keys are labels"""
-    scores: dict[str, float]
-    """chrF++ of these translations; the keys are labels"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +109,11 @@ class Comparison:
     differences: list[Difference]
     """one for each pair of systems"""
     breakdowns: list[Breakdown]
-    examples: dict[str, list[ComparedSentence]]
-    """the sentences on which a system is most above the mean of the others; the keys are labels"""
+    examples: dict[str, list[dict[str, Any]]]
+    """the sentences on which a system is most above the mean of the others; the keys are labels
+
+    Each has its line number from 1, its source (None: unknown) and reference, and by label the
+    translation of each system and the chrF++ of that."""
 
     def as_json(self) -> dict[str, object]:
         """Return the comparison as values that JSON can hold."""
@@ -139,10 +129,7 @@ class Comparison:
             ],
             "differences": [difference.as_json() for difference in self.differences],
             "breakdowns": [asdict(breakdown) for breakdown in self.breakdowns],
-            "examples": {
-                label: [asdict(example) for example in examples]
-                for label, examples in self.examples.items()
-            },
+            "examples": self.examples,
         }
 
 
@@ -233,7 +220,7 @@ def _difference(
 
 def _examples(
     systems: Mapping[str, list[str]], test_set: EvaluationSet, count: int
-) -> dict[str, list[ComparedSentence]]:
+) -> dict[str, list[dict[str, Any]]]:
     """Return up to `count` sentences of each system, where its chrF++ is most above the others'.
 
     The others' chrF++ is their mean. The keys of `systems` and of the result are labels.
@@ -244,14 +231,14 @@ def _examples(
         for label, lines in systems.items()
     }
 
-    def compared_sentence(i: int) -> ComparedSentence:
-        return ComparedSentence(
-            line=i + 1,
-            source=test_set.sources[i] if test_set.sources else None,
-            reference=test_set.references[i],
-            translations={label: lines[i] for label, lines in systems.items()},
-            scores={label: round(values[i], 1) for label, values in scores.items()},
-        )
+    def compared_sentence(i: int) -> dict[str, Any]:
+        return {
+            "line": i + 1,
+            "source": test_set.sources[i] if test_set.sources else None,
+            "reference": test_set.references[i],
+            "translations": {label: lines[i] for label, lines in systems.items()},
+            "scores": {label: round(values[i], 1) for label, values in scores.items()},
+        }
 
     examples = {}
     for label, own_scores in scores.items():

@@ -51,11 +51,11 @@ def test_the_rarity_of_a_word_is_counted_in_the_training_text_if_it_is_known(
 
 
 def test_each_system_is_shown_where_it_stands_out(comparison: Comparison) -> None:
-    assert [example.line for example in comparison.examples["A"]] == [3, 1, 4]
+    assert [example["line"] for example in comparison.examples["A"]] == [3, 1, 4]
     (example,) = comparison.examples["B"]
-    assert (example.line, example.source, example.reference) == (2, "s2", REFERENCES[1])
-    assert example.translations == {"A": GOOD[1], "B": POOR[1]}
-    assert example.scores["B"] == 100 > example.scores["A"]
+    assert (example["line"], example["source"], example["reference"]) == (2, "s2", REFERENCES[1])
+    assert example["translations"] == {"A": GOOD[1], "B": POOR[1]}
+    assert example["scores"]["B"] == 100 > example["scores"]["A"]
 
 
 def test_there_are_no_examples_if_their_number_is_0_or_the_systems_do_not_differ() -> None:
