@@ -49,7 +49,7 @@ def check_computes(
     `activations` and `names`, those of a `Part`, are all that the program has.
 
     Raises:
-        ExchangeError: it lacks one; the message names it.
+        ExchangeError: the program lacks one of them; the message names it.
     """
     from nmt.model.anatomy import parts_of  # imports pydantic, which `nmt --help` does not need
 
@@ -67,7 +67,7 @@ def import_engine(package: str, feature: str) -> Any:
     """Return a package of the extra `exchange`, which is imported only where it is used.
 
     Raises:
-        MissingExtraError: it is not installed; the message begins with `feature`.
+        MissingExtraError: the package is not installed; the message begins with `feature`.
     """
     try:
         return importlib.import_module(package)

@@ -215,7 +215,7 @@ def read_decoding(generation: Mapping[str, Any], unknown_row: int, where: str) -
     `unknown_row` is the row of the unknown symbol, which may be forbidden there.
 
     Raises:
-        ExchangeError: they are none that transformers knows.
+        ExchangeError: transformers does not know one of the values.
     """
     # transformers counts the begin symbol, too, except in min_new_tokens
     least = [_number(generation, "min_length") - 1, _number(generation, "min_new_tokens"), 0]

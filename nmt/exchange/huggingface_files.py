@@ -21,8 +21,8 @@ def parse_json(content: bytes, path: Path) -> dict[str, Any]:
     """Return the JSON object in `content`; `path` names the file in error messages.
 
     Raises:
-        ExchangeError: it is damaged, something else than an object, or holds half of a surrogate
-            pair, which JSON can spell.
+        ExchangeError: `content` is damaged, something else than an object, or holds half of a
+            surrogate pair, which JSON can spell.
     """
     try:
         value = json.loads(content)

@@ -110,7 +110,7 @@ def vocabulary_sizes(settings: Mapping[str, Any], where: str) -> tuple[int, int]
     """Return the rows of the embeddings of source and target that config.json states.
 
     Raises:
-        ExchangeError: it states no numbers.
+        ExchangeError: the file states no numbers.
     """
     source: Any = settings.get("vocab_size")
     target: Any = settings.get("decoder_vocab_size") or source

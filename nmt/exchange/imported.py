@@ -136,7 +136,7 @@ def read_small_file(path: Path) -> bytes:
     """Return the content of a file of a model that is not its weights.
 
     Raises:
-        ExchangeError: it cannot be read, or is larger than `LARGEST_SMALL_FILE`.
+        ExchangeError: the file cannot be read, or is larger than `LARGEST_SMALL_FILE`.
     """
     with explain_os_errors(path, "read", ExchangeError):
         if path.stat().st_size > LARGEST_SMALL_FILE:
@@ -150,7 +150,7 @@ def check_links(folder: Path, paths: Iterable[Path]) -> None:
     In the cache of the Hub, a folder links to the `blobs` beside the `snapshots`.
 
     Raises:
-        ExchangeError: one is.
+        ExchangeError: a file is such a link.
     """
     root = folder.resolve()
     allowed = [root]

@@ -166,7 +166,7 @@ def check_marian_computes(config: ModelConfig) -> None:
     """Check that Marian can compute a model of this architecture.
 
     Raises:
-        ExchangeError: it cannot; the message names the setting.
+        ExchangeError: Marian cannot; the message names the setting.
     """
     check_computes("Marian", config, ACTIVATIONS, {*PARTS, "norm"})  # of pre-norm, see below
     needed = {

@@ -134,7 +134,7 @@ def parse_yaml(data: bytes, where: str) -> dict[str, Any]:
     """Return the mapping in a YAML document, such as decoder.yml.
 
     Raises:
-        ExchangeError: it is not YAML, no mapping, or larger than `LARGEST_YAML`.
+        ExchangeError: the document is not YAML, no mapping, or larger than `LARGEST_YAML`.
     """
     if len(data) > LARGEST_YAML:
         raise ExchangeError(f"{where}: has {len(data):,} bytes, which no settings of Marian need")

@@ -63,7 +63,7 @@ def read_decoding(package: MarianPackage) -> DecodingConfig:
     """Return the settings of the search in decoder.yml, as far as nmt has them.
 
     Raises:
-        ExchangeError: they are none that Marian knows.
+        ExchangeError: Marian does not know one of the values.
     """
     where, settings = str(package.folder / DECODER), package.settings
     normalize, penalty = settings.get("normalize", 0), settings.get("word-penalty", 0)

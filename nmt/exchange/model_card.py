@@ -65,6 +65,7 @@ def _header(config: Config, provenance: dict[str, Any]) -> dict[str, Any]:
 
 
 def _architecture(config: Config) -> str:
+    """Return a phrase with the numbers of layers and heads, width, norm and activation."""
     model = config.model
     return (
         f"{model.encoder_layers} encoder and {model.decoder_layers} decoder layers of width "

@@ -69,7 +69,7 @@ def check_addresses(size: int) -> None:
     Where they end inside a library in Rust, that prints a page of its own.
 
     Raises:
-        MemoryError: it leaves less.
+        MemoryError: `ulimit -v` leaves less.
     """
     limit = _address_limit()
     if limit is not None and _address_space("VmSize") + size > limit:

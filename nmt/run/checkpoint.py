@@ -170,7 +170,7 @@ def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> lis
     """Return the checkpoints whose weights match their manifest; log the damaged others.
 
     Raises:
-        CheckpointError: one cannot be read for another reason than damage.
+        CheckpointError: a checkpoint cannot be read for another reason than damage.
     """
     intact = []
     for path in paths:
@@ -189,8 +189,8 @@ def recover_newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None])
     None if there are no paths.
 
     Raises:
-        CheckpointError: none is intact, or a later one cannot be read for another reason than
-            damage: a newer nmt wrote it, or the disk failed. Nothing is renamed.
+        CheckpointError: no checkpoint is intact, or a later one cannot be read for another reason
+            than damage: a newer nmt wrote it, or the disk failed. Nothing is renamed.
     """
     if not paths:
         return None

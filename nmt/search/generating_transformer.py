@@ -136,6 +136,11 @@ class GeneratingTransformer(Transformer):
         return pad_sequence(ids, batch_first=True, padding_value=self.padding).to(source.device)
 
     def _check_source(self, source: Tensor) -> None:
+        """Check that `source` is ids (B, S) of this model, on its device, with a token in each row.
+
+        Raises:
+            DataError: `source` is something else; the message says what to give.
+        """
         size, device = self.source_embedding.weight.shape[0], self.source_embedding.weight.device
         if not isinstance(source, Tensor):
             problem = (
@@ -197,6 +202,13 @@ def _without_network(
 
 
 def _check_vocabularies(sizes: dict[str, int], embeddings: str, ids: dict[str, int]) -> None:
+    """Check the sizes of the vocabularies of source and target, and the special ids.
+
+    `ids` are those of padding, bos and eos, by these names and in this order.
+
+    Raises:
+        ConfigError: a size or an id is impossible, or two ids are equal.
+    """
     for side, size in sizes.items():
         if not _is_integer(size, least=1):
             raise ConfigError(

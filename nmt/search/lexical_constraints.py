@@ -110,7 +110,7 @@ class Spelling:
         ids and no bytes.
 
         Raises:
-            DataError: it has no id, or the vocabulary does not mark where words begin.
+            DataError: the prefix has no id, or the vocabulary does not mark where words begin.
         """
         if not text.strip():
             return (), b""
@@ -139,9 +139,11 @@ class Spelling:
 
     @cached_property
     def _kept_continuations(self) -> Callable[[bytes], list[list[int]]]:
+        """`_find_continuations` with a cache of the latest texts."""
         return lru_cache(maxsize=16)(self._find_continuations)
 
     def _find_continuations(self, text: bytes) -> list[list[int]]:
+        """Compute `continuations`, from the last position of the text to the first."""
         found: list[list[int]] = [[]] * len(text)
         for start in reversed(range(len(text))):
             check_not_cancelled()
@@ -177,11 +179,13 @@ class Spelling:
 
     @cached_property
     def _id_of_bytes(self) -> dict[bytes, int]:
+        """The id of each spelled text; of several, the lowest."""
         # reversed: of several ids with the same bytes, the lowest one stays
         return {text: i for text, i in reversed(self._bytes_and_ids)}
 
     @cached_property
     def _bytes_and_ids(self) -> list[tuple[bytes, int]]:
+        """(text in UTF-8, id) of each id that spells something, sorted."""
         # Decoding drops the first space of a text, but not one that is spelled as a byte.
         spelled = enumerate(zip(self.bytes, self.tokenizer.target.pieces, strict=True))
         return sorted(
@@ -191,6 +195,7 @@ class Spelling:
         )
 
     def _ends_word(self, i: int) -> bool:
+        """Return whether the word before an id is complete, because the id does not continue it."""
         if i == EOS:
             return True
         text = self.bytes[i].decode("utf-8", errors="ignore")

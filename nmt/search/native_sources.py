@@ -61,7 +61,7 @@ def check_ids(ids: Array, size: int) -> None:
     """Check that ids (N,) are indices below `size`, because C reads whatever stands at them.
 
     Raises:
-        IndexError: one is not.
+        IndexError: an id is negative or too large.
     """
     # seen as unsigned numbers, negative ones are larger than all sizes
     if len(ids) and ids.view(np.uint32).max() >= size:

@@ -114,6 +114,7 @@ class TermStates:
         return self._states[key]
 
     def _compute_after(self, state: TermState, token: int) -> TermState:
+        """Return the state after `token`, which continues terms, or may complete and begin some."""
         matched = state.matched
         continuing = tuple(
             way for way in state.begun if matched < len(way.ids) and way.ids[matched] == token

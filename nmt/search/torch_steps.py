@@ -80,6 +80,7 @@ class TorchSteps:
         return log_p
 
     def _drop_all_but(self, sentences: list[int]) -> None:
+        """Keep the source and the cache of these sentences alone."""
         if sentences != self._sentences:
             kept = self._tensor([self._sentences.index(n) for n in sentences])
             self._cache.keep_sentences(kept)

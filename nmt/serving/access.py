@@ -55,9 +55,11 @@ class _Use:
     """What a client has used."""
 
     minute: float
+    """when `requests` was computed, in seconds of `time.monotonic`"""
     requests: float = 0.0
     """requests of the last minute, of which older ones count less and less"""
     day: int = 0
+    """the day of `characters`, counted from 1970"""
     characters: int = 0
     """characters of the day"""
 
@@ -69,7 +71,7 @@ class Access:
         """Read the file of keys.
 
         Raises:
-            ConfigError: it is missing or has mistakes.
+            ConfigError: the file is missing or has mistakes.
         """
         self._settings = settings
         self._uses: OrderedDict[str, _Use] = OrderedDict()
@@ -83,7 +85,7 @@ class Access:
         """Read the file of keys again.
 
         Raises:
-            ConfigError: it is missing or has mistakes; the keys stay as they are.
+            ConfigError: the file is missing or has mistakes; the keys stay as they are.
         """
         if self._settings.keys:
             try:
@@ -127,12 +129,17 @@ class Access:
         """Check a key, if keys are needed.
 
         Raises:
-            RequestError: it is missing or unknown.
+            RequestError: the key is missing or unknown.
         """
         if self.needs_key:
             self._find(key)
 
     def _find(self, key: str | None) -> ApiKey:
+        """Return the known key that a client has sent.
+
+        Raises:
+            RequestError: the key is missing or unknown.
+        """
         if not key:
             raise RequestError(403, "this server needs an API key: ask its operator for one")
         digest = hash_of(key)
@@ -145,6 +152,14 @@ class Access:
         return found
 
     def _count(self, name: str, requests: int | None, daily: int | None, characters: int) -> None:
+        """Count a request of the client `name`, unless it exceeds one of its limits.
+
+        `requests` are the requests that are allowed in a minute, and `daily` the characters in a
+        day; None or 0: any number.
+
+        Raises:
+            RequestError: the request exceeds a limit; it is not counted.
+        """
         if daily and characters > daily:  # no other day would help
             raise RequestError(
                 413,
@@ -211,7 +226,7 @@ def read_keys(path: Path) -> KeyFile:
     """Read a file of keys.
 
     Raises:
-        ConfigError: it is missing, unreadable or has mistakes; the message has line and key.
+        ConfigError: the file is missing, unreadable or has mistakes; the message has line and key.
     """
     try:
         is_there = path.is_file()

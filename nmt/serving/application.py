@@ -72,6 +72,7 @@ def build_application(server: Server) -> ASGIApp:
 
 
 def _refusal(server: Server, error: Exception) -> RequestError:
+    """Return what a client is answered after an error."""
     if isinstance(error, HTTPException):
         return RequestError(error.status_code, str(error.detail), error.headers)
     if isinstance(error, RequestValidationError):

@@ -93,10 +93,10 @@ class Batcher:
         self._settings, self._compute, self._operations = settings, compute, operations
         self._queues: OrderedDict[Lane, Queue] = OrderedDict()
         self._rates: dict[RateKey, tuple[float, float]] = {}
-        """tokens and seconds of the latest batches"""
-        self._waiting = self._running = 0
+        """tokens and seconds of the batches of a lane; the latest ones count most"""
+        self._waiting = self._running = 0  # segments
         operations.queue.set_function(lambda: self._waiting)
-        self._free = compute.slots
+        self._free = compute.slots  # slots without a batch
         self._slow = 0
         """batches that have given away their slots"""
         self._batches: set[_Batch] = set()
@@ -111,7 +111,7 @@ class Batcher:
         """Let the segments `lines` of a client wait, and return them, each with its future.
 
         Raises:
-            RequestError: they are too many, or too many others wait.
+            RequestError: the segments are too many, or too many others wait.
         """
         self.check_room(len(lines))
         loop = asyncio.get_running_loop()
@@ -138,7 +138,7 @@ class Batcher:
         """Check that `count` more segments of a request may wait.
 
         Raises:
-            RequestError: they are too many, or too many others wait.
+            RequestError: the segments are too many, or too many others wait.
         """
         most = self._settings.queue_segments
         if count > most:
@@ -214,6 +214,7 @@ class Batcher:
         return _cut(drawn, slots, tokens)
 
     def _start(self, lane: Lane, batch: _Batch) -> None:
+        """Begin to translate a batch, which takes a free slot until its end."""
         loop = asyncio.get_running_loop()
         started = loop.time()
         timer = loop.call_later(self._settings.batch_seconds, self._give_slot, batch)
@@ -230,6 +231,7 @@ class Batcher:
         batch.task.add_done_callback(end)
 
     def _end(self, lane: Lane, batch: _Batch, seconds: float) -> None:
+        """Free the slot of a batch that took so many seconds; the next batch may begin."""
         tokens, time = self._rates.get(lane.rate_key, (0.0, 0.0))
         total = sum(segment.tokens for segment in batch.segments)
         self._rates[lane.rate_key] = (tokens * DECAY + total, time * DECAY + seconds)
@@ -293,6 +295,7 @@ class Batcher:
 
     @property
     def _too_slow(self) -> str:
+        """The message about a sentence whose search was ended because it took too long."""
         return (
             f"a sentence takes over {self._settings.search_seconds:g} s; send shorter sentences, "
             "or ask for fewer or shorter terms, forbidden words and beginnings"

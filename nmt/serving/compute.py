@@ -22,16 +22,16 @@ class Compute(Protocol):
     spare: int
 
     async def start(self) -> None:
-        """Start its threads or processes."""
+        """Start the threads or processes that translate."""
 
     async def close(self) -> None:
-        """End them."""
+        """End the threads or processes that translate."""
 
     async def load(self, version: ModelVersion) -> None:
         """Load a model wherever batches are translated."""
 
     async def unload(self, version: ModelVersion) -> None:
-        """Drop a model."""
+        """Drop a model; nothing happens if it was never loaded."""
 
     async def translate(
         self, version: ModelVersion, kind: SearchKind, lines: Sequence[Line]

@@ -37,7 +37,7 @@ class ModelVersion:
         """Return what a run directory, or a checkpoint, holds now.
 
         Raises:
-            CheckpointError: it is missing or incomplete.
+            CheckpointError: the weights are missing or incomplete.
         """
         folder = weights_folder(Path(run), checkpoint)
         directory = find_run(Path(run))
@@ -132,6 +132,7 @@ class Engine:
         return list(pipeline.translate(lines, len(lines), warn=lambda _: None))
 
     def _pipeline(self, version: ModelVersion, kind: SearchKind) -> Pipeline:
+        """Return the pipeline for a kind of search, which is built when it is first used."""
         key = version.digest, kind
         pipeline = self._pipelines.get(key)
         if pipeline is None:

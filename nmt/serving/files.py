@@ -123,7 +123,7 @@ async def _read(
     """Return the text of an uploaded file, and what encodes its translation.
 
     Raises:
-        RequestError: it has no name, or no text that can be translated.
+        RequestError: the file has no name, or no text that can be translated.
     """
     name, content = file.filename, await file.read()
     if not name:
@@ -247,6 +247,7 @@ class FileStore:
         raise RequestError(404, "there is no such file; translated files are kept for an hour")
 
     def _delete_old(self, folder: Path) -> None:
+        """Delete the translated files that are older than an hour."""
         for path in folder.glob("*"):
             with contextlib.suppress(FileNotFoundError):  # another server may have deleted it
                 if _NAME.fullmatch(path.name) and _is_old(path):
@@ -269,7 +270,7 @@ def decode_file(
 
     Raises:
         RequestError: its type is another one, or its encoding is none of these.
-        DataError: it is a page, but no text of the encoding that it declares.
+        DataError: the file is a page, but no text of the encoding that it declares.
     """
     if Path(name).suffix.lower() not in TYPES:
         known = ", ".join(TYPES)
@@ -308,6 +309,7 @@ def decode_file(
 
 
 def _code_page(source: str) -> str:
+    """Return the encoding of Windows for a language, by its code."""
     language = look_up_language(source)
     page = _CODE_PAGES.get(language.code) or _CODE_PAGES.get(language.base)
     return page or "windows-1252"

@@ -29,6 +29,11 @@ def receive(connection: socket.socket) -> Any:
 
 
 def _read(connection: socket.socket, size: int) -> bytearray:
+    """Return the next `size` bytes.
+
+    Raises:
+        EOFError: the other end is gone.
+    """
     data = bytearray()
     while len(data) < size:
         part = connection.recv(size - len(data))

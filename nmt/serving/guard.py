@@ -153,7 +153,7 @@ class Guard:
         """Let the application answer, as long as the client is there.
 
         Raises:
-            RequestError: it takes too long.
+            RequestError: the answer takes too long.
         """
         messages = body.messages()
         has_left = asyncio.Event()

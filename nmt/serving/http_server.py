@@ -65,6 +65,7 @@ def listen(settings: ServerSettings) -> socket.socket:
 
 
 async def _serve(server: Server, opened: socket.socket) -> None:
+    """Serve at the socket `opened` until a signal ends the server."""
     settings = server.settings
     config = uvicorn.Config(
         build_application(server),
@@ -174,6 +175,7 @@ def _protocol(seconds: float) -> type[HttpToolsProtocol]:
             super().on_response_complete()
 
         def _cancel(self) -> None:
+            """Stop the clock of the headers."""
             if self._timer:
                 self._timer.cancel()
             self._timer = None

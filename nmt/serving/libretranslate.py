@@ -114,6 +114,7 @@ def libretranslate_router(server: Server) -> APIRouter:
 
 
 def _frontend_settings(server: Server) -> dict[str, Any]:
+    """Return the JSON object that /frontend/settings answers with."""
     source = server.models.sources[0]
     target = server.models.targets(source)[0]
     return {
@@ -136,6 +137,13 @@ def _frontend_settings(server: Server) -> dict[str, Any]:
 
 
 async def _translate(server: Server, request: Request, body: TranslateBody) -> dict[str, Any]:
+    """Translate the texts of a request, and return the JSON object of the answer.
+
+    If `body.q` is a list, each value is a list with an entry for each text.
+
+    Raises:
+        RequestError: a text is too long, a limit is reached, or the pair is not served.
+    """
     texts = [body.q] if isinstance(body.q, str) else body.q
     server.check_texts(texts, "q")
     client = server.admit(request, body.api_key, texts)

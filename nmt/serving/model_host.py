@@ -65,6 +65,7 @@ def main() -> None:
 
 
 def _carry_out(command: HostCommand, engine: Engine) -> Exception | None:
+    """Load and unload models; return the error that occurred, or None."""
     try:
         for version in command.load:
             engine.load(version)

@@ -98,6 +98,11 @@ class Models:
         self._memory = gigabytes * 1e9 if gigabytes else total / 2
 
     def _add(self, run: str) -> None:
+        """Serve a run, under a name that no other model has.
+
+        Raises:
+            ConfigError: another model translates the same pair, or the run cannot be read.
+        """
         current = LoadedVersion.read(run, self._settings)
         names = {model.name for model in self.models}
         base = Path(run).absolute().name
@@ -203,6 +208,11 @@ class Models:
                 await self._compute.unload(current.version)
 
     async def _load_for_request(self, model: ServedModel) -> None:
+        """Load a model for a request that waits for it.
+
+        Raises:
+            RequestError: the model cannot be loaded now; the log says why.
+        """
         async with self._loading:
             if model.is_loaded:  # another request has loaded it meanwhile
                 return
@@ -214,6 +224,7 @@ class Models:
                 raise busy(message) from error
 
     async def _load(self, model: ServedModel) -> None:
+        """Load a model, for which unused ones are dropped if the memory is short."""
         await self._make_room(model)
         await self._compute.load(model.current.version)
         model.is_loaded = True
@@ -249,6 +260,10 @@ class Models:
             await self._reload(model)
 
     async def _reload(self, model: ServedModel) -> None:
+        """Give a model what its run holds now, or log why not, once for each reason.
+
+        Requests that have begun end with the old version, which is unloaded after the last one.
+        """
         async with self._loading:
             old = model.current
             try:

@@ -23,10 +23,12 @@ def page_router() -> APIRouter:
 
 
 async def _no_icon() -> Response:
+    """Answer that there is no icon."""
     return Response(status_code=204)
 
 
 def _answer(name: str) -> Callable[[], Awaitable[Response]]:
+    """Return the function that answers with a file of the page."""
     content = (files("nmt.serving") / "page" / name).read_bytes()
 
     async def answer() -> Response:

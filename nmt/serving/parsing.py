@@ -31,7 +31,7 @@ async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
     clients of LibreTranslate in JSON.
 
     Raises:
-        RequestError: it is neither, or a key is missing or has another type.
+        RequestError: the body is neither, or a key is missing or has another type.
     """
     pairs = _parse_pairs(request.scope["query_string"])
     values: dict[str, Any] = {}
@@ -58,7 +58,7 @@ def _parse_pairs(pairs: bytes) -> list[tuple[str, str]]:
     read the former as Latin-1.
 
     Raises:
-        RequestError: they are too many.
+        RequestError: there are too many keys.
     """
     if pairs.count(b"&") >= MAX_FIELDS:  # to read a million of them takes seconds
         raise RequestError(400, f"Invalid request: over {MAX_FIELDS} fields; send JSON")
@@ -88,7 +88,7 @@ def check_given_once(key: str, values: Collection[object]) -> None:
     """Check that a key of a form has one value.
 
     Raises:
-        RequestError: it has several.
+        RequestError: the key has several values.
     """
     if len(values) > 1:
         raise RequestError(
@@ -109,7 +109,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
     """Return a JSON object.
 
     Raises:
-        RequestError: it is no JSON, or no object, or a key is given twice.
+        RequestError: the body is no JSON, or no object, or a key is given twice.
     """
     try:
         value = json.loads(body, object_pairs_hook=_unique_keys)

@@ -105,6 +105,7 @@ class Server:
             self.operations.log("languages are not detected", {"error": str(error)})
 
     async def _watch(self, reload: asyncio.Event) -> None:
+        """Read keys and models again every `reload_seconds`, and whenever `reload` is set."""
         mistake = ""  # in the file of keys, so that it is logged once
         while True:
             with contextlib.suppress(TimeoutError):
@@ -157,7 +158,7 @@ class Server:
         """Check the texts of a request; `name` is what the request calls them.
 
         Raises:
-            RequestError: they are too many or too long, or hold characters that no text has.
+            RequestError: the texts are too many or too long, or hold characters that no text has.
         """
         settings = self.settings
         characters = sum(map(len, texts))
@@ -177,7 +178,7 @@ class Server:
         """Check the text of a file.
 
         Raises:
-            RequestError: it is too long, or holds characters that no text has.
+            RequestError: the text is too long, or holds characters that no text has.
         """
         most = self.settings.file_characters
         if len(text) > most:
@@ -191,7 +192,7 @@ def check_characters(text: str, name: str) -> None:
     """Check that a text holds no NUL and no half of a surrogate pair.
 
     Raises:
-        RequestError: it does.
+        RequestError: the text holds one.
     """
     if "\0" in text:
         raise RequestError(400, f"Invalid request: {name} holds the character NUL; leave it out")

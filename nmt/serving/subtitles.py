@@ -182,6 +182,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _without_formatting(text: str) -> str:
+    """Return a text without its formatting, such as <i>."""
     return "".join(islice(_parts(text), 0, None, 2))
 
 

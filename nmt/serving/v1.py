@@ -108,6 +108,11 @@ class TranslationBody(BaseModel):
         )
 
     def _glossary(self) -> dict[str, str]:
+        """Return {source: target} of the terms.
+
+        Raises:
+            RequestError: a source has two targets.
+        """
         glossary: dict[str, str] = {}
         for term in self.terms:
             source, target = term.source.strip(), term.target.strip()
@@ -121,6 +126,7 @@ class TranslationBody(BaseModel):
         return glossary
 
     def _check_html(self) -> None:
+        """Raise a RequestError if a page is asked for with what only plain texts can have."""
         has = {
             "n_best": self.n_best > 1,
             "scores": self.scores,
@@ -231,7 +237,8 @@ async def _write(
 
 
 def _answer(body: TranslationBody, found: Sequence[TranslatedText]) -> dict[str, Any]:
-    names, weights = (
+    """Return the JSON object of an answer: models, their weights, and a record of each text."""
+    names, weights = (  # of the models that each text went through
         ", ".join(filter(None, dict.fromkeys("+".join(m[i] for m in t.models) for t in found)))
         for i in (0, 1)
     )
@@ -241,6 +248,7 @@ def _answer(body: TranslationBody, found: Sequence[TranslatedText]) -> dict[str,
 
 
 def _as_record(source: str, text: TranslatedText, body: TranslationBody) -> dict[str, Any]:
+    """Return the JSON object of `source` and its translation, with what `body` asks for."""
     record: dict[str, Any] = {"text": text.text}
     if body.scores:
         record["score"] = round(text.score, 4)
@@ -312,5 +320,6 @@ async def _stream(
 
 
 def _event(name: str, value: dict[str, Any]) -> bytes:
+    """Return a server-sent event in bytes, with its name and a JSON object."""
     text = json.dumps(value, ensure_ascii=False)
     return f"event: {name}\ndata: {text}\n\n".encode()

@@ -110,6 +110,7 @@ class GradientGraphs:
         return True
 
     def _give_up(self, reason: str) -> None:
+        """Drop all graphs, record no more, and warn with the reason."""
         self._may_record = False
         self._graphs.clear()
         warn_without_graphs("training", reason)

@@ -90,7 +90,7 @@ def adapt_parent(loaded: LoadedModel, lora: LoraConfig, log: Callable[[str], Non
 
     Raises:
         CheckpointError: the parent is missing or damaged, or has another shape.
-        ConfigError: it has another tokenizer.
+        ConfigError: the parent has another tokenizer.
     """
     path = str(loaded.config.training.initialize_from)
     parent = load_model(path, next(loaded.model.parameters()).device)

@@ -203,6 +203,7 @@ def shapes_in_memory(config: Config, rows: Rows) -> dict[str, Shape]:
 
 
 def _adapter_shapes(config: Config) -> dict[str, Shape]:
+    """Return {name: shape} of the weights of the adapters; empty without training.lora."""
     lora = config.training.lora
     return adapter_shapes(config.model, lora) if lora else {}
 

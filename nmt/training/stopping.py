@@ -42,10 +42,12 @@ class StopSignals:
         self._earlier_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> None:
+        """Handle SIGINT and SIGTERM from now on."""
         for number in (signal.SIGINT, signal.SIGTERM):
             self._earlier_handlers[number] = signal.signal(number, self._on_signal)
 
     def __exit__(self, *_: object) -> None:
+        """Restore the handlers of both signals."""
         for number, handler in self._earlier_handlers.items():
             signal.signal(number, handler)
 

@@ -59,6 +59,7 @@ class Validation:
         return {"loss": self.loss, **self.quality, **self.quality_of_parts}
 
     def __str__(self) -> str:
+        """Return loss and scores as a line of the log; of many parts, the worst and the best."""
         scores = (f", {METRIC_NAMES[name]} {score:.2f}" for name, score in self.quality.items())
         of_parts = [  # without the name of the metric, as in "news 27.31"
             f"{name.partition(' ')[2]} {score:.2f}" for name, score in self.quality_of_parts.items()
@@ -138,6 +139,7 @@ class Validator:
 
     @torch.inference_mode()
     def _loss(self) -> float:
+        """Return the cross-entropy of the validation pairs, in nats per target token."""
         total, tokens = 0.0, 0
         for batch in self.batches:
             total += self._objective(batch.to(self._objective.device)).cross_entropy.item()
@@ -229,5 +231,6 @@ def thin_out_examples(folder: Path, step: int, validate_every: int) -> None:
 
 
 def _example_files(folder: Path) -> list[tuple[int, Path]]:
+    """Return (step, path) of each file with example translations, by step."""
     numbers = ((path.stem.removeprefix("step-"), path) for path in folder.glob("step-*.txt"))
     return sorted((int(number), path) for number, path in numbers if number.isdecimal())

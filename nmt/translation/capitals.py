@@ -98,6 +98,7 @@ class CapitalsStage:
         return text if is_known or self.source.unknown_characters(lower) else lower
 
     def _upper(self, encoded: EncodedLine, translation: Translation) -> Translation:
+        """Return a translation in capitals, except for required terms and the prefix."""
         language = self.data.target_language
         text = translation.text
         fixed = encoded.constraints.text.places(text) if encoded.constraints else []

@@ -43,6 +43,7 @@ class EdgesStage:
         ]
 
     def _with_edges(self, line: Line, translation: Translation) -> Translation:
+        """Return a translation between the edges of its line, to which the alignment is shifted."""
         before, after = line.edges
         text = one_line(before) + translation.text + one_line(after)
         alignment = translation.alignment

@@ -124,6 +124,7 @@ def _attributes(tokens: Sequence[Token], elements: Elements) -> list[tuple[Token
 
 
 def _with_tags(text: BlockText, translation: Translation) -> str:
+    """Return a translation as HTML, with the tags of the block that it translates."""
     links = translation.alignment.links if translation.alignment else ()
     aligned = AlignedText(text.text, translation.text, links)
     inside = place_tags(aligned, text.tags, text.kept, text.escape)
@@ -157,5 +158,6 @@ def texts_translator(
 
 
 def _add_tag_to_line(line: Line, tag: str) -> Line:
+    """Return a line after a tag such as `>>fr<< `, with its protected spans shifted."""
     protected = tuple(shift_span(span, len(tag)) for span in line.protected)
     return replace(line, text=tag + line.text, protected=protected)

@@ -216,14 +216,17 @@ class PartPlaces:
         return next((last for first, last in self._taken if first < at < last), at)
 
     def _is_taken(self, span: Span) -> bool:
+        """Return whether another part stands somewhere in a span."""
         return any(overlap(span, taken) for taken in self._taken)
 
     def _word_start(self, at: int) -> int:
+        """Return the start of the word that has the character before `at`, or `at` if none has."""
         while _is_of_word(self._text[max(at - 1, 0) : at]) and not self._is_taken((at - 1, at)):
             at -= 1
         return at
 
     def _word_end(self, at: int) -> int:
+        """Return the end of the word that has the character at `at`, or `at` if none has."""
         while _is_of_word(self._text[at : at + 1]) and not self._is_taken((at, at + 1)):
             at += 1
         return at

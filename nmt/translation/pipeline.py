@@ -310,6 +310,11 @@ class BatchTranslation:
 
     @cached_property
     def _pipeline(self) -> Pipeline:
+        """The pipeline, built on the machine that uses it.
+
+        Raises:
+            NmtError: this machine would search otherwise than the machine of the command.
+        """
         if (self.searcher.native is not None) != self.is_native:
             kinds = ("PyTorch", "the C library")
             raise NmtError(

@@ -91,6 +91,12 @@ class ProcessPool(Generic[Task, Result]):
             raise errors[0]
 
     def _results(self, executor: ProcessPoolExecutor, tasks: Iterable[Task]) -> Iterator[Result]:
+        """Yield the result of each task, in order; the processes of `executor` compute them.
+
+        Raises:
+            NmtError: a process died, or a task raised it.
+        """
+
         def submit(task: Task) -> Future[Result]:
             return executor.submit(_compute_task, task)
 

@@ -61,6 +61,11 @@ class ProtectionStage:
                     [lines[i]] = encode(source, [line], warn=lambda _: None)
 
     def _without_unknown(self, line: Line) -> Line:
+        """Return a line with placeholders in place of what the vocabulary lacks.
+
+        Terms of the glossary and what has a placeholder already stay. If nothing is replaced, it is
+        the same object.
+        """
         source = self.searcher.loaded.tokenizer.source
         added = source.tag_length(line.text)
         terms = self.terminology | line.terminology
@@ -99,6 +104,7 @@ class ProtectionStage:
     def _places(
         self, encoded: EncodedLine, translation: Translation, links: Sequence[Link] = ()
     ) -> PartPlaces:
+        """Return the places of a line's parts in a translation, by its text and its `links`."""
         asked = encoded.constraints.text if encoded.constraints else None
         tag_length = self.searcher.loaded.tokenizer.source.tag_length(encoded.line.text)
         return PartPlaces(encoded.line, tag_length, translation.text, links, asked)

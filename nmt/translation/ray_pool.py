@@ -92,6 +92,7 @@ class RayPool(Generic[Task, Result]):
             raise errors[0]
 
     def _submit(self, task: Task) -> Any:
+        """Give a task to the cluster once few enough are unfinished; return Ray's reference."""
         if len(self._unfinished) >= self._at_once:
             self._unfinished = self._wait_for_one(self._unfinished)
         # The reference is in a list: outside of one, Ray would unpickle `compute` for each task.
@@ -100,6 +101,7 @@ class RayPool(Generic[Task, Result]):
         return reference
 
     def _is_done(self, reference: Any) -> bool:
+        """Return whether the task of a reference has a result or an error."""
         ready, _ = _interruptible(self._ray.wait)([reference], timeout=0)
         return bool(ready)
 
@@ -115,7 +117,7 @@ class RayPool(Generic[Task, Result]):
         """Return how many cores or GPUs the machines that run have together.
 
         Raises:
-            NmtError: they have none.
+            NmtError: no running machine has one.
         """
         slots = int(self._ray.cluster_resources().get(self._resource, 0))
         if not slots:

@@ -205,6 +205,11 @@ class Scorer:
     def _encode(
         self, pairs: Sequence[tuple[str, str]], first_number: int, warn: Warn
     ) -> tuple[list[list[int]], list[list[int]]]:
+        """Return the ids of sources and targets; `warn` gets a message for each truncated text.
+
+        `first_number` is the number of the first pair.
+        """
+
         def warn_of(side: str, limit: int) -> Callable[[int, int], None]:
             return lambda index, length: warn(
                 f"the {side} of line {first_number + index} has {length} tokens; only the first "

@@ -73,6 +73,7 @@ class PairMaker:
         return [self._pair(line, one) for line, one in chosen if one.text.strip()]
 
     def _pair(self, line: MonolingualLine, translation: Translation) -> MadePair:
+        """Return the pair of a line and its translation, which gets the noise if there is any."""
         text = translation.text
         if self.noise:
             text = add_noise(text, seed=f"{self.seed} {line.file} {line.line}")

@@ -196,6 +196,11 @@ def _read_texts(texts: object, name: str) -> Iterator[str]:
 
 
 def _validate_line(text: object, where: str) -> str:
+    """Return a text without its line end; `where` names it in messages.
+
+    Raises:
+        DataError: the text is no string, or `check_text` finds a mistake.
+    """
     if not isinstance(text, str):
         raise DataError(
             f"{where} is {_describe_type(text)}, expected a string: leave it out, or give '' "

@@ -220,6 +220,11 @@ def find_corpus(name: str) -> Corpus:
 
 
 def _match(pattern: re.Pattern[str], name: str, expected: str) -> re.Match[str]:
+    """Return the match of a corpus address.
+
+    Raises:
+        ConfigError: the address has another form; `expected` says in the message which is right.
+    """
     match = pattern.fullmatch(name)
     if match is None:
         raise ConfigError(f"'{name}' is no address of a corpus; expected {expected}")

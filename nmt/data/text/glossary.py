@@ -171,7 +171,7 @@ def _check_entry(source: str, target: str, where: str = "") -> None:
     """Check a source term and its translation; `where` begins the message.
 
     Raises:
-        DataError: one of them is no term, as `check_term` says.
+        DataError: source or translation is no term; see `check_term`.
     """
     for name, text in (("source term", source), ("translation", target)):
         check_term(text, f"{where}the {name} of {source!r} -> {target!r}")

@@ -121,6 +121,13 @@ class _Parser:
         return Message((first, end.end()), tuple(texts))
 
     def _branch(self, at: int, depth: int, in_plural: bool) -> BranchText:
+        """Return the branch whose text begins at `at` and ends before the brace that closes it.
+
+        `in_plural` says whether a `#` in it stands for a number.
+
+        Raises:
+            _MalformedError: the text ends before the branch.
+        """
         first = at
         kept: list[tuple[int, int]] = []
         messages: list[Message] = []

@@ -23,7 +23,7 @@ def check_is_installed(feature: str, extra: str) -> None:
     """Check that py3langid is installed; `feature` needs it, and `extra` brings it.
 
     Raises:
-        MissingExtraError: it is not installed.
+        MissingExtraError: py3langid is not installed.
     """
     try:
         import py3langid  # noqa: F401 - its model is loaded when it is first used
@@ -98,6 +98,7 @@ def share_in_scripts(text: str, scripts: Iterable[str]) -> float:
 
 @functools.cache
 def _letters_of(scripts: tuple[str, ...]) -> "regex.Pattern[str]":
+    """Return a pattern that finds each letter or accent of some scripts."""
     if not scripts:
         return regex.compile("(?!)")  # finds nothing
     characters = "".join(rf"\p{{Script={script}}}" for script in scripts)
@@ -135,6 +136,7 @@ def chinese_script(text: str) -> str:
 
 
 def _has(encoding: str, character: str) -> bool:
+    """Return whether an encoding has a character."""
     try:
         character.encode(encoding)
     except UnicodeEncodeError:

@@ -141,7 +141,7 @@ def check_beginning(beginning: bytes, name: str) -> None:
     `beginning` is its first 16 bytes or its first line, and `name` what the message calls it.
 
     Raises:
-        DataError: it is compressed, a document, an image or text in UTF-16.
+        DataError: the input is compressed, a document, an image or text in UTF-16.
     """
     if beginning.startswith(_COMPRESSED):
         raise DataError(
@@ -211,6 +211,7 @@ def decode_or_warn(lines: Iterable[bytes], name: str, warn: Callable[[str], None
 
 
 def _without_end(line: bytes, number: int) -> bytes:
+    """Return a line without its line end, and the first one without a byte order mark."""
     if number == 1:
         line = line.removeprefix(codecs.BOM_UTF8)
     return line.removesuffix(b"\n").removesuffix(b"\r")
@@ -224,7 +225,7 @@ def check_name(path: Path) -> None:
     """Check that the path of a file or folder is UTF-8, as a recipe can hold it.
 
     Raises:
-        DataError: it is not UTF-8.
+        DataError: the path is not UTF-8.
     """
     try:
         str(path).encode("utf-8")
@@ -238,7 +239,7 @@ def check_no_pipe(path: Path) -> None:
     """Check that a text is no pipe or device, because it is read more than once.
 
     Raises:
-        DataError: it is one, such as /dev/stdin or what a shell makes of <(command).
+        DataError: the text is one, such as /dev/stdin or what a shell makes of <(command).
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         raise DataError(

@@ -43,6 +43,7 @@ class MonolingualText:
     """how many lines of the last iteration were held out"""
 
     def __iter__(self) -> Iterator[MonolingualLine]:
+        """Yield the lines, and count those that are left out as held out."""
         self.left_out = 0
         for file, path in enumerate(self.paths):
             for number, text in enumerate(read_lines(path), start=1):
@@ -85,6 +86,7 @@ class SourceLines:
     """whether pairs that are not UTF-8 are left out; else they are an error"""
 
     def __iter__(self) -> Iterator[MonolingualLine]:
+        """Yield the sources that are not blank, with the numbers of their text and line."""
         errors = "surrogateescape" if self.leave_out_invalid else "strict"
         for number, text in enumerate(self.texts):
             for block in text.blocks():

@@ -76,7 +76,7 @@ def upload(local: Path, path: RemotePath) -> None:
     """Write or replace a file by URL; S3 and its like show it only when it is complete.
 
     Raises:
-        DataError: it cannot be written.
+        DataError: the file cannot be written.
     """
     with _file_errors(path, "written"):
         system, inner = _file_system(path)

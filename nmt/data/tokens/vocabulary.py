@@ -156,7 +156,7 @@ def pieces_of(model: bytes, where: str) -> list[str]:
     """Return the piece of each id of a SentencePiece model, which may be of any program.
 
     Raises:
-        DataError: it is not a SentencePiece model; the message begins with `where`.
+        DataError: `model` is not a SentencePiece model; the message begins with `where`.
     """
     return [piece.piece for piece in parse_model(model, where).pieces]
 
@@ -172,7 +172,7 @@ def parse_model(model: bytes, where: str) -> Any:
     """Return a serialised SentencePiece model as a protobuf message, which has pieces.
 
     Raises:
-        DataError: it is not a SentencePiece model; the message begins with `where`.
+        DataError: `model` is not a SentencePiece model; the message begins with `where`.
     """
     from sentencepiece import sentencepiece_model_pb2
 

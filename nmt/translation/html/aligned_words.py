@@ -62,6 +62,10 @@ class AlignedWords:
         return range(first, max(first, end))
 
     def _source_words_of_targets(self, text: AlignedText) -> list[list[int]]:
+        """Return for each target word the source words that links join to it.
+
+        In a copy without links, these are the words at the same characters.
+        """
         sources: list[list[int]] = [[] for _ in self.target]
         if not text.links and text.source == text.target:  # a copy
             return [list(self.source_words(span)) for span in self.target]

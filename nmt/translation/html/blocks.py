@@ -104,6 +104,7 @@ class Elements:
         return self._spoken_before[self.ends[start]] > self._spoken_before[start]
 
     def _find_ends(self) -> None:
+        """Fill `ends` and `partners`; HTML lets some elements end without an end tag."""
         tokens = self._tokens
         open_tags: list[int] = []
         open_names: Counter[str] = Counter()
@@ -130,7 +131,8 @@ class Elements:
             close_last(len(tokens))
 
     def _find_translated(self) -> None:
-        # the end of each element, whether it is to be translated, and is in the source language
+        """Fill the three lists that say which attributes, texts and contents are translated."""
+        # (end, whether it is to be translated, whether it is in the source language) of each
         open_elements = [(len(self._tokens), True, True)]
         for i, token in enumerate(self._tokens):
             while open_elements[-1][0] <= i:

@@ -99,6 +99,7 @@ class _Writer:
         return "".join(self._parts)
 
     def _write_until(self, end: int) -> None:
+        """Write the text up to the character `end`, with the HTML of the kept parts in it."""
         while self._kept and self._kept[-1][0][1] <= end:
             (start, stop), tokens = self._kept.pop()
             self._parts += [self._escape(self._text[self._at : start]), source_of(tokens)]

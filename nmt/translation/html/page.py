@@ -58,7 +58,7 @@ class HtmlPage:
         """Read the content of a file; messages call it `name`.
 
         Raises:
-            DataError: it is no text of its encoding, or is in another format than HTML.
+            DataError: the content is no text of its encoding, or is in another format than HTML.
         """
         encoding = encoding_of_page(content)
         try:

@@ -78,6 +78,7 @@ class TagPlaces:
         return sorted(place(parent, tags), key=lambda each: (each.first, each.end, each.tag.span))
 
     def _by_alignment(self, parent: PlacedTag, tags: Sequence[InlineTag]) -> list[PlacedTag]:
+        """Place elements around the words that translate theirs, and other tags between words."""
         words = self._words
         elements = [words.source_words(tag.span) for tag in tags if tag.is_element]
         runs = _Runs(words, parent, elements).find()
@@ -181,6 +182,7 @@ class _Runs:
         return [runs[i] for i in range(len(scores))]
 
     def _take(self, first: int, end: int) -> tuple[int, int]:
+        """Take the words from `first` to before `end` for a run, and return both."""
         self._count += 1
         for word in range(first, end):
             self._taken[word - self._parent.first] = self._count
@@ -217,6 +219,7 @@ class _Runs:
         return best[0], best_run
 
     def _aligned_between(self, last: int, word: int) -> int:
+        """Return how many words after `last` and before `word` are aligned."""
         start = self._parent.first
         return self._aligned_before[word - start] - self._aligned_before[last + 1 - start]
 
