@@ -71,7 +71,7 @@ class Shortlist:
 
         Raises:
             ConfigError: there is no such file.
-            CheckpointError: the file is damaged, of a newer version of nmt or of other vocabularies.
+            CheckpointError: the file is damaged, of a newer nmt or of other vocabularies.
         """
         command = f"nmt shortlist --model {shlex.quote(str(path.parent))}"
         if not path.is_file():

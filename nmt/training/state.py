@@ -82,8 +82,8 @@ class RunState:
         """Continue from the checkpoint `path` of an earlier session: its weights and its `state()`.
 
         Raises:
-            CheckpointError: the checkpoint is damaged, has weights of another model, or was written by
-                another version of nmt; or the adapter in it belongs to another parent.
+            CheckpointError: the checkpoint is damaged, has weights of another model, or was written
+                by another version of nmt; or the adapter in it belongs to another parent.
         """
         saved = load_state(path)
         _check_version(saved, path)
