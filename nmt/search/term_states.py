@@ -32,13 +32,14 @@ class TermState:
     """spellings of terms that begin with the last `matched` tokens; a term with all its tokens is
     met when the next token ends its last word"""
     matched: int
+    """how many tokens of each spelling in `begun` the hypothesis has"""
     place: Place
     missing_tokens: int
     """the least number of further tokens after which all terms are complete"""
     place_matters: bool
     """whether `TermStates.after_mark` may want other tokens than this state"""
     cached_wanted: "dict[int, TermState] | None" = None
-    """what `TermStates.wanted` returns, once it has been asked for"""
+    """what `TermStates.wanted` has returned for this state; None: it was not called yet"""
     cached_after: "dict[int, TermState]" = field(default_factory=dict)
     """the states after tokens that `TermStates.after` has been asked for"""
 
@@ -48,7 +49,7 @@ class TermStates:
 
     def __init__(self, spelled: SpelledConstraints, spelling: Spelling) -> None:
         self._spelled, self._spelling = spelled, spelling
-        self._lengths = [len(ids) for ids in spelled.terms]
+        self._lengths = [len(ids) for ids in spelled.terms]  # in tokens
         self._ids = frozenset(token for way in spelled.tokenizations for token in way.ids)
         self._both_ways = {way.term for way in spelled.tokenizations if not way.spaced}
         """terms with a way to spell them without a space in front, too"""
@@ -61,7 +62,7 @@ class TermStates:
     def after(self, state: TermState, token: int) -> TermState:
         """Return the state after one more token.
 
-        If a term may follow that token without a space, the caller wants its `after_mark`.
+        If a term may follow that token without a space, the caller must use its `after_mark`.
         """
         if token in self._ids:
             key = token

@@ -308,9 +308,9 @@ class Batcher:
 
 
 def _next(queue: Queue, may_have: Callable[[str], bool]) -> QueuedSegment | None:
-    """Take a segment of the first client who may have one, and who is then the last client.
+    """Take the next segment of the first client that `may_have` one; it is the last client then.
 
-    None: there is none.
+    None: no client with a segment may have one.
     """
     for client in list(queue):
         if not may_have(client):

@@ -54,11 +54,13 @@ class ServedModel:
     """A run, and its present version."""
 
     name: str
+    """the name of the folder of the run, with a number if another model has the same"""
     run: str
     current: LoadedVersion
+    """what new requests use"""
     is_loaded: bool = False
     last_used: float = 0.0
-    """in the clock of the event loop"""
+    """when a request last used it, in seconds of the event loop's clock"""
     waiting: int = 0
     """requests that wait until it is loaded; it is not dropped before they have used it"""
     failed: str | None = None

@@ -74,6 +74,8 @@ class _Text:
 
 @dataclass
 class _Cue:
+    """The rows of a file up to the next text and with it."""
+
     head: list[str]
     """rows that stay: blank ones, the number, the times, notes of WebVTT"""
     texts: list[_Text]
@@ -145,7 +147,10 @@ def _sources(cues: Sequence[_Cue]) -> tuple[list[str], list[str]]:
 def _write_cues(
     cues: Sequence[_Cue], found_plain: deque[str], found_formatted: deque[str], end: str
 ) -> str:
-    """Return the file with the translations of its texts without formatting, and with it."""
+    """Return the file with its translations, of texts without formatting and of those with it.
+
+    `end` is the line end of the file.
+    """
     rows: list[str] = []
     for cue in cues:
         rows += cue.head
@@ -187,7 +192,7 @@ def _without_formatting(text: str) -> str:
 
 
 def _read_cues(text: str) -> list[_Cue]:
-    """Cut an SRT file after each text, which a blank row or the next times end.
+    """Cut an SRT file after the text of each cue, which ends at a blank row or the next times.
 
     Raises:
         RequestError: no row has times.
@@ -223,7 +228,7 @@ async def _translate_formatted(
 
     What stands at the start or the end of a text stays there; inside, it goes with its words.
     """
-    kept: list[str] = []  # what has a number in the page
+    kept: list[str] = []  # the parts for which a tag or a comment with their index stands
 
     def keep(part: str) -> str:
         kept.append(part)

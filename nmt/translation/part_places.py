@@ -23,7 +23,7 @@ class PartPlaces:
         links: Sequence[Link] = (),
         asked: LexicalConstraints | None = None,
     ) -> None:
-        """Take a translation `text` and its links, which only some need (`needs_no_links`).
+        """Take a translation `text` and its links, which `needs_no_links` says it can do without.
 
         `tag_length` is the number of characters of the tags before the line. `asked` are the
         constraints on the translation: no part is put in place of its terms, nor before its prefix.

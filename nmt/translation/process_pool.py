@@ -200,4 +200,5 @@ def _wait_for_end(reader: Connection) -> None:
 
 
 def _compute_task(task: Any) -> Any:
+    """Return the result of a task, in a process that `_start_worker` has prepared."""
     return _compute(task)

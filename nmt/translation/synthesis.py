@@ -161,4 +161,5 @@ class DualScores:
 
 
 def _cross_entropy(score: "TargetScore") -> float:
+    """Return the cross-entropy of a translation in nats per token."""
     return -score.log_probability / len(score.tokens)

@@ -113,10 +113,10 @@ def _symbol(text: str, span: tuple[int, int]) -> UnknownPart:
 
 
 def _append(parts: list[UnknownPart], part: UnknownPart, text: str) -> None:
-    """Append a part. Some become one with the last part: a number or nothing stands for both.
+    """Append a part, or make it one with the last parts: a number or nothing stands for them all.
 
-    These are parts that overlap the last one, or touch it, or are words of the same phrase. A word
-    in plain letters only becomes one with a part that it overlaps.
+    It becomes one with a last part that it overlaps or touches, and with the word before it if both
+    become numbers. A word in plain letters becomes one only with a part that it overlaps.
     """
     (start, end), placeholder = part
     while parts:
@@ -184,10 +184,9 @@ def _with_spaces(text: str, start: int, end: int, begin: int) -> tuple[tuple[int
 def unknown_of_texts(
     model: SubwordModel, encoded: Sentences, texts: Sequence[str]
 ) -> dict[int, list[str]]:
-    """Return what the vocabulary of `model` lacks of each text, as `SubwordModel.unknown` says.
+    """Return {index of a text: what the vocabulary lacks of it, see `SubwordModel.unknown`}.
 
-    `encoded` are the ids of the texts. A text of which it lacks nothing has no entry; the others
-    have their index in `texts`.
+    `encoded` are the ids of the texts. A text of which nothing is lacking has no entry.
     """
     positions = np.flatnonzero(encoded.ids == UNK)
     rows = np.unique(np.searchsorted(encoded.offsets, positions, side="right") - 1)
@@ -203,7 +202,7 @@ class UnknownCounts:
         self._counts = Counter[str]()
 
     def add(self, parts: Mapping[int, list[str]]) -> None:
-        """Count what is lacking of some texts, the result of `unknown_of_texts`."""
+        """Count what is lacking of some texts: the result of `unknown_of_texts`."""
         for parts_of_text in parts.values():
             self._total += len(parts_of_text)
             self._counts.update(parts_of_text)
