@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import sys
-from dataclasses import dataclass
 from typing import NoReturn
 
 from nmt.errors import DataError, NmtError
@@ -20,22 +19,12 @@ from nmt.serving.engine import Engine, ModelVersion, SearchKind
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Line
 
+Versions = tuple[ModelVersion, ...]
+HostCommand = tuple[Versions, Versions, int, int]
+"""what the host shall do: models to load and to drop, then how many workers to fork, and how many
+times workers have been replaced, these included
 
-@dataclass(frozen=True)
-class HostCommand:
-    """What the host shall do: load and drop models, then fork workers.
-
-    Before it forks, it answers with an error, or with None if there was none.
-    """
-
-    load: tuple[ModelVersion, ...] = ()
-    unload: tuple[ModelVersion, ...] = ()
-    workers: int = 0
-    """how many to fork"""
-    generation: int = 0
-    """how many times workers have been replaced, these included"""
-
-
+Before it forks, it answers with an error, or with None if there was none."""
 BatchCommand = tuple[ModelVersion, SearchKind, tuple[Line, ...]]
 """a batch for a worker, which answers with translations or an error"""
 
@@ -52,25 +41,26 @@ def main() -> None:
     try:
         while True:
             command: HostCommand = frames.receive(connection)
-            error = _carry_out(command, engine)
+            load, unload, workers, generation = command
+            error = _carry_out(load, unload, engine)
             frames.send(connection, error)
             if error:
                 continue
-            for _ in range(command.workers):
+            for _ in range(workers):
                 if os.fork() == 0:  # in the new process, which `_work` ends
                     connection.close()
-                    _work(path, engine, command.generation)
+                    _work(path, engine, generation)
     except (EOFError, ConnectionError):
         return
 
 
-def _carry_out(command: HostCommand, engine: Engine) -> Exception | None:
+def _carry_out(load: Versions, unload: Versions, engine: Engine) -> Exception | None:
     """Load and unload models; return the error that occurred, or None."""
     try:
-        for version in command.load:
+        for version in load:
             engine.load(version)
             engine.load_pytorch(version)
-        for version in command.unload:
+        for version in unload:
             engine.unload(version)
     except (NmtError, OSError) as error:
         return _portable(error)

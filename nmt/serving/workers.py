@@ -17,7 +17,7 @@ from nmt.machine.processor import is_cpu
 from nmt.serving import frames
 from nmt.serving.answers import busy
 from nmt.serving.engine import ModelVersion, SearchKind
-from nmt.serving.model_host import BatchCommand, HostCommand
+from nmt.serving.model_host import BatchCommand, HostCommand, Versions
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Line, Translation
 
@@ -240,15 +240,15 @@ class ProcessCompute:
 
     async def _command_host(
         self,
-        load: tuple[ModelVersion, ...] = (),
-        unload: tuple[ModelVersion, ...] = (),
+        load: Versions = (),
+        unload: Versions = (),
         replace: bool = True,
     ) -> None:
         """Let the host change its models and replace all workers, or (not `replace`) add one."""
         async with self._host_lock:
             generation = self._generation + replace
             count = self.slots + self.spare if replace else 1
-            command = HostCommand(load, unload, count, generation)
+            command: HostCommand = load, unload, count, generation
             for _ in range(ATTEMPTS):
                 host = await self._wait_for_host()
                 try:
