@@ -25,7 +25,7 @@ class NextTokens:
     """What the model says of the tokens after each of the R live hypotheses, the rows of a step."""
 
     decoder: StepDecoder
-    """its last step is this one"""
+    """a decoder whose last step gave these tokens"""
     live: LiveHypotheses
     in_terms: AskedTokens
     """the tokens that would continue or begin a term"""

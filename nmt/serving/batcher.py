@@ -39,7 +39,7 @@ class Lane(NamedTuple):
     """Segments that may be translated in one batch."""
 
     model: str
-    """its name, for the metrics"""
+    """the name of the model, for the metrics"""
     version: ModelVersion
     kind: SearchKind
     is_long: bool = False
@@ -100,7 +100,7 @@ class Batcher:
         self._slow = 0
         """batches that have given away their slots"""
         self._batches: set[_Batch] = set()
-        """those that are being translated"""
+        """the batches that are being translated"""
         self._batches_of: Counter[str] = Counter()
         """of each client, how many batches are being translated"""
         self._gathering_since = 0.0

@@ -326,7 +326,7 @@ class _PendingTexts:
         self.found: dict[Place, list[Translation]] = {}
         """the translations of each translated segment, best first"""
         self._filled: dict[Place, list[Translation]] = {}
-        """the same of texts with ICU messages, with the translated messages in them"""
+        """the same for texts with ICU messages, which are translated, too"""
 
     def line(self, place: Place) -> Line:
         """Return the segment at a place."""

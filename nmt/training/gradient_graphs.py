@@ -36,7 +36,7 @@ class _GradientGraph:
 
     batch: PackedBatch
     buffers: list[Tensor]
-    """those of the model: kept, because the table of positions is replaced when it grows"""
+    """the buffers of the model: kept, because the table of positions is replaced when it grows"""
     loss: Tensor
     """scalar"""
     replay: Program

@@ -115,7 +115,7 @@ class Line:
     terminology: Terminology | None = None
     """constraints on this line's translation, in addition to those on all lines"""
     ids: Sequence[int] | None = None
-    """its source ids, the last one EOS; None if the text is not encoded yet"""
+    """source ids of the text, the last one EOS; None if it is not encoded yet"""
     protected: tuple[Span, ...] = ()
     """parts of the text that the translation repeats exactly as they are, in order"""
     parts: tuple[Edit, ...] = ()
@@ -125,7 +125,7 @@ class Line:
     capitals: bool = False
     """whether it was in capitals, and its translation is put into capitals; see capitals.py"""
     start: int = 0
-    """of a sentence: the index of its first character in the line, with the parts put back"""
+    """the index of a sentence's first character in the line, with the parts put back"""
 
 
 @dataclass(frozen=True, slots=True)

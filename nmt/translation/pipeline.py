@@ -81,7 +81,7 @@ class _Window:
     messages: MessageTexts
     """the lines as they were read, and after them the texts in their messages"""
     lines: list[Line]
-    """the same without their edges"""
+    """the lines and texts of `messages` without their edges"""
     encoded: list[EncodedLine]
     """the lines, or their sentences, as they are searched"""
     counts: list[int]

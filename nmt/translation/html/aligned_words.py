@@ -49,7 +49,7 @@ class AlignedWords:
         self.source_marks = [_is_mark(text.source, span) for span in self._source]
         """whether each source word is a punctuation mark or another symbol"""
         self.marks = [_is_mark(text.target, span) for span in self.target]
-        """the same for each word of the translation"""
+        """whether each word of the translation is such a mark"""
         self.centres = np.array([np.mean(each) if each else np.nan for each in self.sources])
         """the mean of the source words of each word of the translation; NaN if there are none"""
 

@@ -28,7 +28,7 @@ class Token:
     source: str
     """the characters of the page"""
     name: str = ""
-    """of a tag, in small letters"""
+    """the name of a tag, in small letters; "" for other tokens"""
     attributes: tuple[tuple[str, str | None], ...] = ()
     """name (in small letters) and value of each; None: it has no value"""
 

@@ -29,7 +29,7 @@ class InlineTag:
     """An element inside a text, or a tag between two words of it."""
 
     span: Span
-    """its characters in the text; a tag between two words has none"""
+    """the characters of the text in the element; a tag between two words has none"""
     opening: list[Token]
     """the start tag, or all that stands between two words"""
     closing: list[Token] = field(default_factory=list)
@@ -37,9 +37,10 @@ class InlineTag:
     children: list["InlineTag"] = field(default_factory=list)
     """the tags inside, in the order of the text"""
     replaces_space: bool = False
-    """of a tag between two words: whether it stands in place of the space between them"""
+    """whether a tag between two words stands in place of the space between them"""
     needs_space: bool = False
-    """of such a tag: whether it is left out if there is no space; a non-breaking space is"""
+    """whether a tag between two words is left out where the translation has no space, as a
+    non-breaking space is"""
 
     @property
     def is_element(self) -> bool:
@@ -109,7 +110,7 @@ class _Gaps:
     def __init__(
         self, words: AlignedWords, parent: PlacedTag, runs: Sequence[tuple[int, int]]
     ) -> None:
-        """Take the runs of words of the elements inside, which a tag must not be put into."""
+        """Take the gaps in the words of `parent`, without those inside of the elements' `runs`."""
         self._first = parent.first
         self._centres = words.centres[parent.first : parent.end]
         self._blocked = np.zeros(len(self._centres) + 1)
@@ -133,15 +134,15 @@ class _Runs:
     """The runs of words that translate the elements inside an element."""
 
     def __init__(self, words: AlignedWords, parent: PlacedTag, elements: Sequence[range]) -> None:
-        """Take the source words of each element."""
+        """Find the target words of each element; `elements` are their source words."""
         self._parent, self._elements = parent, elements
         self._source = words.source_words(parent.tag.span)
         owner = {word: i for i, element in enumerate(elements) for word in element}
         has_marks = [any(words.source_marks[i] for i in element) for element in elements]
         self._own: list[list[int]] = [[] for _ in elements]
-        """the target words that are aligned with each element, at least by half"""
+        """for each element: the target words that have at least half of their source words in it"""
         self._shared: list[list[int]] = [[] for _ in elements]
-        """those that are aligned with a smaller part of it, such as with a syllable"""
+        """for each element: the target words that have fewer of their source words in it"""
         self._aligned_before = [0]
         """how many of the first words of the parent are aligned"""
         for word in range(parent.first, parent.end):
