@@ -20,7 +20,7 @@ from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.training import threads as threads_module
 from nmt.training.distributed import ProcessGroup
-from nmt.training.gradients import GradientComputer
+from nmt.training.gradients import GradientComputer, MicroBatch
 from nmt.training.loss import Loss, Objective
 from nmt.training.trainer import Trainer
 from tests.training.runs import MakeTrainer
@@ -96,6 +96,42 @@ def test_no_room_for_a_single_pair_and_other_problems_are_errors(
     monkeypatch.setattr(Objective, "forward", wrong)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         small_trainer().gradient_computer.compute(1)
+
+
+@pytest.mark.parametrize(("processes", "part"), [(1, 0), (1, -1), (2, 0), (2, -1)])
+def test_a_step_is_repeated_only_before_gradients_are_averaged_over_processes(
+    small_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch, processes: int, part: int
+) -> None:
+    trainer, attempts = small_trainer(micro_batch_tokens=40), list[Tensor]()
+    forward = Objective.forward
+
+    def limited(self: Objective, batch: Batch) -> Loss:
+        attempts.append((loss := forward(self, batch)).total)
+        if len(attempts) == failing:
+            loss.total.register_hook(no_memory)
+        return loss
+
+    def no_memory(gradient: Tensor) -> None:
+        raise RuntimeError(NO_MEMORY)
+
+    def compute() -> list[MicroBatch]:
+        group = ProcessGroup(0, processes)
+        computer = GradientComputer(trainer.loaded, trainer.store, trainer.plan, "fp32", group)
+        return computer.compute(1).micro_batches
+
+    monkeypatch.setattr(Objective, "forward", limited)
+    monkeypatch.setattr(ProcessGroup, "data_parallel", lambda self, module: module)
+    monkeypatch.setattr(ProcessGroup, "all_reduce_sum", lambda self, value: value)
+    failing = 0
+    parts = len(compute())
+    assert parts > 1
+    failing = parts + range(1, parts + 1)[part]
+    if processes > 1 and part == -1:  # the others are averaging, and cannot begin again
+        with pytest.raises(RuntimeError, match="can't allocate memory"):
+            compute()
+        assert len(attempts) == failing
+    else:
+        assert len(compute()) == len(attempts) - failing > parts
 
 
 def test_activations_computed_again_give_the_same_gradient(small_trainer: MakeTrainer) -> None:

@@ -1,6 +1,8 @@
 """Vocabularies are learnt from all of the text, or adopted as they are; refusals say what fits."""
 
 import re
+import subprocess
+import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
@@ -44,6 +46,32 @@ def test_training_lines_of_any_length_are_learnt_from(tmp_path: Path) -> None:
     assert UNK not in tokenizer.source.encode(["dog end ä"])[0]
     bpe = learn_vocabulary([long], TokenizerConfig(vocabulary_size=20))
     assert bpe.target.decode(bpe.target.encode([long.source])) == [long.source]
+
+
+LEARN_WITH_LITTLE_ROOM = """
+import resource, sys
+from nmt.machine.memory import _address_space, share_one_arena
+from tests.data.tokens.tokenizers import learn
+stack, limit = resource.getrlimit(resource.RLIMIT_STACK)[0], resource.RLIMIT_AS
+stack = 2 << 20 if stack == resource.RLIM_INFINITY else stack
+resource.setrlimit(limit, [_address_space("VmSize") + 16 * stack + (int(sys.argv[1]) << 20)] * 2)
+share_one_arena()
+try:
+    print(learn().target.size)
+except MemoryError:
+    print("too little")
+"""
+"""learns a vocabulary with room for SentencePiece's 16 threads and some MiB"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS keeps to no such limit")
+@pytest.mark.parametrize(("megabytes", "expected"), [(0, "too little\n"), (48, "60\n")])
+def test_a_small_text_is_learnt_in_little_room_and_refused_in_less(
+    project: Path, megabytes: int, expected: str
+) -> None:
+    command = [sys.executable, "-c", LEARN_WITH_LITTLE_ROOM, str(megabytes)]
+    run = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout) == (0, expected), run.stderr
 
 
 RESERVED = "\0\x1f▅"  # characters that no vocabulary can have
