@@ -5,6 +5,7 @@ made when something asks for it.
 """
 
 import shlex
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     import torch
 
     from nmt.model.transformer import Transformer
+
+
+_making = threading.RLock()
+"""held while PyTorch's model is made, which a server does in a thread while others translate"""
 
 
 @dataclass(eq=False)
@@ -49,23 +54,25 @@ class LoadedModel:
             CheckpointError: the weights are those of another model than the configuration's.
             ConfigError: see `build_model`.
         """
-        if isinstance(self.weights, Mapping):
-            import torch
+        with _making:
+            if isinstance(self.weights, Mapping):
+                import torch
 
-            from nmt.run.checkpoint import load_into
+                from nmt.run.checkpoint import load_into
 
-            model = build_model(self.config, self.tokenizer)
-            tensors = {name: torch.from_numpy(array) for name, array in self.weights.items()}
-            load_into(model, tensors, self.path)
-            self.weights = model.eval()
-        return self.weights
+                model = build_model(self.config, self.tokenizer)
+                tensors = {name: torch.from_numpy(array) for name, array in self.weights.items()}
+                load_into(model, tensors, self.path)
+                self.weights = model.eval()
+            return self.weights
 
     @property
     def arrays(self) -> Mapping[str, Array]:
         """All weights, {name in the model: array}; those of a model on the CPU share its memory."""
-        if isinstance(self.weights, Mapping):
-            return self.weights
-        return {name: p.detach().cpu().numpy() for name, p in self.weights.named_parameters()}
+        weights = self.weights  # another thread may make PyTorch's model of them
+        if isinstance(weights, Mapping):
+            return weights
+        return {name: p.detach().cpu().numpy() for name, p in weights.named_parameters()}
 
     @property
     def digest(self) -> str:

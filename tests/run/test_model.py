@@ -8,8 +8,11 @@ import pickle
 import re
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -128,6 +131,21 @@ def test_arrays_are_the_weights_of_the_model(run: Path) -> None:
     assert all((stored[name] == arrays[name]).all() for name in arrays)
     again = load_model(run, torch.device("cpu"))
     assert weights_digest(again.model) == weights_digest(model)
+
+
+def test_threads_that_ask_for_a_model_get_the_same_one(run: Path) -> None:
+    """The server makes it in one thread while others may need it, or the arrays."""
+    for _ in range(5):
+        loaded = load_model(run)
+        begin = threading.Barrier(8)
+
+        def ask(number: int, loaded: LoadedModel = loaded, begin: Any = begin) -> object:
+            begin.wait()
+            return loaded.model if number % 4 else len(loaded.arrays)
+
+        with ThreadPoolExecutor(8) as threads:
+            found = list(threads.map(ask, range(8)))
+        assert len(set(map(id, (each for i, each in enumerate(found) if i % 4)))) == 1
 
 
 def test_a_model_is_pickled_in_either_form(run: Path) -> None:
