@@ -1,6 +1,7 @@
-"""Text in capitals: a model that has not learnt it gets small letters, and writes capitals again.
+"""Text in capitals: the model gets small letters, and what it writes is put into capitals.
 
-A model that has seen few capitals spells a word in capitals by its letters, and makes up words.
+A model spells a word in capitals by its letters, and makes up words; also one that has learnt a
+share of its text in capitals (`augmentation.upper`).
 """
 
 import re
@@ -21,13 +22,10 @@ _TURKIC_LOWER, _TURKIC_UPPER = str.maketrans("Iİ", "ıi"), str.maketrans("ıi",
 
 @dataclass(frozen=True)
 class CapitalsStage:
-    """Before the search, puts lines in capitals into small letters; after it, restores capitals.
-
-    Models that have learnt capitals (`augmentation.upper`) get the lines as they are.
-    """
+    """Before the search, puts lines in capitals into small letters; after it, restores capitals."""
 
     data: DataConfig
-    """the languages of the model, and whether it has learnt capitals"""
+    """the languages of the model"""
     source: SubwordModel
     """makes the ids of lines"""
     terminology: Terminology
@@ -66,7 +64,7 @@ class CapitalsStage:
         text = line.text
         if text.startswith(">>"):
             text = text[self.source.tag_length(text) :]
-        if self.data.augmentation.upper or not text.isupper():
+        if not text.isupper():
             return None
         if all(sum(map(str.isupper, word)) < MIN_LETTERS for word in text.split()):
             return None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
-from nmt.recipe.config import AugmentationConfig, DataConfig
+from nmt.recipe.config import DataConfig
 from nmt.run.model import LoadedModel
 from nmt.translation.capitals import CapitalsStage, upper
 from nmt.translation.line import (
@@ -23,8 +23,7 @@ from nmt.translation.translator import Translator
 
 
 def stage(run: LoadedModel, source: str = "en", target: str = "de", **asked: Any) -> CapitalsStage:
-    augmentation = AugmentationConfig(upper=asked.pop("upper", 0.0))
-    data = DataConfig(source_language=source, target_language=target, augmentation=augmentation)
+    data = DataConfig(source_language=source, target_language=target)
     return CapitalsStage(data, run.tokenizer.source, Terminology.of(**asked))
 
 
@@ -55,11 +54,6 @@ def test_the_model_gets_small_letters(
     [line] = stage(copying_run, language, "en" if language != "en" else "de").lower([Line(1, text)])
     assert (line.text, line.capitals) == (lower, lower != text)
     assert len(line.text) == len(text)
-
-
-def test_a_model_that_has_learnt_capitals_gets_them(copying_run: LoadedModel) -> None:
-    [line] = stage(copying_run, upper=0.1).lower([Line(1, "A SMALL DOG")])
-    assert line == Line(1, "A SMALL DOG")
 
 
 def test_terms_in_capitals_stay(copying_run: LoadedModel) -> None:
