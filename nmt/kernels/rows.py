@@ -97,7 +97,7 @@ class SentenceBounds:
 
 
 class UnpaddedSide(PackedSide):
-    """Where the tokens (U,) of one side stood in its rows (B, L), in the order `token_positions`.
+    """Where the tokens (U,) of one side stood in its rows (B, L); their order: `token_positions`.
 
     Two sentences, a b c and d, with padding "-" that is not computed: B = 2, L = 3, U = 4:
 
@@ -120,6 +120,7 @@ class UnpaddedSide(PackedSide):
         self.padding_mask, self.causal_mask = padding_mask(ids, padding), causal_mask(ids)
         """for attention in rows: (B, 1, 1, L) and (1, 1, L, L)"""
         self._indices: dict[int, tuple[Tensor, Tensor]] = {}
+        """what `_row_indices` has returned, by the number of heads"""
 
     def tokens(self, ids: Tensor) -> Tensor:
         """Return the ids (U,) of the positions that the model computes, taken from ids (B, L)."""

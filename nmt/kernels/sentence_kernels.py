@@ -90,7 +90,7 @@ def _backward_kernel(
     dv_stride, is_causal: tl.constexpr, width: tl.constexpr, q_block: tl.constexpr,
     k_block: tl.constexpr,
 ):  # fmt: skip
-    """Write the gradients dQ, dK and dV of one sentence and one head, for G, that of the output.
+    """Write the gradients dQ, dK and dV of one sentence and one head, given G, the output's.
 
     With P = softmax(S) and S = scale * Q K^T:
 
@@ -110,7 +110,7 @@ def _backward_kernel(
     dv = tl.dot(tl.trans(p.to(g.dtype)), g)
     _store(value_gradient, first_key, keys, dv_stride, head, dv, width, k_block)
     dp = tl.dot(g, tl.trans(v))
-    ds = (p * (dp - tl.sum(p * dp, 1)[:, None]) * scale).to(q.dtype)
+    ds = (p * (dp - tl.sum(p * dp, 1)[:, None]) * scale).to(q.dtype)  # scale * dS
     _store(query_gradient, first_query, queries, dq_stride, head, tl.dot(ds, k), width, q_block)
     _store(key_gradient, first_key, keys, dk_stride, head, tl.dot(tl.trans(ds), q), width, k_block)
 

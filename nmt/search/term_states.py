@@ -142,7 +142,13 @@ class TermStates:
         return self._spelling.closes_term(token)
 
     def _may_begin(self, state: TermState, met: tuple[int, ...]) -> list[TermTokenization]:
-        """Return the tokenizations of missing terms that may begin after a state."""
+        """Return the tokenizations of missing terms that may begin after a state.
+
+        A term that begins in a script with spaces is spelled with a space in front of it, except
+        behind an opening bracket, a quotation mark and the like. One of a script without spaces is
+        spelled without a space, except at the start of the translation, where SentencePiece has
+        put one. A term that has only one way to be spelled takes that.
+        """
         unmet = [way for way in self._spelled.tokenizations if way.term not in met]
         if not self._both_ways:  # each term has one way, which fits everywhere
             return unmet

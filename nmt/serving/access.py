@@ -286,7 +286,7 @@ def _replace_file(path: Path, text: str) -> None:
     A new file is for its owner alone.
 
     Raises:
-        ConfigError: the owner would be another one.
+        ConfigError: this user may not write in the folder, or may not keep the owner of the file.
     """
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
@@ -298,7 +298,7 @@ def _replace_file(path: Path, text: str) -> None:
             owner = path.stat()
             shutil.copystat(path, new)
             os.chown(new, owner.st_uid, owner.st_gid)
-            os.utime(new)
+            os.utime(new)  # `copystat` has copied the old time of change, too
         new.replace(path)
     except PermissionError as error:
         raise ConfigError(

@@ -36,6 +36,8 @@ class ModelVersion:
     def current(cls, run: str, checkpoint: str) -> "ModelVersion":
         """Return what a run directory, or a checkpoint, holds now.
 
+        `checkpoint` is best, last, averaged, moving-average or step-N.
+
         Raises:
             CheckpointError: the weights are missing or incomplete.
         """
@@ -53,8 +55,12 @@ class ModelVersion:
         except OSError as error:
             raise CheckpointError(f"{run}: cannot be read: {error.strerror}") from error
         entry = read_json_or_empty(folder / MANIFEST).get(WEIGHTS, {})
-        weights = str(entry.get("sha256", ""))[:16]
-        return cls(str(folder), contents.hexdigest()[:16], size, weights)
+        return cls(
+            folder=str(folder),
+            digest=contents.hexdigest()[:16],
+            weight_bytes=size,
+            weights=str(entry.get("sha256", ""))[:16],
+        )
 
 
 @dataclass(frozen=True)

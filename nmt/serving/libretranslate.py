@@ -72,7 +72,7 @@ def libretranslate_router(server: Server) -> APIRouter:
     """Return the routes of LibreTranslate."""
     router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
 
-    @router.get("/translate", include_in_schema=False)  # so asks the plugin of OmegaT
+    @router.get("/translate", include_in_schema=False)  # the plugin of OmegaT
     @router.post("/translate", openapi_extra=body_schema(TranslateBody))
     async def translate(request: Request) -> JSONResponse:
         """Translate a text or a list of texts."""

@@ -59,7 +59,7 @@ def _carry_out(load: Versions, unload: Versions, engine: Engine) -> Exception | 
     try:
         for version in load:
             engine.load(version)
-            engine.load_pytorch(version)
+            engine.load_pytorch(version)  # now, so that the workers share it
         for version in unload:
             engine.unload(version)
     except (NmtError, OSError) as error:

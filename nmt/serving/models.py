@@ -296,15 +296,15 @@ class Models:
 def directions_of(model: ServedModel) -> Sequence[Direction]:
     """Return what a model translates: its configuration's pair, or one for each language tag.
 
-    A model that has learnt tags of languages translates from its source language, and from the
-    languages of its tags, into each of the latter.
+    A model that has learnt tags such as `>>fra<<` translates from its source language, and from
+    each language that has a tag, into each language that has one.
 
     Raises:
         ConfigError: the configuration names no languages.
     """
     data, tokenizer = model.current.config.data, model.current.tokenizer
     source, target = (look_up_language(code).tag for code in data.languages)
-    tags = {}  # {code of a language: its tag}
+    tags = {}  # {code of a language: its tag}, such as {"fr": ">>fra<<"}
     for tag in tokenizer.source.tags:
         language = look_up_language(tag.strip("<>"))
         if language.codes:  # other tags, such as those of a corpus, name no language

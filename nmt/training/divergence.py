@@ -18,7 +18,7 @@ _FIRST_STEPS = 50
 
 
 def is_synchronous(device: torch.device) -> bool:
-    """Return whether Python reads the result of each check before it updates the weights.
+    """Return whether Python reads each check of a loss and gradient before it updates the weights.
 
     This costs nothing on a CPU. An accelerator would be idle until Python has read the result.
     """

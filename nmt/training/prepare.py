@@ -86,7 +86,9 @@ def prepare_for_training(model: Transformer, training: TrainingConfig, precision
 def what_runs(objective: Objective, threads: int) -> str:
     """Return in a line what computes attention and the other parts of a model in training.
 
-    `threads` is how many cores compute an operation together; C computes on one alone.
+    Such as "attention: C, unpadded; linear maps: PyTorch; feed-forward: C; norm: C; dropout: C;
+    loss: C". `threads` is how many cores compute an operation together. All layers are alike, so
+    one stands for all. The conditions are those of the modules in `nmt.kernels`.
     """
     layer, in_bf16 = objective.model.decoder.layers[-1], objective.precision == "bf16"
     network, sublayer = layer.feed_forward, layer.feed_forward_sublayer
@@ -98,9 +100,11 @@ def what_runs(objective: Objective, threads: int) -> str:
     fits = in_c and width % WIDTH_MULTIPLE == 0
     fits_inner = fits and inner % WIDTH_MULTIPLE == 0 and type(network.inner) is nn.Linear
     in_c_by_part = {
+        # only the tiles of AMX are faster than PyTorch
         "linear maps": fits and in_bf16 and bool(library and library.nmt_can_use_tiles()),
         "feed-forward": fits_inner and network.activation is F.relu,
-        "norm": fits and not sublayer.pre,
+        "norm": fits and not sublayer.pre,  # the kernel adds x + Sublayer(x) before the norm
+        # random numbers alone are drawn in C, with any number of threads
         "dropout": isinstance(sublayer.dropout, FastDropout) and library is not None,
         "loss": in_c,
     }

@@ -76,10 +76,10 @@ class Hardware:
 def training_memory(
     config: Config, rows: Rows, hardware: Hardware, length: float, tokens: int | None = None
 ) -> Memory:
-    """Return the memory of a step whose sentences have `length` tokens, the mean of the text.
+    """Return the memory, in bytes, that a step takes.
 
-    `tokens` is how many padded tokens per side are computed at once, in all shards together; by
-    default as many as in training.
+    `length` is the mean number of tokens of a sentence. `tokens` is how many padded tokens per side
+    are computed at once, in all shards together; by default as many as in training.
     """
     if tokens is None:
         tokens_that_fit = micro_batch_tokens(config, rows, hardware, length)
@@ -88,7 +88,7 @@ def training_memory(
     in_bf16 = hardware.precision == "bf16"
     p = BF16 if in_bf16 else FP32  # bytes per element of a matrix product
     in_memory = sum(map(math.prod, shapes_in_memory(config, rows).values()))
-    projection = rows[1] * config.model.d_model  # weights
+    projection = rows[1] * config.model.d_model  # weights; rows[1] is the target vocabulary
     copied_to_bf16 = _linear_weights(config) + projection if in_bf16 else 0
     bytes_per_token = activation_bytes(config.model, device, hardware.precision, length)
     if config.training.activation_checkpointing:

@@ -58,14 +58,15 @@ class PageTexts:
         self._elements = Elements(tokens, languages)
         self._blocks = _blocks(tokens, self._elements)
         self._attributes = _attributes(tokens, self._elements)
-        texts = self._blocks.values()
-        plain = [text.text for text in texts if not text.has_tags]
+        blocks = self._blocks.values()
+        plain = [block.text for block in blocks if not block.has_tags]
         plain += [value for _, _, value in self._attributes]
         self.plain = [Line(i, text) for i, text in enumerate(dict.fromkeys(plain), start=1)]
         """the texts without tags, equal ones once, and those of attributes"""
         self.with_tags = [
-            Line(i, text.text, protected=tuple(text.kept))
-            for i, text in enumerate((t for t in texts if t.has_tags), start=len(self.plain) + 1)
+            # the numbers go on, so that each text of the page has its own
+            Line(i, block.text, protected=tuple(block.kept))
+            for i, block in enumerate((b for b in blocks if b.has_tags), start=len(self.plain) + 1)
         ]
         """the texts with tags, whose translations need links between the words"""
 

@@ -195,7 +195,7 @@ def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> d
     plan = BatchPlan(store.source.lengths, store.target.lengths, arguments.batch_tokens, seed=1)
     losses, tokens, ends = [], [], [time.perf_counter()]
     for step in range(1, arguments.warm_up + arguments.steps + 1):
-        batch = collate(store, plan.step(step - 1)).to(device)
+        batch = collate(store, plan.step(step)).to(device)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, config)
         with autocast(device, precision):

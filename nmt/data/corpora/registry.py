@@ -77,6 +77,8 @@ class Corpus:
     def pair_of(self, source: str | None, target: str | None) -> Languages:
         """Return the first (source, target) of the corpus that fits; None stands for any language.
 
+        A corpus that lists no pairs takes any two languages that are named.
+
         Raises:
             ConfigError: the corpus has no such pair, or its languages must be named by their codes.
         """

@@ -86,7 +86,11 @@ class SourceLines:
     """whether pairs that are not UTF-8 are left out; else they are an error"""
 
     def __iter__(self) -> Iterator[MonolingualLine]:
-        """Yield the sources that are not blank, with the numbers of their text and line."""
+        """Yield the sources that are not blank, with the numbers of their text and line.
+
+        Raises:
+            DataError: a line is not UTF-8, and `leave_out_invalid` is false.
+        """
         errors = "surrogateescape" if self.leave_out_invalid else "strict"
         for number, text in enumerate(self.texts):
             for block in text.blocks():

@@ -13,8 +13,9 @@ KERNELS = Path(__file__).parents[2] / "kernels"
 
 @functools.cache
 def native_library() -> ctypes.CDLL | None:
-    """Return the library, or None where it cannot be compiled: PyTorch translates there."""
+    """Return the C library that translates; None: it cannot be compiled, so PyTorch translates."""
     library = load_library(SOURCE, KERNELS)
     if library:
+        # pointers: as the default, int, they would be cut to 32 bits
         library.nmt_encode.restype = library.nmt_start.restype = ctypes.c_void_p
     return library
