@@ -6,16 +6,16 @@ from typing import TypeVar
 
 from torch import nn
 
+from nmt.kernels.python_code import HOOKS
+
 _Model = TypeVar("_Model", bound=nn.Module)
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-"""attributes of a module with functions that PyTorch calls before or after it"""
 
 
 def share_weights(model: _Model) -> _Model:
     """Copy the modules of a model; the copy has the weights of `model` itself, and its hooks."""
     shared: list[object] = list(model.parameters())
     for module in model.modules():
-        shared += [hook for kind in _HOOKS for hook in getattr(module, kind).values()]
+        shared += [hook for kind in HOOKS for hook in getattr(module, kind).values()]
     # the second argument has what `deepcopy` takes for copied already, and so does not copy
     return copy.deepcopy(model, {id(each): each for each in shared})
 

@@ -40,6 +40,7 @@ PYTORCH_CLASSES = {f"torch.nn.modules.linear.{name}" for name in ("Linear", "Ide
 PYTORCH_CLASSES |= {"torch.nn.modules.container.ModuleList", "torch.nn.modules.dropout.Dropout"}
 PYTORCH_CLASSES.add("torch.nn.modules.normalization.LayerNorm")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+"""attributes of a module with functions that PyTorch calls before or after it"""
 WRAPPED = ("__func__", "__wrapped__", "fget", "fset", "func", "args", "keywords")
 """attributes with what a method, a property or a decorator computes"""
 

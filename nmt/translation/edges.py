@@ -28,7 +28,7 @@ class EdgesStage:
         """Return the lines without their edges, except those whose translation begins as asked."""
         return [
             line
-            if self.terminology.prefix or (line.terminology and line.terminology.prefix)
+            if (self.terminology | line.terminology).prefix
             else cut_edges(line, self.source, self.language)
             for line in lines
         ]
