@@ -3,6 +3,8 @@
 import functools
 import math
 import os
+import platform
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,12 +14,34 @@ CGROUP = Path("/sys/fs/cgroup")
 """the folder of the outermost control group (version 2), such as that of a container"""
 _OWN_CGROUP = Path("/proc/self/cgroup")
 """the file that names the control group of this process, such as that of a batch job"""
+_MACOS_FEATURES = {
+    "hw.optional.arm64": "asimd",
+    "hw.optional.arm.FEAT_DotProd": "asimddp",
+    "hw.optional.arm.FEAT_I8MM": "i8mm",
+    "hw.optional.arm.FEAT_BF16": "bf16",
+}
+"""{entry of macOS's `sysctl`: Linux's name of the same feature of ARM}"""
 
 
 @functools.cache
 def processor_features() -> frozenset[str]:
-    """Return the names of the CPU's features, such as "avx512f"; none if this is not Linux."""
-    return frozenset(processor_entry("flags").split())
+    """Return Linux's names of the CPU's features, such as "avx512f" (x86) or "asimddp" (ARM).
+
+    On macOS only those of ARM that the code in C can use are known; on Windows none are.
+    """
+    if platform.system() == "Darwin":
+        return _features_by_sysctl()
+    return frozenset((processor_entry("flags") or processor_entry("Features")).split())
+
+
+def _features_by_sysctl() -> frozenset[str]:
+    """Return the features that macOS lists, in lines such as "hw.optional.arm64: 1"."""
+    try:
+        listed = subprocess.run(["sysctl", "hw.optional"], capture_output=True, text=True)
+    except OSError:
+        return frozenset()
+    entries = dict(line.split(": ", 1) for line in listed.stdout.splitlines() if ": " in line)
+    return frozenset(name for key, name in _MACOS_FEATURES.items() if entries.get(key) == "1")
 
 
 def processor_entry(name: str) -> str:

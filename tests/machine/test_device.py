@@ -91,6 +91,9 @@ def test_a_gpu_says_its_name_and_memory_and_other_devices_say_nothing(
         ({"avx512_bf16", "amx_bf16"}, 3, "bf16"),
         ({"avx512_bf16"}, 1, "bf16"),
         ({"avx512_bf16"}, 3, "fp32"),
+        ({"asimd", "bf16"}, 1, "bf16"),
+        ({"asimd", "bf16"}, 3, "fp32"),
+        ({"asimd"}, 1, "fp32"),
     ],
 )
 def test_auto_precision_is_bf16_where_the_processor_is_faster_in_it(
