@@ -313,6 +313,7 @@ def test_attention_is_equation_1_as_it_stands(
 
 def test_doctor_names_what_was_changed(changed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NMT_NATIVE", raising=False)
-    monkeypatch.setattr(machine_checks, "runs_on_this_processor", lambda: True)
-    expected = "FeedForward.forward is not that of nmt/model/feed_forward.py, so PyTorch searches"
-    assert machine_checks._check_search().found == expected
+    monkeypatch.setattr(machine_checks, "why_not_here", lambda: None)
+    changed_name = "FeedForward.forward is not that of nmt/model/feed_forward.py"
+    found = machine_checks._check_search().found
+    assert found == f"PyTorch searches, because {changed_name}"

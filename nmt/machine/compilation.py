@@ -1,13 +1,17 @@
 """Compiles C files of this package for this processor, once, and loads the result.
 
-A compiler that knows the processor uses all of its instructions, and no binary has to be shipped
-for each kind. Where there is no compiler, PyTorch computes instead.
+A compiler that knows the processor uses all of its instructions. Where there is none, PyTorch
+computes instead, and `why_no_library` says why.
 """
 
 import ctypes
 import hashlib
 import os
+import platform
+import shlex
+import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,45 +20,95 @@ from nmt.machine.processor import processor_features
 
 SWITCH = "NMT_NATIVE"
 """environment variable: 0 turns all libraries in C off"""
-FLAGS = (
-    *("-std=gnu11", "-O3", "-march=native", "-shared", "-fPIC", "-fvisibility=hidden"),
+PORTABLE_FLAGS = (
+    *("-std=gnu11", "-O3", "-shared", "-fPIC", "-fvisibility=hidden"),
     # errno and floating-point traps are used nowhere, and would forbid vector instructions
     *("-fno-math-errno", "-fno-trapping-math"),
-    "-mprefer-vector-width=512",  # else Clang divides vectors of 512 bits
 )
-NEEDED = {"avx2", "fma"}
-"""features of the processor without which the C code cannot run"""
+"""flags for a compiler that hold for every processor"""
+WIDE_VECTORS = "-mprefer-vector-width=512"
+"""a flag for x86, without which Clang divides vectors of 512 bits"""
+NATIVE_FLAGS = {"x86_64": ("-march=native", WIDE_VECTORS)}
+"""flags for the processor of this machine, by architecture; on others PyTorch computes"""
+NEEDED = {"x86_64": {"avx2": "AVX2", "fma": "FMA"}}
+"""features of the processor without which the C code cannot run, and their names for the user"""
+ARCHITECTURE = platform.machine()
+"""the kind of processor, such as "x86_64"; "aarch64" on Linux is "arm64" on macOS"""
+FLAGS = (*PORTABLE_FLAGS, *NATIVE_FLAGS.get(ARCHITECTURE, ()))
 COMPILATION_TIMEOUT = 60.0
 """seconds; it takes one or two"""
+
+
+class NoLibraryError(Exception):
+    """The reason why there is no library in C, as a clause such as "no C compiler was found"."""
 
 
 def load_library(source: Path, *folders: Path) -> ctypes.CDLL | None:
     """Return the library of a C file; it is compiled first if this machine has not done it before.
 
-    It includes files of its own folder and of `folders`. Returns None where it cannot be used:
-    another kind of processor, no C compiler, no folder to store it in, or the variable `NMT_NATIVE`
-    is 0.
+    It includes files of its own folder and of `folders`. Returns None where there is none; then
+    `why_no_library` says why.
     """
-    if is_turned_off() or not runs_on_this_processor():
-        return None
-    compiler = os.environ.get("CC", "cc")
     try:
-        path = cache_folder() / f"{source.stem}-{_digest([source.parent, *folders], compiler)}.so"
-        if not path.exists():
-            _compile(source, compiler, path)
-        return ctypes.CDLL(str(path))
-    except (OSError, subprocess.SubprocessError, RuntimeError):  # RuntimeError: no home folder
+        return _load(source, folders)
+    except NoLibraryError:
         return None
 
 
-def is_turned_off() -> bool:
-    """Whether the user has turned the libraries off by the variable `NMT_NATIVE`."""
-    return os.environ.get(SWITCH) == "0"
+def why_no_library(source: Path, *folders: Path) -> str | None:
+    """Return why `load_library` finds no library, as a clause; None: there is one."""
+    try:
+        _load(source, folders)
+    except NoLibraryError as reason:
+        return str(reason)
+    return None
 
 
-def runs_on_this_processor() -> bool:
-    """Whether the C code is for processors of this kind: x86 with AVX2, on Linux."""
-    return processor_features() >= NEEDED
+def compile_library(
+    source: Path, target: Path, flags: Sequence[str], compiler: Sequence[str]
+) -> None:
+    """Compile a C file into a library, the file `target`.
+
+    `compiler` is a command, such as ["ccache", "gcc"]; `flags` say for which processor.
+
+    Raises:
+        NoLibraryError: the compiler is not there or fails.
+    """
+    command = [*compiler, *flags, str(source), "-o", str(target), "-lm"]
+    # its messages in English; its temporary files where those of this call are removed
+    settings = {**os.environ, "LC_ALL": "C", "TMPDIR": str(target.parent)}
+    try:
+        subprocess.run(
+            command,
+            env=settings,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=COMPILATION_TIMEOUT,
+        )
+    except OSError as error:
+        raise NoLibraryError(f"the C compiler {compiler[0]} cannot be started: {error}") from error
+    except subprocess.TimeoutExpired as error:
+        message = f"the C compiler {compiler[0]} took more than {COMPILATION_TIMEOUT:.0f} s"
+        raise NoLibraryError(message) from error
+    except subprocess.CalledProcessError as error:
+        message = f"the C compiler {compiler[0]} failed"
+        lines = error.stderr.decode(errors="replace").splitlines()
+        reasons = [line for line in lines if "error:" in line] or lines
+        raise NoLibraryError(": ".join([message, *reasons[:1]])) from error
+
+
+def why_not_here() -> str | None:
+    """Return why C code is not for this machine or not wanted, as a clause; None: it may run."""
+    if os.environ.get(SWITCH) == "0":
+        return f"{SWITCH}=0 turns the code in C off"
+    if sys.platform != "linux" or ARCHITECTURE not in NEEDED:
+        system = platform.system()
+        return f"the code in C is for Linux on {' or '.join(NEEDED)}, not {system} {ARCHITECTURE}"
+    missing = [
+        name for key, name in NEEDED[ARCHITECTURE].items() if key not in processor_features()
+    ]
+    return f"this processor has no {' and no '.join(missing)}" if missing else None
 
 
 def cache_folder() -> Path:
@@ -63,7 +117,38 @@ def cache_folder() -> Path:
     return Path(caches) / "nmt"
 
 
-def _digest(folders: Sequence[Path], compiler: str) -> str:
+def find_compiler() -> list[str]:
+    """Return the command of the C compiler: that of the variable `CC`, else cc, gcc or clang.
+
+    Raises:
+        NoLibraryError: there is none.
+    """
+    commands = [shlex.split(os.environ.get("CC", "")), ["cc"], ["gcc"], ["clang"]]
+    found = (command for command in commands if command and shutil.which(command[0]))
+    if command := next(found, None):
+        return command
+    raise NoLibraryError("no C compiler was found")
+
+
+def _load(source: Path, folders: Sequence[Path]) -> ctypes.CDLL:
+    """Return the library of a C file, or raise a NoLibraryError."""
+    if reason := why_not_here():
+        raise NoLibraryError(reason)
+    compiler = find_compiler()
+    try:
+        path = cache_folder() / f"{source.stem}-{_digest([source.parent, *folders], compiler)}.so"
+        if not path.exists():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+                unfinished = Path(folder) / path.name
+                compile_library(source, unfinished, FLAGS, compiler)
+                unfinished.replace(path)
+        return ctypes.CDLL(str(path))
+    except (OSError, RuntimeError) as error:  # RuntimeError: no home folder
+        raise NoLibraryError(str(error)) from error
+
+
+def _digest(folders: Sequence[Path], compiler: Sequence[str]) -> str:
     """Return a hash of all that the library depends on: sources, flags, compiler and processor."""
     contents = hashlib.sha256()
     for folder in folders:
@@ -72,13 +157,3 @@ def _digest(folders: Sequence[Path], compiler: str) -> str:
     # a home folder may be shared by different machines
     contents.update(repr((FLAGS, compiler, sorted(processor_features()))).encode())
     return contents.hexdigest()[:16]
-
-
-def _compile(source: Path, compiler: str, path: Path) -> None:
-    """Compile a C file into the file `path`, which appears only when it is complete."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        unfinished = Path(folder) / path.name
-        command = [compiler, *FLAGS, str(source), "-o", str(unfinished), "-lm"]
-        subprocess.run(command, check=True, capture_output=True, timeout=COMPILATION_TIMEOUT)
-        unfinished.replace(path)

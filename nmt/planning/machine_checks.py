@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from nmt.inference.native.library import native_library
+from nmt.inference.native.library import KERNELS, SOURCE
 from nmt.kernels.python_code import what_was_changed
-from nmt.machine.compilation import SWITCH, is_turned_off, runs_on_this_processor
+from nmt.machine.compilation import why_no_library, why_not_here
 from nmt.machine.processor import available_cores, control_groups, meminfo, read_number
 
 if TYPE_CHECKING:
@@ -171,18 +171,12 @@ def _check_threads() -> Check:
 
 def _check_search() -> Check:
     """Check whether translation on a CPU uses the search in C (`nmt.inference.native`)."""
-    if not runs_on_this_processor():
-        found = "PyTorch searches; the search in C is for x86 processors with AVX2, on Linux"
-        return Check("search", "ok", found)
-    if is_turned_off():
-        return Check("search", "ok", f"PyTorch searches: {SWITCH}=0 turns the search in C off")
-    if changed := what_was_changed():
-        return Check("search", "ok", f"{changed}, so PyTorch searches")
-    if native_library():
-        return Check("search", "ok", "in C, compiled for this processor")
-    found = "the search in C cannot be compiled, so PyTorch searches on a CPU"
-    remedy = "install a C compiler (gcc or clang) to translate faster"
-    return Check("search", "warning", found, remedy)
+    if reason := why_not_here() or what_was_changed():
+        return Check("search", "ok", f"PyTorch searches, because {reason}")
+    if reason := why_no_library(SOURCE, KERNELS):
+        remedy = "install a C compiler (gcc or clang) to translate faster"
+        return Check("search", "warning", f"PyTorch searches, because {reason}", remedy)
+    return Check("search", "ok", "in C, compiled for this processor")
 
 
 def _check_memory() -> Check:

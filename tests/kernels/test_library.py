@@ -117,8 +117,10 @@ def test_without_the_library_pytorch_computes(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if obstacle == "switched off":
         monkeypatch.setenv(compilation.SWITCH, "0")
+    elif obstacle == "no compiler":
+        monkeypatch.setenv("PATH", "")
     else:
-        monkeypatch.setenv("CC", "no-such-compiler" if obstacle == "no compiler" else "false")
+        monkeypatch.setenv("CC", "false")
     for module in (library, dropout):
         monkeypatch.setattr(module, "kernel_library", KERNEL_LIBRARY.__wrapped__)
     assert not can_use_kernels(torch.empty(2, 16, dtype=dtype))

@@ -63,21 +63,15 @@ def disk_with(free: float) -> Mock:
             "expect half the speed or less, or use a newer machine",
         ),
         (
-            "nmt.planning.machine_checks.native_library",
-            lambda: None,
-            "warning  search      the search in C cannot be compiled, so PyTorch searches on a "
-            "CPU; install a C compiler (gcc or clang) to translate faster",
+            "nmt.planning.machine_checks.why_no_library",
+            lambda *paths: "no C compiler was found",
+            "warning  search      PyTorch searches, because no C compiler was found; "
+            "install a C compiler (gcc or clang) to translate faster",
         ),
         (
-            "nmt.planning.machine_checks.is_turned_off",
-            lambda: True,
-            "ok       search      PyTorch searches: NMT_NATIVE=0 turns the search in C off",
-        ),
-        (
-            "nmt.planning.machine_checks.runs_on_this_processor",
-            lambda: False,
-            "ok       search      PyTorch searches; the search in C is for x86 processors with "
-            "AVX2, on Linux",
+            "nmt.planning.machine_checks.why_not_here",
+            lambda: "this processor has no AVX2",
+            "ok       search      PyTorch searches, because this processor has no AVX2",
         ),
         (
             "shutil.which",

@@ -285,8 +285,10 @@ def test_without_the_library_pytorch_searches(
         monkeypatch.setenv(compilation.SWITCH, "0")
     elif obstacle == "folder":
         cache.write_text("a file, where a folder is expected")
+    elif obstacle == "no compiler":
+        monkeypatch.setenv("PATH", "")
     else:
-        monkeypatch.setenv("CC", "no-such-compiler" if obstacle == "no compiler" else "false")
+        monkeypatch.setenv("CC", "false")
     assert NativeSearch.build(random_run(), "fp32") is None
     assert obstacle == "folder" or not list(cache.rglob("*.so"))
 
