@@ -7,14 +7,16 @@ from html import unescape
 from nmt.data.text.lines import check_text
 from nmt.errors import print_warning
 from nmt.translation.document import WINDOW_PARAGRAPHS
+from nmt.translation.documents.aligned_words import AlignedText
+from nmt.translation.documents.inline_tags import place_tags
+from nmt.translation.documents.marked_text import MarkedText
+from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.html.addresses import is_address
-from nmt.translation.html.aligned_words import AlignedText
 from nmt.translation.html.attributes import replace_attribute, spoken_attributes
 from nmt.translation.html.blocks import Elements, find_blocks
-from nmt.translation.html.inline_tags import place_tags
 from nmt.translation.html.languages import PageLanguages
-from nmt.translation.html.source import Token, read_tokens, source_of
-from nmt.translation.html.text import BlockText, read_block
+from nmt.translation.html.source import read_tokens
+from nmt.translation.html.text import read_block
 from nmt.translation.line import Line, Translation, Warn, has_words
 from nmt.translation.pipeline import TranslationRequest
 from nmt.translation.spans import Edit, apply_edits, shift_span
@@ -93,9 +95,9 @@ class PageTexts:
         return "".join([*parts, source_of(tokens[at:])])
 
 
-def _blocks(tokens: Sequence[Token], elements: Elements) -> dict[range, BlockText]:
+def _blocks(tokens: Sequence[Token], elements: Elements) -> dict[range, MarkedText]:
     """Return the texts of the blocks to translate, by the range of their tokens."""
-    blocks: dict[range, BlockText] = {}
+    blocks: dict[range, MarkedText] = {}
     for block in find_blocks(tokens, elements):
         text = read_block(tokens, elements.partners, block)
         without_kept = apply_edits(text.text, [Edit(span, "") for span in text.kept])
@@ -124,7 +126,7 @@ def _attributes(tokens: Sequence[Token], elements: Elements) -> list[tuple[Token
     return found
 
 
-def _with_tags(text: BlockText, translation: Translation) -> str:
+def _with_tags(text: MarkedText, translation: Translation) -> str:
     """Return a translation as HTML, with the tags of the block that it translates."""
     links = translation.alignment.links if translation.alignment else ()
     aligned = AlignedText(text.text, translation.text, links)

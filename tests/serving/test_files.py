@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from nmt.serving.answers import RequestError
 from nmt.serving.files import decode_file
-from nmt.translation.html.source import UNWRITABLE
+from nmt.translation.documents.tokens import UNWRITABLE
 from tests.serving.conftest import Client
 
 PAIR = {"source": "en", "target": "de"}

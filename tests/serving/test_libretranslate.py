@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from nmt import load
 from nmt.serving.access import add_key
-from nmt.translation.html.source import UNWRITABLE
+from nmt.translation.documents.tokens import UNWRITABLE
 from tests.serving.conftest import Client
 from tests.serving.server_processes import started
 

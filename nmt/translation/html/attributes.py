@@ -3,7 +3,7 @@
 import re
 from html import escape
 
-from nmt.translation.html.source import UNWRITABLE, Token
+from nmt.translation.documents.tokens import UNWRITABLE, Token
 
 SPOKEN = ("alt", "aria-description", "aria-label", "label", "placeholder", "title")
 """attributes that hold text in every tag"""

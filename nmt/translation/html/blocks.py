@@ -11,9 +11,9 @@ from html import unescape
 from itertools import accumulate
 from typing import Literal
 
+from nmt.translation.documents.tokens import Token
 from nmt.translation.html.addresses import is_link_to_itself
 from nmt.translation.html.languages import PageLanguages
-from nmt.translation.html.source import Token
 
 
 def _names(text: str) -> frozenset[str]:

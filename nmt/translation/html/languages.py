@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 
 from nmt.data.languages import closest_language, look_up_language
+from nmt.translation.documents.tokens import Token
 from nmt.translation.html.attributes import replace_attribute
-from nmt.translation.html.source import Token
 
 ROOTS = ("html", "body")
 """elements that are the whole page"""

@@ -7,34 +7,13 @@ type is expanded and nothing is loaded.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 from html.parser import HTMLParser
-from typing import Literal
 
-UNWRITABLE = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127, 0xFFFE, 0xFFFF])
-"""for `str.translate`: deletes characters that no HTML page may have"""
-TokenKind = Literal["start", "end", "text", "other"]
+from nmt.translation.documents.tokens import Token
+
 # a tag or a comment that the parser has ignored, or has passed on as text
 _BROKEN_TAG = re.compile("(<[a-zA-Z/!?][^>]*>?)")
 _SCRIPT = re.compile(r"<script[\s/>]", re.IGNORECASE)
-
-
-@dataclass(slots=True)
-class Token:
-    """A part of the source: a start tag, an end tag, a text, or something else."""
-
-    kind: TokenKind
-    source: str
-    """the characters of the page"""
-    name: str = ""
-    """the name of a tag, in small letters; "" for other tokens"""
-    attributes: tuple[tuple[str, str | None], ...] = ()
-    """name (in small letters) and value of each; None: it has no value"""
-
-    def attribute(self, name: str) -> str | None:
-        """Return the value of an attribute; None if it has no value or is missing."""
-        return dict(reversed(self.attributes)).get(name)  # of several, the first one counts
 
 
 def read_tokens(html: str) -> list[Token]:
@@ -51,11 +30,6 @@ def read_tokens(html: str) -> list[Token]:
         text_end = last_tag_end
     tokens += [Token("text", html[last_tag_end:text_end]), Token("other", html[text_end:])]
     return [token for token in tokens if token.source]
-
-
-def source_of(tokens: Iterable[Token]) -> str:
-    """Return the source of some tokens that follow each other."""
-    return "".join(token.source for token in tokens)
 
 
 class _TokenReader(HTMLParser):

@@ -1,7 +1,8 @@
 import pytest
 
+from nmt.translation.documents.tokens import source_of
 from nmt.translation.html.blocks import Elements, find_blocks
-from nmt.translation.html.source import read_tokens, source_of
+from nmt.translation.html.source import read_tokens
 
 
 def blocks_of(html: str) -> list[str]:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.translation.html.source import Token, read_tokens, source_of
+from nmt.translation.documents.tokens import Token, source_of
+from nmt.translation.html.source import read_tokens
 from nmt.translation.markup import page_text
 
 PIECES = st.sampled_from(

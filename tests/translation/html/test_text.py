@@ -1,12 +1,14 @@
 import pytest
 
+from nmt.translation.documents.marked_text import MarkedText
+from nmt.translation.documents.tag_places import InlineTag
+from nmt.translation.documents.tokens import source_of
 from nmt.translation.html.blocks import Elements, find_blocks
-from nmt.translation.html.source import read_tokens, source_of
-from nmt.translation.html.tag_places import InlineTag
-from nmt.translation.html.text import BlockText, read_block
+from nmt.translation.html.source import read_tokens
+from nmt.translation.html.text import read_block
 
 
-def read(html: str) -> BlockText:
+def read(html: str) -> MarkedText:
     tokens = read_tokens(html)
     elements = Elements(tokens)
     [block] = find_blocks(tokens, elements)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from nmt.translation.html.aligned_words import AlignedText, AlignedWords
-from nmt.translation.html.source import Token, source_of
-from nmt.translation.html.tag_places import InlineTag, PlacedTag, TagPlaces
+from nmt.translation.documents.aligned_words import AlignedText, AlignedWords
+from nmt.translation.documents.tag_places import InlineTag, PlacedTag, TagPlaces
+from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.spans import Span
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from nmt.translation.html.aligned_words import AlignedText, AlignedWords
+from nmt.translation.documents.aligned_words import AlignedText, AlignedWords
 from nmt.translation.spans import Link
 
 

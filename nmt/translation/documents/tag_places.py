@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nmt.translation.html.aligned_words import AlignedWords
-from nmt.translation.html.source import Token
+from nmt.translation.documents.aligned_words import AlignedWords
+from nmt.translation.documents.tokens import Token
 from nmt.translation.spans import Span
 
 MAX_COMPARISONS = 200_000

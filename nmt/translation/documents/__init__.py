@@ -1,0 +1,1 @@
+"""Documents of any format: texts with marks inside, and all that stays around them."""
