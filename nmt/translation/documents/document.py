@@ -30,7 +30,7 @@ class LanguagePair:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class DocumentSegment:
     """A text of a document that is translated as a whole, and where its translation goes."""
 
     text: MarkedText
@@ -61,7 +61,7 @@ class Document:
 
     format: str
     """the name of its format, such as "docx" """
-    segments: Sequence[Segment]
+    segments: Sequence[DocumentSegment]
     """those with words; one inside the marks of another comes before it"""
     write: Callable[[], bytes]
     """returns the document as it is now"""

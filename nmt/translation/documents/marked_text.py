@@ -59,7 +59,7 @@ def read_pieces(pieces: Iterable[Piece], written: Mapping[str, str]) -> MarkedTe
     """Read a text from its pieces; `written` says how the document writes some characters."""
     pieces = list(_join_empty_elements(list(pieces)))
     first, end = _inside(pieces)  # what is before and after is kept as it is
-    reader = _Reader()
+    reader = _PieceReader()
     for piece in pieces[first:end]:
         reader.read(piece)
     before = [token for piece in pieces[:first] for token in piece.tokens]
@@ -123,7 +123,7 @@ class _OpenElement:
     children: list[InlineTag] = field(default_factory=list)
 
 
-class _Reader:
+class _PieceReader:
     """Reads the pieces of a block one after another."""
 
     def __init__(self) -> None:

@@ -3,7 +3,7 @@
 import re
 
 from nmt.translation.documents.archive import Archive
-from nmt.translation.documents.document import Document, LanguagePair, Segment
+from nmt.translation.documents.document import Document, LanguagePair, DocumentSegment
 from nmt.translation.documents.office_runs import RunNames, office_segments
 from nmt.translation.documents.xml_tokens import XmlSource, set_attribute
 
@@ -88,7 +88,7 @@ def read_office(content: bytes, name: str, languages: LanguagePair) -> Document:
         DataError: it is damaged, encrypted or too large.
     """
     archive = Archive(content, name)
-    segments: list[Segment] = []
+    segments: list[DocumentSegment] = []
     sources: dict[str, XmlSource] = {}
     for part, kind in _kinds_of_parts(archive, name).items():
         if kind not in _NAMES and kind not in _LANGUAGE_PARTS:

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Literal, NamedTuple
 
-from nmt.translation.documents.document import Segment, has_text
+from nmt.translation.documents.document import DocumentSegment, has_text
 from nmt.translation.documents.marked_text import MARKUP, Piece, read_pieces
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.documents.xml_tokens import XmlSource, text_of_xml, write_text
@@ -76,7 +76,7 @@ class _Atom:
     """for a mark of a field of Word: "begin", "separate", "end", or its instruction"""
 
 
-def office_segments(source: XmlSource, names: RunNames) -> Iterator[Segment]:
+def office_segments(source: XmlSource, names: RunNames) -> Iterator[DocumentSegment]:
     """Yield the segments of a part of an office file: inner paragraphs, of text boxes, first."""
     for end, token in enumerate(source.tokens):
         if token.kind == "end" and token.name in names.paragraphs:
@@ -85,7 +85,7 @@ def office_segments(source: XmlSource, names: RunNames) -> Iterator[Segment]:
                 yield segment
 
 
-def _segment(source: XmlSource, names: RunNames, start: int, end: int) -> Segment | None:
+def _segment(source: XmlSource, names: RunNames, start: int, end: int) -> DocumentSegment | None:
     """Return the segment of the paragraph between two tags; None if it has no words."""
     tokens = source.tokens
     outside = names.outside | {""}
@@ -93,7 +93,7 @@ def _segment(source: XmlSource, names: RunNames, start: int, end: int) -> Segmen
         start = source.end(start + 1) - 1
     while start + 1 < end and tokens[end - 1].name in outside:
         end = source.partners.get(end - 1, end - 1)
-    atoms = list(_Reader(source, names).read(start + 1, end))
+    atoms = list(_RunReader(source, names).read(start + 1, end))
     if not any(atom.kind == "text" for atom in atoms):
         return None
     atoms = list(_join_fields(atoms))
@@ -101,7 +101,7 @@ def _segment(source: XmlSource, names: RunNames, start: int, end: int) -> Segmen
     if not has_text(text):
         return None
     empty = {atom.run.start + atom.run.end for atom in atoms if atom.run}
-    return Segment(text, tokens[start + 1 : end], partial(_without, sorted(empty)))
+    return DocumentSegment(text, tokens[start + 1 : end], partial(_without, sorted(empty)))
 
 
 def _without(parts: Sequence[str], source: str) -> str:
@@ -110,7 +110,7 @@ def _without(parts: Sequence[str], source: str) -> str:
     return source
 
 
-class _Reader:
+class _RunReader:
     """Reads paragraphs of one part of a file."""
 
     def __init__(self, source: XmlSource, names: RunNames) -> None:

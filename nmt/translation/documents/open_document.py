@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from nmt.translation.documents.archive import Archive
-from nmt.translation.documents.document import Document, LanguagePair, Segment, has_text
+from nmt.translation.documents.document import Document, LanguagePair, DocumentSegment, has_text
 from nmt.translation.documents.marked_text import MARKUP, read_pieces
 from nmt.translation.documents.xml_inline import InlineNames, inline_pieces
 from nmt.translation.documents.xml_tokens import XmlSource, set_attribute
@@ -54,14 +54,14 @@ def read_open_document(content: bytes, name: str, languages: LanguagePair) -> Do
     return Document("OpenDocument", segments, write)
 
 
-def _segments(source: XmlSource) -> Iterator[Segment]:
+def _segments(source: XmlSource) -> Iterator[DocumentSegment]:
     """Yield the paragraphs and headings; those of notes and frames before the ones around them."""
     for end, token in enumerate(source.tokens):
         if token.kind == "end" and token.name in _PARAGRAPHS:
             first = source.partners[end] + 1
             text = read_pieces(inline_pieces(source, first, end, INLINE), MARKUP)
             if has_text(text):
-                yield Segment(text, source.tokens[first:end])
+                yield DocumentSegment(text, source.tokens[first:end])
 
 
 def _set_language(source: XmlSource, tag: str) -> None:
