@@ -3,7 +3,7 @@
 import re
 
 from nmt.translation.documents.archive import Archive
-from nmt.translation.documents.document import Document, LanguagePair, DocumentSegment
+from nmt.translation.documents.document import Document, DocumentSegment, LanguagePair
 from nmt.translation.documents.office_runs import RunNames, office_segments
 from nmt.translation.documents.xml_tokens import XmlSource, set_attribute
 

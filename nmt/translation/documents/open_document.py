@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from nmt.translation.documents.archive import Archive
-from nmt.translation.documents.document import Document, LanguagePair, DocumentSegment, has_text
+from nmt.translation.documents.document import Document, DocumentSegment, LanguagePair, has_text
 from nmt.translation.documents.marked_text import MARKUP, read_pieces
 from nmt.translation.documents.xml_inline import InlineNames, inline_pieces
 from nmt.translation.documents.xml_tokens import XmlSource, set_attribute
