@@ -1,7 +1,8 @@
 """Errors and warnings for the user; the command prints the message of an error and exits.
 
 The exit code is 1 unless the class says otherwise. A message says what failed, what was
-found, what was expected, and what to do next.
+found, what was expected, and what to do next. It writes a parameter by its name in Python, such as
+`beam_size`: the command line puts its option in place of that (`cli/options/groups.py`).
 """
 
 import signal
@@ -35,11 +36,14 @@ class DamagedCheckpointError(CheckpointError):
 class NonFiniteScoresError(CheckpointError):
     """A model that computes NaN instead of scores."""
 
-    def __str__(self) -> str:
-        return (
+    def __init__(
+        self,
+        message: str = (
             "the model's scores are not numbers (NaN): its weights are damaged or its training "
-            "diverged; choose an earlier checkpoint with --checkpoint"
-        )
+            "diverged; choose an earlier `checkpoint`"
+        ),
+    ) -> None:
+        super().__init__(message)
 
 
 class ExchangeError(NmtError):

@@ -75,6 +75,16 @@ ASKED = {"device", "is_cpu", "is_cuda", "cuda", "is_autocast_enabled", "get_auto
 """names that no file of `model/` has"""
 FAST = re.compile(r"nmt\.(kernels|machine|inference|training)\b")
 """modules that no file of `model/` imports"""
+READS_COMMAND_LINES = {
+    "evaluation/comet.py",
+    "exchange/marian_engine.py",
+    "training/environment.py",
+    "training/result.py",
+}
+"""files that start other programs, or read the command line that was recorded with a run"""
+WHOLE_COMMAND = re.compile(
+    r"`nmt |\b(nmt [a-z]+|ray start|sacrebleu|tensorboard|torchrun|zstd)\b|\{command\}"
+)
 READY_MADE = re.compile(r"(\bnn\.|\btorch\.nn\S* import .*)(Transformer|MultiheadAttention)")
 MACHINE_PATH = re.compile(r"""(?:^|[\s"'=(:])/(?:home|root|Users|mnt|tmp|opt)/""", re.MULTILINE)
 
@@ -262,6 +272,36 @@ def test_no_function_is_named_refuse() -> None:
     """A function that raises is named check_ or validate_ everywhere."""
     refusing = [place_of(*each) for each in FUNCTIONS if "refuse_" in each[1].name]
     assert refusing == []
+
+
+def test_the_library_names_parameters_and_not_options() -> None:
+    """An option stands only in a whole command, such as `nmt serve --keys FILE --add-key NAME`."""
+    texts = [
+        (FILES[module], text)
+        for module, tree in TREES.items()
+        if not in_cli(module) and FILES[module] not in READS_COMMAND_LINES
+        for text in texts_of(tree)
+    ]
+    templates = [p for end in ("txt", "jinja", "yaml") for p in PACKAGE.rglob(f"*.{end}")]
+    texts += [(path.name, path.read_text("utf-8")) for path in templates]
+    bare = [
+        f"{file}: {option[0]}"
+        for file, text in texts
+        for option in re.finditer(r"(?<![\w-])--[a-z][\w-]*", text)
+        if not WHOLE_COMMAND.search(re.split(r"[;:]|\.\s", text[: option.start()])[-1])
+    ]
+    assert bare == []
+
+
+def texts_of(tree: ast.Module) -> Iterator[str]:
+    """Every string of a file, docstrings included; an f-string with its {expressions}."""
+    nodes = list(ast.walk(tree))
+    texts: list[list[ast.expr]] = [n.values for n in nodes if isinstance(n, ast.JoinedStr)]
+    parts = {part for values in texts for part in values}
+    texts += [[n] for n in nodes if isinstance(n, ast.Constant) and n not in parts]
+    for values in texts:
+        pieces = (n.value if isinstance(n, ast.Constant) else ast.unparse(n) for n in values)
+        yield "".join(map(str, pieces))
 
 
 def test_the_paper_asks_for_no_device_and_knows_no_faster_code() -> None:

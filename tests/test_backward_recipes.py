@@ -44,7 +44,7 @@ def test_a_recipe_without_tables_read_backward_twice_is_as_before() -> None:
 
 def test_a_recipe_with_tags_is_not_read_backward() -> None:
     config = parse_config("data: {train: {source: a, target: b, tags: [de]}}")
-    with pytest.raises(ConfigError, match="--backward .* write a recipe of its own"):
+    with pytest.raises(ConfigError, match="cannot change places.* write a recipe of its own"):
         exchange_sides(config)
 
 

@@ -26,7 +26,7 @@ app = typer.Typer(
 app.command(cls=CommandWithGroups)(clean)
 
 
-@app.command("list")
+@app.command("list", cls=CommandWithGroups)
 def list_corpora(as_json: JsonObjectOption = False) -> None:
     """List the known corpora.
 
@@ -70,7 +70,7 @@ def _print_property(title: str, text: str) -> None:
     typer.echo(f"    {title:<11}" + ("\n" + " " * 15).join(lines))
 
 
-@app.command()
+@app.command(cls=CommandWithGroups)
 def find(
     source: Annotated[
         str,

@@ -28,7 +28,7 @@ OutputOption = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=CommandWithGroups)
 def loss(model: OneModelOption, output: OutputOption = None) -> None:
     """Draw training loss, validation loss and BLEU of a run.
 
@@ -98,7 +98,7 @@ def attention(options: AttentionOptions) -> None:
     print(*files, sep="\n")
 
 
-@app.command()
+@app.command(cls=CommandWithGroups)
 def positions(
     length: Annotated[int, typer.Option(min=2, max=4096, help="Number of positions.")] = 100,
     d_model: Annotated[

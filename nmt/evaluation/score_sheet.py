@@ -19,7 +19,7 @@ PLAIN_REMARK = (
     "BLEU and chrF++ compare with figures of the same signature on the same test set, and with "
     "no others."
 )
-LANGUAGES_REMARK = "Say the languages (--languages en-de) for the paper's own BLEU as well."
+LANGUAGES_REMARK = "Say the languages, such as en-de, for the paper's own BLEU as well."
 
 
 @dataclass(frozen=True)

@@ -155,8 +155,8 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataError(
             f"test set '{official_name}' cannot be loaded by sacreBLEU: {reason}; check the "
-            f"network, delete {folder} and try again, or give the files with --source and "
-            "--reference"
+            f"network, delete {folder} and try again, or give its files as "
+            "`source` and `reference`"
         ) from error
     known_size = PAPER_SIZES.get(official_name) if pair in PAPER_PAIRS else None
     # of another set, any size from 1 on is right if both sides have it
@@ -213,14 +213,14 @@ def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Eva
         texts = [text for text in (*splits.test, *splits.validation) if text.name == name][:1]
     if not texts:
         raise ConfigError(
-            f"the run's configuration names no {name} set; give --source and --reference, "
-            "or score --test-set validation"
+            f"the run's configuration names no {name} set; give `source` and `reference`, "
+            "or score the `test_set` validation"
         )
     for path in (with_urls(Path(path)) for text in texts for path in text.paths):
         if not is_file(path):
             raise DataError(
                 f"{path}: no such file, neither from this folder nor from the one in which the run "
-                "was trained; give the text to nmt eval-bleu as --source FILE and --reference FILE"
+                "was trained; give its files as `source` and `reference`"
             )
     pairs = (pair for text in texts for pair in ParallelText(text, config.languages).tagged_pairs())
     return set_of_pairs(name, pairs, config.languages_of(texts), config.tokenized)

@@ -19,7 +19,7 @@ SUBWORD_MARKS = {
 """
 # a full stop or comma after a word; the group is the space between them, empty in plain text
 _PUNCTUATION = re.compile(r"\w(\s?)[.,](?=\s|$)")
-_OR_SKIP = "or score it without changes by --no-text-checks"  # the end of several messages
+_OR_SKIP = "or score it as it is (`no_text_checks`)"  # the end of several messages
 # what tokenizer.perl of Moses writes for quotation marks, brackets and hyphens
 _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);| @-@ ")
 
@@ -82,7 +82,7 @@ def check_text_forms(
     if hypothesis_form.tokenized and reference_form.tokenized and not tokenized:
         raise DataError(
             f"{names[0]} and {names[1]} are both tokenised ({hypothesis_form.evidence}), and BLEU "
-            "compares only on plain text: detokenise both, or score the tokens with --tokenized"
+            "compares only on plain text: detokenise both, or score the tokens (`tokenized`)"
         )
     for name, form, other in zip(names, forms, reversed(forms), strict=True):
         if form.tokenized and other.tokenized is False:  # not if it is None: undecided

@@ -60,7 +60,7 @@ def check_computes(
         if part.name not in names or not {config.d_model, config.d_ff}.issuperset(part.shape):
             lacks = lacks or f"{part.name} of the shape {part.shape}"
     if lacks:
-        raise ExchangeError(f"{program} has no {lacks}; export the model with --to safetensors")
+        raise ExchangeError(f"{program} has no {lacks}; export the model as safetensors")
 
 
 def import_engine(package: str, feature: str) -> Any:

@@ -47,7 +47,7 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
     if tokenizer.source.pieces != tokenizer.target.pieces:
         raise ExchangeError(
             "the format onnx has one vocabulary for source and target, because transformers.js "
-            "loads one tokenizer for a model, but this model has two; export it with --to "
+            "loads one tokenizer for a model, but this model has two; export it as "
             "ctranslate2, marian or huggingface, or train with tokenizer.shared: true"
         )
     pieces = tokenizer.source.pieces
@@ -80,7 +80,7 @@ def tokenizer_json(model: SubwordModel) -> dict[str, Any]:
     if kind == "word" or proto.trainer_spec.treat_whitespace_as_suffix:
         raise ExchangeError(
             "tokenizer.json cannot express a SentencePiece model of whole words, or one that marks "
-            "the ends of words; export it with --to ctranslate2 or marian"
+            "the ends of words; export it as ctranslate2 or marian"
         )
     describe_pieces = _unigram_model if kind == "unigram" else _bpe_model
     return {

@@ -67,7 +67,7 @@ def _as_exchange_error(name: str, problem: str) -> Iterator[None]:
         errors.RepositoryNotFoundError: (
             "the Hub has no such model, or it is private: check the name, or set HF_TOKEN"
         ),
-        errors.RevisionNotFoundError: "it has no such --revision",
+        errors.RevisionNotFoundError: "it has no such `revision`",
         errors.LocalEntryNotFoundError: "it is not in the cache, and the Hub cannot be reached",
     }
     try:

@@ -70,7 +70,7 @@ def export_onnx(loaded: LoadedModel, folder: Path) -> None:
     if size > MAX_WEIGHT_BYTES:
         raise ExchangeError(
             f"the model has {size / 1e9:.1f} GB of weights, but a file of ONNX holds at most "
-            f"{MAX_WEIGHT_BYTES / 1e9:.1f} GB; export it with --to ctranslate2"
+            f"{MAX_WEIGHT_BYTES / 1e9:.1f} GB; export it as ctranslate2"
         )
     write_tokenizer(loaded.tokenizer, folder)
     architecture = {

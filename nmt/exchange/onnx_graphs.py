@@ -173,7 +173,7 @@ def check_operators(model: Transformer, activation: str) -> None:
             torch.onnx.export(network, (example,), unused, opset_version=OPSET, dynamo=False)
     except (RuntimeError, torch.onnx.OnnxExporterError) as error:
         raise ExchangeError(
-            f"ONNX has no activation {activation!r}; export the model with --to safetensors"
+            f"ONNX has no activation {activation!r}; export the model as safetensors"
         ) from error
 
 

@@ -96,7 +96,7 @@ def choose_sentences(loaded: LoadedModel, lines: Iterable[str]) -> list[str]:
     if not chosen:
         raise DataError(
             f"no sentences to verify the export with: expected lines of 1 to {MAX_VERIFIED_SOURCE} "
-            "tokens; give others with --verify FILE"
+            "tokens; give others (`verify`)"
         )
     return chosen
 

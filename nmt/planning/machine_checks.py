@@ -144,7 +144,7 @@ def _check_device() -> Iterator[Check]:
         yield Check("device", "ok", f"{times}{device_name(device)}{size}")
     elif gpu := torch.accelerator.current_accelerator(check_available=True):  # such as mps
         # `auto` chooses no GPU but those of CUDA
-        found = f"cpu; training.device: {gpu.type} and --device {gpu.type} use the GPU"
+        found = f"cpu; the device {gpu.type} (training.device in a recipe) uses the GPU"
         yield Check("device", "ok", found)
     elif shutil.which("nvidia-smi") or _NVIDIA_DRIVER.exists():
         found = f"an NVIDIA driver is here, but PyTorch {torch.__version__} finds no GPU"

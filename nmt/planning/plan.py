@@ -56,7 +56,7 @@ class RunTime:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that is known about a recipe before it runs; the fields are the keys of --json."""
+    """Everything that is known about a recipe before it runs; its JSON has the fields as keys."""
 
     parameters: dict[str, int]
     """number of weights by part, see `count_parameters`"""
@@ -90,7 +90,7 @@ class Plan:
     """the paper's models, for comparison"""
 
     def as_json(self) -> dict[str, Any]:
-        """Return all fields for --json, by name; `memory` and `gpu_memory` also get a `total`."""
+        """Return all fields for JSON, by name; `memory` and `gpu_memory` also get a `total`."""
         plain = asdict(self)  # without properties, which `total` is
         for name in ("memory", "gpu_memory"):
             plain[name]["total"] = getattr(self, name).total
@@ -164,7 +164,7 @@ def _check_model_fits(memory: Memory, device: torch.device) -> None:
         raise ConfigError(
             f"the model with its gradients and moments takes {gigabytes(needed)}, and "
             f"{gigabytes(free)} are free here, so its time cannot be measured; "
-            "--no-probe plans the rest"
+            "plan the rest without it (`probe`)"
         )
 
 

@@ -205,7 +205,7 @@ def choose_languages(
     if source is None or target is None or source == target:
         raise ConfigError(
             f"the languages of the text are not known (source: {source or '?'}, target: "
-            f"{target or '?'}); tell them with --languages, such as --languages en-de"
+            f"{target or '?'}); name them (`languages`), such as en-de"
         )
     # en for en_GB, because detected languages have no country
     source_code, target_code = (look_up_language(code).base for code in (source, target))
@@ -218,6 +218,6 @@ def choose_languages(
             f"source and target seem to be swapped: the source was told to be {source}, and reads "
             f"as {source_detected or 'unknown'}; the target was told to be {target}, and reads as "
             f"{target_detected or 'unknown'}. Give the files in the other order, or other "
-            "--languages"
+            "`languages`"
         )
     return source, target

@@ -289,7 +289,7 @@ class DataConfig(Section):
                     f"{text.name}; leave it out"
                 )
         for key, texts in (("validation", self.validation), ("test", self.test)):
-            # --test-set of the commands takes the names of the sets and those of their texts
+            # nmt eval-bleu --test-set takes the names of the sets and those of their texts
             labels = ["validation", "test", *(text.label for text in texts)]
             if taken := [label for label in labels if labels.count(label) > 1]:
                 raise ValueError(f"data.{key}: the name {taken[0]} is taken; give the text another")

@@ -1,4 +1,4 @@
-"""Reads a recipe from YAML, applies `--set`, exchanges its two sides, and writes it back.
+"""Reads a recipe from YAML, changes settings of it, exchanges its two sides, and writes it back.
 
 `nmt train --config C` reads a file of five sections and a seed into one `Config`. A mistake is an
 error with file, line and key.
@@ -82,7 +82,7 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
         key, *inner_keys = _apply_setting(values, assignment)
         # the keys of the file inside of the old value are gone
         locations = {path: line for path, line in locations.items() if path[: len(key)] != key}
-        locations |= dict.fromkeys([key, *inner_keys], f"--set {'.'.join(key)}")
+        locations |= dict.fromkeys([key, *inner_keys], f"setting {'.'.join(key)}")
     return _validate(Config, values, where, locations)
 
 
@@ -100,14 +100,14 @@ def _parse_keys(text: str, where: str, expected: str) -> tuple[dict[str, Any], d
 
 
 def _apply_setting(values: dict[str, Any], assignment: str) -> list[KeyPath]:
-    """Change `values`, the nested keys of a recipe, by one `section.key=value` of --set.
+    """Change `values`, the nested keys of a recipe, by one setting `section.key=value`.
 
     Returns the path of the key, then those of the sections around it that the recipe did not have,
     and of the keys inside of the new value.
     """
     name, separator, text = assignment.partition("=")
     if not separator or not name:
-        raise ConfigError(f"--set {assignment}: write it as section.key=value")
+        raise ConfigError(f"setting {assignment}: write it as section.key=value")
     path = tuple(name.split("."))
     *parents, key = path
     added: list[KeyPath] = []
@@ -116,7 +116,7 @@ def _apply_setting(values: dict[str, Any], assignment: str) -> list[KeyPath]:
             values[parent] = {}
             added.append(path[:depth])
         values = values[parent]
-    values[key], lines = strict_yaml.parse(text, f"--set {name}")
+    values[key], lines = strict_yaml.parse(text, f"setting {name}")
     if values[key] == {} and not text.strip():
         values[key] = None  # an empty value is null
     return [path, *added, *((*path, *inner) for inner in lines)]
@@ -185,8 +185,8 @@ def exchange_sides(config: Config) -> Config:
     data, tokenizer, cleaning = config.data, config.tokenizer, config.data.cleaning
     if any(text.tags for text in data.train):
         raise ConfigError(
-            "--backward exchanges source and target, but data.train has tags, which may name the "
-            "language of the target; write a recipe of its own for the opposite direction"
+            "source and target cannot change places, because data.train has tags, which may name "
+            "the language of the target; write a recipe of its own for the opposite direction"
         )
     scripts = {"source_script": cleaning.target_script, "target_script": cleaning.source_script}
     exchanged = {

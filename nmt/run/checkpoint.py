@@ -210,7 +210,7 @@ def recover_newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None])
         return path
     raise CheckpointError(
         f"no checkpoint to resume from: {'; '.join(map(str, damaged.values()))}. "
-        f"Restore one, or start again with another --run-dir"
+        f"Restore one, or start again in another `run_dir`"
     )
 
 

@@ -88,7 +88,7 @@ def check_finite(weights: Mapping[str, Array], origin: Path) -> None:
         if not is_finite:
             raise CheckpointError(
                 f"{origin}: {name} holds NaN or infinity where numbers are expected, so the "
-                "training diverged; choose another checkpoint with --checkpoint"
+                "training diverged; choose another `checkpoint`"
             )
 
 

@@ -86,7 +86,7 @@ class RunDirectory:
         except OSError as error:
             raise ConfigError(
                 f"{self.path}: the run directory cannot be written: {error.strerror}; "
-                f"choose another with --run-dir"
+                f"choose another `run_dir`"
             ) from error
         with self.lock():
             self._clear_leftovers()
@@ -114,7 +114,7 @@ class RunDirectory:
                 file.seek(0)
                 owner = file.read().strip() or "another process"
                 raise RunDirectoryBusyError(
-                    f"{self.path}: in use by {owner}; wait for it or choose another --run-dir"
+                    f"{self.path}: in use by {owner}; wait for it or choose another `run_dir`"
                 ) from error
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}")

@@ -4,7 +4,6 @@ PyTorch takes a second to import, and the C library translates without it. So Py
 made when something asks for it.
 """
 
-import shlex
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -178,7 +177,7 @@ def _load_parent(config: Config, path: Path) -> LoadedModel:
     except CheckpointError as error:
         raise CheckpointError(
             f"{path}: holds an adapter, and its parent cannot be loaded: {error}; if the parent "
-            f"has moved, give its new place: --model PARENT --adapter {shlex.quote(str(path))}"
+            f"has moved, give its new place as `model`, and {path} as `adapter`"
         ) from error
 
 
@@ -197,8 +196,8 @@ def _check_chain(config: Config, path: Path) -> None:
         if parent.path.resolve() in runs:
             raise CheckpointError(
                 f"{path}: holds an adapter that is its own parent (training.initialize_from: "
-                f"{config.training.initialize_from}); give the parent that it was trained from: "
-                f"--model PARENT --adapter {shlex.quote(str(path))}"
+                f"{config.training.initialize_from}); give the parent that it was trained "
+                f"from as `model`, and {path} as `adapter`"
             )
         runs.append(parent.path.resolve())
         config = load_config(str(parent.config))

@@ -83,7 +83,7 @@ class Searcher:
         if n_best > settings.beam_size:
             raise ConfigError(
                 f"{n_best} translations of each line were asked for, and the beam holds "
-                f"{settings.beam_size}; raise --beam-size, or use --sample"
+                f"{settings.beam_size}; raise `beam_size`, or use `sample`"
             )
         check_beam_size(self.loaded, settings, self._memory_bytes())
 
@@ -140,7 +140,7 @@ class Searcher:
             return []
         settings = self.settings
         with memory_explained(
-            f"for {len(ids)} lines at once; lower --batch-tokens or decoding.batch_tokens, "
+            f"for {len(ids)} lines at once; lower `batch_tokens` (decoding.batch_tokens), "
             f"now {settings.batch_tokens}, or let fewer processes share the machine"
         ):
             if self.sampling:
@@ -249,13 +249,13 @@ def check_beam_size(loaded: LoadedModel, settings: DecodingConfig, memory: float
     if beam > vocabulary:
         raise ConfigError(
             f"a beam of {beam} is wider than the vocabulary of {vocabulary:,} entries; "
-            f"give a --beam-size (decoding.beam_size) of at most {widest_beam(loaded, memory)}"
+            f"give a `beam_size` (decoding.beam_size) of at most {widest_beam(loaded, memory)}"
         )
     widest = widest_beam(loaded, memory)
     if memory is not None and beam > widest:
         raise ConfigError(
             f"a beam of {beam} needs more memory for a single short sentence than the "
-            f"{memory / 1e9:.1f} GB there are; give a --beam-size (decoding.beam_size) of "
+            f"{memory / 1e9:.1f} GB there are; give a `beam_size` (decoding.beam_size) of "
             f"at most {widest}"
         )
 

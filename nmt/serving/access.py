@@ -247,8 +247,8 @@ def add_key(path: Path, name: str) -> str:
     """
     if not name.strip() or not name.isprintable():
         raise ConfigError(
-            f"{name!r} is no name for an API key: expected printable characters; give the name of "
-            "whom it is for: --add-key NAME"
+            f"{name!r} is no name for an API key: expected printable characters, such as the "
+            "name of whom it is for"
         )
     path = path.resolve()  # a link stays one
     keys = read_keys(path).keys if path.exists() else []

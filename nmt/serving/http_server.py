@@ -59,8 +59,8 @@ def listen(settings: ServerSettings) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise ConfigError(
-            f"cannot listen at {host}, port {port}: {error.strerror}; choose another --port or "
-            "--host"
+            f"cannot listen at {host}, port {port}: {error.strerror}; choose another `port` or "
+            "`host`"
         ) from error
 
 

@@ -70,7 +70,7 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
     if changed:
         raise ConfigError(
             f"{directory.path}: already holds a run with another recipe; "
-            f"choose another --run-dir, or undo: {'; '.join(changed)}"
+            f"choose another `run_dir`, or undo: {'; '.join(changed)}"
         )
     # A schedule that ends at max_steps cannot get another end once the rate has begun to fall.
     taken, training = RunDirectory.step_of(saved[-1]), config.training
@@ -80,7 +80,7 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
                 f"{directory.path}: with training.max_steps {training.max_steps:,} instead of "
                 f"{saved_config.training.max_steps:,} the schedule '{training.schedule}' would "
                 f"have had another learning rate at step {step:,}, and {taken:,} are taken; "
-                f"keep max_steps, or choose another --run-dir"
+                f"keep max_steps, or choose another `run_dir`"
             )
 
 
@@ -116,7 +116,7 @@ def check_text_unchanged(
         if before and before != now:
             raise ConfigError(
                 f"{directory.path}: the {text} has changed since this run began (fingerprint "
-                f"{before}, now {now}); restore it, or choose another --run-dir"
+                f"{before}, now {now}); restore it, or choose another `run_dir`"
             )
     try:
         saved = Tokenizer.load(directory.tokenizer)
@@ -127,7 +127,7 @@ def check_text_unchanged(
         raise ConfigError(
             f"{directory.path}: its tokenizer differs from the one that was learnt from the same "
             "text now, perhaps by another version of SentencePiece; set tokenizer.model to a copy "
-            f"of what is in {directory.tokenizer}, or choose another --run-dir"
+            f"of what is in {directory.tokenizer}, or choose another `run_dir`"
         )
 
 
@@ -163,12 +163,12 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
         advice = (
             f"All checkpoints in {trainer.directory.checkpoints} are from before. "
             "Lower training.peak_learning_rate, raise training.warmup_steps or set "
-            "training.clip_norm, in a new --run-dir; or set training.on_divergence: roll_back"
+            "training.clip_norm, in a new `run_dir`; or set training.on_divergence: roll_back"
         )
     elif roll_backs >= MAX_ROLL_BACKS:
         advice = (
             f"This run has gone back to an earlier checkpoint {MAX_ROLL_BACKS} times already; "
-            "lower training.peak_learning_rate or set training.clip_norm, in a new --run-dir"
+            "lower training.peak_learning_rate or set training.clip_norm, in a new `run_dir`"
         )
     else:
         path = _load_newest_checkpoint(trainer)

@@ -116,9 +116,9 @@ def _check_version(saved: Mapping[str, Any], path: Path) -> None:
     Raises:
         CheckpointError: a newer version of nmt wrote it, or one that is too old.
     """
-    check_format(saved, FORMAT, path, "choose another --run-dir", CheckpointError)
+    check_format(saved, FORMAT, path, "choose another `run_dir`", CheckpointError)
     if not _REQUIRED_KEYS.issubset(saved):
         raise CheckpointError(
             f"{path}: its training state is of an earlier version of nmt; "
-            "continue the run with that version, or choose another --run-dir"
+            "continue the run with that version, or choose another `run_dir`"
         )

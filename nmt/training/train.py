@@ -48,8 +48,8 @@ _MEMORY_ADVICE = (  # continues: the memory does not suffice
 )
 
 
-def train(recipe: Config, path: Path, log: Log) -> RunDirectory:
-    """Train and score a model in the run directory `path`; if it holds a run, resume that.
+def train(recipe: Config, run_dir: Path, log: Log) -> RunDirectory:
+    """Train and score a model in the run directory `run_dir`; if it holds a run, resume that.
 
     Three configurations are told apart: `recipe` is what the user gave; `config`, completed by the
     parent if there is one, is what is trained; `saved_config` is what an earlier session has
@@ -62,7 +62,7 @@ def train(recipe: Config, path: Path, log: Log) -> RunDirectory:
     Raises:
         NmtError: training cannot start or continue; the message says why.
     """
-    directory = RunDirectory(path)
+    directory = RunDirectory(run_dir)
     with (
         memory_explained(_MEMORY_ADVICE),
         join_process_group(recipe.training.device) as group,
@@ -205,7 +205,7 @@ def _check_best_weights(trainer: Trainer) -> None:
     if problem := describe_useless_model(loss, vocabulary, step, warmup):
         raise DivergedError(
             f"{directory.path}: even with the best weights {problem}; train again in another "
-            "--run-dir with a lower training.peak_learning_rate, a longer warm-up or "
+            "`run_dir` with a lower training.peak_learning_rate, a longer warm-up or "
             "training.clip_norm; the checkpoints are kept"
         )
 

@@ -13,7 +13,7 @@ from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraint
 from nmt.translation.spans import Edit, Link, Span, linked_words, links_after
 
 MAX_SOURCE_TOKENS = 1024
-"""longer sources are truncated, or with --document divided; the count includes EOS"""
+"""longer sources are truncated, or divided if they are documents; the count includes EOS"""
 Warn = Callable[[str], None]
 """takes a warning, one sentence"""
 

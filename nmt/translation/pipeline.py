@@ -350,17 +350,17 @@ def _check_request(request: TranslationRequest, searcher: Searcher) -> None:
         raise ConfigError(NEED_A_SEARCH)
     if request.document and n_best != 1:
         raise ConfigError(
-            "--document puts each line together from the best translation of each sentence, "
-            "so a line has no --n-best; leave one of them out"
+            "`document` puts each line together from the best translation of each sentence, "
+            "so a line has no `n_best`; leave one of them out"
         )
     if request.utilities and candidates < 2:
         raise ConfigError(
-            "--mbr chooses among several candidates, and there is 1; raise --beam-size, "
-            "or use --sample"
+            "`mbr` chooses among several candidates, and there is 1; raise `beam_size`, "
+            "or use `sample`"
         )
     if request.utilities and n_best > candidates:
         raise ConfigError(
             f"{n_best} translations of each line were asked for, of {candidates} "
-            "candidates; raise --candidates, or lower --n-best"
+            "candidates; raise `candidates`, or lower `n_best`"
         )
     searcher.check_beam(candidates if request.utilities else n_best)

@@ -106,7 +106,7 @@ class ProcessPool(Generic[Task, Result]):
         except BrokenProcessPool as error:
             raise NmtError(
                 f"one of {self._running} processes that translate died, most likely for want of "
-                "memory; give a lower --workers or --batch-tokens"
+                "memory; give fewer `workers`, or a lower `batch_tokens`"
             ) from error
 
     def _start(self, processes: int) -> ProcessPoolExecutor:

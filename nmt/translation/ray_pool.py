@@ -122,7 +122,7 @@ class RayPool(Generic[Task, Result]):
         slots = int(self._ray.cluster_resources().get(self._resource, 0))
         if not slots:
             raise NmtError(
-                f"--ray {self._cluster.address}: no machine of the cluster that runs has a "
+                f"Ray at {self._cluster.address}: no machine of the cluster that runs has a "
                 f"{self._resource}; start one, and give the command again"
             )
         return slots
@@ -140,14 +140,14 @@ class RayPool(Generic[Task, Result]):
             if isinstance(error.cause, NmtError | OSError):
                 raise error.cause from error
             raise NmtError(
-                f"--ray {self._cluster.address}: a machine failed: {_last_line(error)}; every "
+                f"Ray at {self._cluster.address}: a machine failed: {_last_line(error)}; every "
                 f"machine needs the same Python and nmt[ray]"
             ) from error
         except self._ray.exceptions.RayError as error:
             raise NmtError(
-                f"--ray {self._cluster.address}: a batch was lost {RETRIES + 1} times with its "
+                f"Ray at {self._cluster.address}: a batch was lost {RETRIES + 1} times with its "
                 f"process or machine ({type(error).__name__}), most likely for want of memory; "
-                f"give a lower --batch-tokens"
+                f"give a lower `batch_tokens`"
             ) from error
         return result
 
@@ -162,7 +162,7 @@ def _join(cluster: RayCluster) -> Any:
         import ray  # reads these variables
         import ray.exceptions
     except ImportError as error:
-        raise MissingExtraError("--ray", "ray") from error
+        raise MissingExtraError("translating with Ray", "ray") from error
     if address == "local":
         options = {"num_cpus": cluster.workers or available_cores(), "include_dashboard": False}
     elif address != "auto":
@@ -173,8 +173,8 @@ def _join(cluster: RayCluster) -> Any:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise NmtError(
-            f"--ray {address}: the cluster cannot be joined: {_last_line(error)}; start Ray on "
-            "this machine with `ray start --address=HOST:PORT`, or give --ray local"
+            f"Ray at {address}: the cluster cannot be joined: {_last_line(error)}; start Ray on "
+            "this machine with `ray start --address=HOST:PORT`, or give local as the address"
         ) from error
     finally:
         for number, handler in handlers.items():  # Ray has set its own
@@ -185,13 +185,13 @@ def _join(cluster: RayCluster) -> Any:
 def _check_reachable(address: str) -> None:
     """Check that something listens at HOST:PORT; Ray ends the process if nothing does."""
     if not re.fullmatch(r"[^\s/:]+:[0-9]{1,5}", address):
-        raise ConfigError(f"--ray {address}: expected local, auto or HOST:PORT")
+        raise ConfigError(f"Ray's address {address}: expected local, auto or HOST:PORT")
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise NmtError(
-            f"--ray {address}: the cluster cannot be reached ({error}); check the address and "
+            f"Ray at {address}: the cluster cannot be reached ({error}); check the address and "
             "that `ray start --head` runs there"
         ) from error
 

@@ -15,7 +15,7 @@ from nmt.translation.placeholders import original_text, without_tags
 SHOWN_CHARACTERS = 80
 NEED_A_SEARCH = (
     "terms, forbidden words and beginnings need a search, and samples are drawn; "
-    "leave out --sample, or do without them"
+    "leave out `sample`, or do without them"
 )
 
 

@@ -209,5 +209,5 @@ def test_stdout_holds_the_results_alone_and_stderr_nothing(
 def test_a_wrong_address_leaves_a_part_as_it_is(tiny_run: Path, text: Path, tmp_path: Path) -> None:
     part = write_lines(tmp_path / "out.part", ["of another day"])
     command = ("translate", "-m", tiny_run, text, "-o", tmp_path / "out", "--ray", "nowhere")
-    assert "--ray nowhere: expected local, auto or HOST:PORT" in fail(ConfigError, *command)
+    assert "Ray's address nowhere: expected local, auto or HOST:PORT" in fail(ConfigError, *command)
     assert part.read_text() == "of another day\n"

@@ -37,7 +37,7 @@ def test_tokens_are_scored_as_they_are_and_have_no_papers_bleu() -> None:
 @pytest.mark.parametrize(
     ("languages", "official_name", "remark"),
     [
-        (None, "", "Say the languages (--languages en-de) for the paper's own BLEU as well."),
+        (None, "", "Say the languages, such as en-de, for the paper's own BLEU as well."),
         (("en", "de"), "", "paper BLEU is measured as the paper measured newstest2014"),
         (("en", "de"), "", "that set alone, unchanged; this text is not recognised as it."),
         (("en", "de"), "wmt19", "on that set alone, unchanged; this is wmt19."),

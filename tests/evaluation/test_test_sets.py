@@ -202,7 +202,7 @@ def test_a_split_comes_from_the_configuration(tmp_path: Path) -> None:
     assert pairs_of(data, "c") == [(">>de<<c", "c")]
     assert own_sets(data) == ("validation", "test", "c", "b", "c")
     data = DataConfig(train=[train], validation=[validation])
-    with pytest.raises(ConfigError, match="names no test set; give --source and --reference"):
+    with pytest.raises(ConfigError, match="names no test set; give `source` and `reference`"):
         find_split(data, "test", print)
 
 

@@ -78,12 +78,12 @@ def test_texts_of_one_form_pass() -> None:
         (["the c ##at ."], PLAIN, False, r"hyp.de is still in pieces of words \(marked '##'\)"),
         (PLAIN, PIECES, False, "ref.de is still in pieces of words"),
         (TOKENIZED, PLAIN, False, r"hyp.de is tokenised \(4 of 4.*is not \(0 of 4.*sacremoses"),
-        (TOKENIZED, PLAIN, True, "hyp.de is tokenised .*--no-text-checks"),
+        (TOKENIZED, PLAIN, True, "hyp.de is tokenised .*`no_text_checks`"),
         (PLAIN, TOKENIZED, False, "ref.de is tokenised"),
         (PLAIN, TOKENIZED, True, "ref.de is tokenised"),
         (ESCAPED, PLAIN, False, "hyp.de has escapes of a tokeniser .*, and what it is compared"),
         (PLAIN, ESCAPED, True, "ref.de has escapes of a tokeniser"),
-        (TOKENIZED, TOKENIZED, False, "hyp.de and ref.de are both tokenised .*--tokenized"),
+        (TOKENIZED, TOKENIZED, False, "hyp.de and ref.de are both tokenised .*`tokenized`"),
     ],
 )
 def test_texts_whose_score_would_be_meaningless_are_an_error(

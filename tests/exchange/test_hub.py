@@ -136,7 +136,7 @@ def test_an_upload_brings_every_file_of_the_folder(hub: type[Hub], tmp_path: Pat
     [
         ((404, "RepoNotFound"), "the Hub has no such model, or it is private: check the name"),
         ((403, "GatedRepo"), "its owner must allow you to read it: ask on its page"),
-        ((404, "RevisionNotFound"), "it has no such --revision"),
+        ((404, "RevisionNotFound"), "it has no such `revision`"),
     ],
 )
 def test_a_refusal_of_the_hub_is_one_sentence(

@@ -90,5 +90,5 @@ def test_the_first_sentences_are_chosen_that_are_neither_blank_nor_long(
 ) -> None:
     lines = ["", "\u200b", "a b " * 100, *(f"a{'b' * (n % 9)}" for n in range(300))]
     assert choose_sentences(loaded, lines) == lines[3 : 3 + SENTENCES]
-    with pytest.raises(DataError, match=r"no sentences .* give others with --verify FILE"):
+    with pytest.raises(DataError, match=r"no sentences .* give others \(`verify`\)"):
         choose_sentences(loaded, lines[:3])

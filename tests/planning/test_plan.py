@@ -64,7 +64,7 @@ def test_a_too_large_model_is_not_probed(recipe: Recipe, monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "free_memory", lambda device: 10_000)
     with pytest.raises(ConfigError) as raised:
         make_plan(recipe("model.d_model=1024", "model.d_ff=4096"))
-    assert "so its time cannot be measured; --no-probe plans the rest" in str(raised.value)
+    assert "so its time cannot be measured; plan the rest without it (`probe`)" in str(raised.value)
     assert make_plan(recipe("model.d_model=1024"), measure=False).speed is None
 
 
@@ -80,7 +80,7 @@ def test_the_plan_of_base_matches_the_paper() -> None:
         "table 3 states 65 M for its base, which takes about 40,745 entries; ours has 63.1 M"
         in text
     )
-    assert "381 MFLOP a target token" in text and "not measured (--no-probe)" in text
+    assert "381 MFLOP a target token" in text and "time here     not measured\n" in text
     assert "base: 100,000 steps, 12.0 h on 8 P100, 3.3e+18 FLOP" in text
 
 

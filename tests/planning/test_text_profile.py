@@ -108,5 +108,5 @@ def test_swapped_and_unknown_languages_are_errors(profile: TextProfile, tmp_path
         with pytest.raises(ConfigError, match="source and target seem to be swapped"):
             choose_languages(told, labels, profile)
     unknown = profile_of(tmp_path, numbered(["foo bar"]), numbered(["bla blubb"]))
-    with pytest.raises(ConfigError, match="tell them with --languages"):
+    with pytest.raises(ConfigError, match="name them .`languages`., such"):
         choose_languages(None, (None, None), unknown)

@@ -231,14 +231,14 @@ def test_settings_override_the_file_and_the_last_one_counts() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        *((text, f"--set {text}: write it as section.key=value") for text in ("seed", "=3")),
-        ("seed=[1", "--set seed:1: not valid YAML here"),
+        *((text, f"setting {text}: write it as section.key=value") for text in ("seed", "=3")),
+        ("seed=[1", "setting seed:1: not valid YAML here"),
         ("model.hed=4", "unknown key 'model.hed'; did you mean 'heads'?"),
         ("seed=x", "'seed': input should be a valid integer"),
         ("model=3", "'model': input should be a valid dictionary, got 3"),
         ("data.train=a.en", "named as {source: FILE, target: FILE}, or as {file: FILE} if"),
         ("..=3", "unknown key ''"),
-        ("training.max_steps=abc", "--set training.max_steps: 'training.max_steps': input"),
+        ("training.max_steps=abc", "setting training.max_steps: 'training.max_steps': input"),
         # SentencePiece, PyTorch or numpy cannot compute with these
         ("tokenizer.character_coverage=0.9", "greater than or equal to 0.98, got 0.9"),
         ("model.initialization_gain=1e300", "less than or equal to 1000, got 1e+300"),
@@ -276,18 +276,21 @@ def test_a_search_whose_numbers_the_c_library_could_not_hold_is_refused(
 
 def test_a_wrong_key_inside_of_a_setting_is_not_looked_for_in_the_file() -> None:
     text = "model: {heads: 4}\ntraining:\n  max_steps: 9"
-    message = "--set training: 'training.max_steps': input should be a valid integer, got 'abc'"
+    message = "setting training: 'training.max_steps': input should be a valid integer, got 'abc'"
     assert refusal(text, "model.heads=2", "training={max_steps: abc}") == message
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("training.foo.bar=1", "--set training.foo.bar: unknown key 'training.foo'; known keys: "),
-        ("foo.bar=1", "--set foo.bar: unknown key 'foo'; known keys: data, "),
+        (
+            "training.foo.bar=1",
+            "setting training.foo.bar: unknown key 'training.foo'; known keys: ",
+        ),
+        ("foo.bar=1", "setting foo.bar: unknown key 'foo'; known keys: data, "),
         (
             "training.log_every.x=1",
-            "--set training.log_every.x: 'training.log_every': input should",
+            "setting training.log_every.x: 'training.log_every': input should",
         ),
     ],
 )

@@ -53,7 +53,7 @@ def test_a_changed_recipe_is_refused(
         train(recipe(f"{key}={new}"), tmp_path, quiet)
     assert str(raised.value) == (
         f"{tmp_path}: already holds a run with another recipe; "
-        f"choose another --run-dir, or undo: {key}: the run has {old!r}, now {new!r}"
+        f"choose another `run_dir`, or undo: {key}: the run has {old!r}, now {new!r}"
     )
     assert run.config.read_text() == before
 

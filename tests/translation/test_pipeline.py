@@ -143,7 +143,7 @@ def exhaust(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
         (
             exhaust,
             NmtError,
-            "lower --batch-tokens or decoding.batch_tokens, now 128, or let fewer processes",
+            "lower `batch_tokens` .decoding.batch_tokens., now 128, or let fewer processes",
         ),
     ],
 )

@@ -40,7 +40,9 @@ def pool_of(compute: Callable[[Any], Any], address: str) -> "closing[RayPool[Any
 
 def test_a_missing_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"--ray needs the extra 'ray': .*'nmt\[ray\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"translating with Ray needs the extra 'ray': .*'nmt\[ray\]'"
+    ):
         RayPool(squared, RayCluster("local"))
 
 
@@ -56,14 +58,16 @@ def test_an_unreachable_cluster() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     address = f"127.0.0.1:{port}"
-    with pytest.raises(NmtError, match=f"--ray {address}: the cluster cannot be reached .*refused"):
+    with pytest.raises(
+        NmtError, match=f"Ray at {address}: the cluster cannot be reached .*refused"
+    ):
         RayPool(squared, RayCluster(address))
 
 
 @needs_ray
 def test_no_cluster_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(NmtError, match="--ray auto: the cluster cannot be joined: .*; start Ray"):
+    with pytest.raises(NmtError, match="Ray at auto: the cluster cannot be joined: .*; start Ray"):
         RayPool(squared, RayCluster("auto"))
 
 

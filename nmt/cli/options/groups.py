@@ -15,15 +15,17 @@ import typer
 from typer.core import TyperCommand
 
 from nmt.data.text.remote_files import with_urls
+from nmt.errors import NmtError
 
 JsonObjectOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _PLAIN_OPTION = typer.Option()
 
 
 class CommandWithGroups(TyperCommand):
-    """A command whose options are fields of dataclasses; see `with_option_groups`.
+    """A command whose options are fields of dataclasses, and whose errors name its options.
 
-    The help texts are read when this command is used: `nmt --help` does not need them.
+    See `with_option_groups`. The help texts are read when this command is used: `nmt --help` does
+    not need them.
     """
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -35,6 +37,22 @@ class CommandWithGroups(TyperCommand):
                 if not parameter.help:  # a help that typer knows already stays
                     parameter.help = helps.get(parameter.name)
         return parameters
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command (typer calls this); an error names its options, such as --beam-size.
+
+        The library knows no options: its messages have parameters instead, such as `beam_size`.
+        """
+        try:
+            return super().invoke(ctx)
+        except NmtError as error:
+            message = str(error)
+            for parameter in self.params:
+                names = [*parameter.opts, *parameter.secondary_opts]
+                if options := [name for name in names if name.startswith("--")]:
+                    message = message.replace(f"`{parameter.name}`", "/".join(options))
+            error.args = (message,)
+            raise
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -38,8 +38,8 @@ class Listing:
     """A corpus or a test set for two languages; what its source does not say is None or empty."""
 
     name: str
-    """the value for `data.corpus` and `nmt data download`; for a test set of sacreBLEU, that of the
-    option --test-set"""
+    """the value for `data.corpus` and `nmt data download`; for a test set of sacreBLEU, the one
+    for `nmt eval-bleu --test-set`"""
     source: str
     """known, OPUS, Hub or sacreBLEU"""
     pairs: int | None = None

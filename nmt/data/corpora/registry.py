@@ -100,8 +100,8 @@ class Corpus:
         if source is None or target is None or source == target:
             raise ConfigError(
                 f"corpus '{self.name}': which languages? got {source or 'none'} and "
-                f"{target or 'none'}; name two (data.source_language and data.target_language, "
-                "--source-language and --target-language, or with nmt init --languages)"
+                f"{target or 'none'}; name two (`source_language` and `target_language`, of data "
+                "in a recipe, or with nmt init --languages)"
             )
         return source, target
 
@@ -337,9 +337,9 @@ def _download_of(path: Path, directory: Path) -> str | None:
     match path.relative_to(directory).parts:
         case (folder, pair, _) if folder in names and pair.count("-") == 1:
             one, other = pair.split("-")
-            command = f"nmt data download {names[folder]} --source-language {one}"
-            command += f" --target-language {other}"
+            name = names[folder]
+            command = f"nmt data download {name} --source-language {one} --target-language {other}"
             if directory != Path("data"):
-                command += f" --directory {shlex.quote(str(directory))}"
+                command = f"{command} --directory {shlex.quote(str(directory))}"
             return f"`{command}` downloads it"
     return None

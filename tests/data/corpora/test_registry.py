@@ -202,7 +202,7 @@ def test_a_language_left_open_is_the_first_that_fits(
 def test_languages_that_nothing_tells_must_be_named(name: str) -> None:
     corpus = find_corpus(name)
     for source, target in ((None, None), ("en", None), (None, "fr"), ("en", "en")):
-        with pytest.raises(ConfigError, match="which languages. got .*; name two .*--source-langu"):
+        with pytest.raises(ConfigError, match="which languages. got .*; name two .*`source_lang"):
             corpus.pair_of(source, target)
     for bad in ("../en", "", "e n", "_"):
         with pytest.raises(ConfigError, match=f"'{bad}' is not the code of a language"):
