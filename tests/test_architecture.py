@@ -287,7 +287,7 @@ def test_the_library_names_parameters_and_not_options() -> None:
     bare = [
         f"{file}: {option[0]}"
         for file, text in texts
-        for option in re.finditer(r"(?<![\w-])--[a-z][\w-]*", text)
+        for option in re.finditer(r"(?<![\w!-])--[a-z{][\w-]*", text)
         if not WHOLE_COMMAND.search(re.split(r"[;:]|\.\s", text[: option.start()])[-1])
     ]
     assert bare == []
@@ -300,8 +300,12 @@ def texts_of(tree: ast.Module) -> Iterator[str]:
     parts = {part for values in texts for part in values}
     texts += [[n] for n in nodes if isinstance(n, ast.Constant) and n not in parts]
     for values in texts:
-        pieces = (n.value if isinstance(n, ast.Constant) else ast.unparse(n) for n in values)
-        yield "".join(map(str, pieces))
+        yield "".join(
+            f"{{{ast.unparse(part.value)}}}"
+            if isinstance(part, ast.FormattedValue)
+            else str(getattr(part, "value", ""))
+            for part in values
+        )
 
 
 def test_the_paper_asks_for_no_device_and_knows_no_faster_code() -> None:

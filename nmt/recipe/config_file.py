@@ -143,14 +143,13 @@ def _validate(
 def parse_section(
     section: type[SomeSection], text: str, where: str, replaced: Mapping[str, object]
 ) -> SomeSection:
-    """Build a section from YAML text, in which options replace keys: `replaced` is {key: value}.
+    """Build a section from YAML text, in which arguments replace keys: `replaced` is {key: value}.
 
     Raises:
         ConfigError: there are mistakes; the message has `where`, line and key of each.
     """
     values, locations = _parse_keys(text, where, "keys and values")
-    # a mistake in one of them is a mistake in the option of that name
-    replaced_locations = {(key,): f"--{key.replace('_', '-')}" for key in replaced}
+    replaced_locations = {(key,): f"`{key}`" for key in replaced}
     return _validate(section, {**values, **replaced}, where, locations | replaced_locations)
 
 

@@ -77,7 +77,7 @@ def test_an_activation_that_a_program_lacks_is_a_sentence_and_nothing_is_written
 
     monkeypatch.setitem(feed_forward.ACTIVATIONS, "bessel", unknown)  # type: ignore[misc]
     loaded = run_with("bessel")
-    with pytest.raises(ExchangeError, match=f"{program} has no activation 'bessel'.*--to safet"):
+    with pytest.raises(ExchangeError, match=f"{program} has no activation 'bessel'.*as safet"):
         EXPORTS[program](loaded, tmp_path)
     assert not list(tmp_path.iterdir())
     export_safetensors(loaded, tmp_path / "own")  # which holds any model of ours

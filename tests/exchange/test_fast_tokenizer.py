@@ -73,7 +73,7 @@ def test_transformers_reads_tags_but_no_special_pieces_from_text(tmp_path: Path)
 
 
 def test_a_word_level_vocabulary_is_refused_with_formats_that_have_it() -> None:
-    with pytest.raises(ExchangeError, match="whole words.*--to ctranslate2"):
+    with pytest.raises(ExchangeError, match="whole words.*as ctranslate2"):
         tokenizer_json(learn(kind="word", vocabulary_size=20).source)
 
 

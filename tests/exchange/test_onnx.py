@@ -174,7 +174,7 @@ def test_a_model_beyond_the_limit_of_protobuf_is_refused_before_anything_is_writ
 def test_two_vocabularies_are_refused_with_the_formats_that_have_them(tmp_path: Path) -> None:
     settings = TokenizerConfig(kind="char", vocabulary_size=12, shared=False)
     tokenizer = learn_vocabulary([SentencePair("abcd", "efgh")], settings)
-    with pytest.raises(ExchangeError, match="one tokenizer for a model.*--to ctranslate2"):
+    with pytest.raises(ExchangeError, match="one tokenizer for a model.*as ctranslate2"):
         export_onnx(run_of(tokenizer, embeddings="separate"), tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -166,7 +166,7 @@ def test_the_newest_intact_checkpoint_is_taken_and_damaged_ones_are_renamed(
 def test_if_all_are_damaged_none_is_renamed(tmp_path: Path) -> None:
     path = saved(tmp_path / "step-1")
     (path / STATE).unlink()
-    with pytest.raises(CheckpointError, match=r"no checkpoint to resume from: .*step-1.*--run-dir"):
+    with pytest.raises(CheckpointError, match=r"no checkpoint to resume from: .*step-1.*`run_dir`"):
         recover_newest_checkpoint([path], print)
     assert path.is_dir()
 

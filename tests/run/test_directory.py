@@ -166,7 +166,7 @@ def test_the_configuration_is_written_with_all_defaults(run: RunDirectory) -> No
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
-        pytest.raises(ConfigError, match="cannot be written: Not a directory.*--run-dir"),
+        pytest.raises(ConfigError, match="cannot be written: Not a directory.*`run_dir`"),
         RunDirectory(tmp_path / "file" / "run").reserve(),
     ):
         pass

@@ -34,8 +34,8 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: st
     assert message in str(error.value)
 
 
-def test_a_mistake_in_an_option_names_the_option(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--workers: 'workers': input should be greater than"):
+def test_a_mistake_in_an_argument_names_the_argument(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="`workers`: 'workers': input should be greater than"):
         load_settings(None, {"models": ["a"], "workers": 0})
 
 

@@ -118,7 +118,7 @@ def test_a_killed_process_is_one_sentence_and_no_wait(when: str) -> None:
         return number
 
     with (
-        pytest.raises(NmtError, match="one of 2 processes .* died, .* lower --workers"),
+        pytest.raises(NmtError, match="one of 2 processes .* died, .* fewer `workers`"),
         closing(ProcessPool(die, 2)) as pool,
     ):
         assert list(pool.map(range(4))) is not None

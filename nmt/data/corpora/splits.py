@@ -137,7 +137,7 @@ def divide_text(
             raise DataError(
                 f"{' and '.join(text.files.paths)}: no sentence is left for a {name} set "
                 f"({pair_count:,} pairs, many of them alike or very short); give a {name} set of "
-                f"your own (--{name}, or data.{name} of the recipe), or choose a larger text"
+                f"your own (`{name}`, or data.{name} of the recipe), or choose a larger text"
             )
         counts[name] = write_split(folder, name, text.languages, held_out_pairs)
     learnt = without_held_out(text, sets)
