@@ -29,13 +29,11 @@ class Segment:
     """the sentence after the tag that its model needs, with numbers in place of protected parts"""
     span: Span
     """where it stands in the text"""
-    tag_length: int
-    """characters of the line that are no part of the text"""
 
     def links(self, translation: Translation) -> tuple[Link, ...]:
         """Return the links between the characters of the sentence and of a translation of it."""
         links = translation.alignment.links if translation.alignment else ()
-        return links_after(links, self.tag_length)
+        return links_after(links, self.line.tag_length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,20 +151,22 @@ def _segments(
     """Yield the sentences of a row of a text, which begins at `start`; none if all is protected."""
     source, data = loaded.tokenizer.source, loaded.config.data
     if not (line.terminology and line.terminology.prefix):  # else the row begins as it is asked to
-        inside = replace(line, text=row, protected=_inside(line.protected, start, len(row)))
-        inner = cut_edges(inside, source, data.source_language)
+        protected_here = _inside(line.protected, start, len(row))
+        tag_length = source.tag_length(row)
+        inside = replace(line, text=row, protected=protected_here, tag_length=tag_length)
+        inner = cut_edges(inside, data.source_language)
         row = inner.text
         start += len(inner.edges[0])
     with_tag = add_tag(row, tag)
     added = len(with_tag) - len(row)
     moved = tuple(shift_span(span, added) for span in _inside(line.protected, start, len(row)))
-    given = replace_protected(replace(line, text=with_tag, protected=moved), protected)
+    given = replace(line, text=with_tag, protected=moved, tag_length=source.tag_length(with_tag))
+    given = replace_protected(given, protected)
     [given] = CapitalsStage(data, source, line.terminology or _NO_TERMS).mark([given])
-    if not has_words(without_tags(given, source).text):
+    if not has_words(without_tags(given).text):
         return
     [sentences] = split_lines(source, data.source_language, [given], warn=lambda _: None)
     for part in sentences:
-        tag_length = source.tag_length(part.text)
-        sentence = original_text(without_tags(part, source))
-        first = start + part.start + tag_length - added
-        yield Segment(part, (first, first + len(sentence)), tag_length)
+        sentence = original_text(without_tags(part))
+        first = start + part.start + part.tag_length - added
+        yield Segment(part, (first, first + len(sentence)))

@@ -61,9 +61,7 @@ class CapitalsStage:
         """
         if line.capitals:
             return self._lower(line)
-        text = line.text
-        if text.startswith(">>"):
-            text = text[self.source.tag_length(text) :]
+        text = line.text[line.tag_length :]
         if not text.isupper():
             return None
         if all(sum(map(str.isupper, word)) < MIN_LETTERS for word in text.split()):
@@ -78,8 +76,7 @@ class CapitalsStage:
         A glossary's term stays in capitals if it is not found in small letters.
         """
         language = self.data.source_language
-        start = self.source.tag_length(line.text)
-        tags, text = line.text[:start], line.text[start:]
+        tags, text = line.text[: line.tag_length], line.text[line.tag_length :]
         lower = tags + self._known(_sentence_case(text, language), _small_letters(text, language))
         kept = [span for span, _ in line.parts]
         for terminology in (self.terminology, line.terminology):

@@ -52,9 +52,8 @@ def _sentences(source: SubwordModel, language: str, line: Line, warn: Warn) -> I
 
     tags, sentences = "", [line.text]
     if has_words(line.text):  # a line without words is copied with its spaces
-        start = source.tag_length(line.text)
-        tags = line.text[:start]
-        sentences = split_sentences(line.text[start:], language)
+        tags = line.text[: line.tag_length]
+        sentences = split_sentences(line.text[line.tag_length :], language)
 
     def with_tags(part: str) -> str:  # the tags of the line hold for each part that is translated
         return tags + part if tags and has_words(part) else part

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nmt.data.text.list_marks import inner_span
-from nmt.data.tokens.tokenizer import SubwordModel
 from nmt.translation.line import Line, Terminology, Translation, one_line
 from nmt.translation.spans import Link, linked_words, shift_span
 
@@ -17,8 +16,6 @@ from nmt.translation.spans import Link, linked_words, shift_span
 class EdgesStage:
     """Cuts the edges of lines before the search, and puts them around the translations."""
 
-    source: SubwordModel
-    """knows the tags of the source"""
     language: str
     """the code of the source language"""
     terminology: Terminology
@@ -27,9 +24,7 @@ class EdgesStage:
     def cut(self, lines: Sequence[Line]) -> list[Line]:
         """Return the lines without their edges, except those whose translation begins as asked."""
         return [
-            line
-            if (self.terminology | line.terminology).prefix
-            else cut_edges(line, self.source, self.language)
+            line if (self.terminology | line.terminology).prefix else cut_edges(line, self.language)
             for line in lines
         ]
 
@@ -48,7 +43,7 @@ class EdgesStage:
         text = one_line(before) + translation.text + one_line(after)
         alignment = translation.alignment
         if alignment:
-            size, tags = len(before), self.source.tag_length(line.text)
+            size, tags = len(before), line.tag_length
             links = tuple(
                 Link(shift_span(source, size if source[0] >= tags else 0), shift_span(target, size))
                 for source, target in alignment.links  # a tag stands before the edge
@@ -59,12 +54,12 @@ class EdgesStage:
         return replace(translation, text=text, alignment=alignment)
 
 
-def cut_edges(line: Line, model: SubwordModel, language: str) -> Line:
+def cut_edges(line: Line, language: str) -> Line:
     """Return a line without the marks and the white space at its edges, which `Line.edges` keeps.
 
-    `model` knows the tags of the source, `language` is its code. A blank line keeps its edges.
+    `language` is the code of its language. A blank line keeps its edges.
     """
-    tags = model.tag_length(line.text)
+    tags = line.tag_length
     text = line.text[tags:]
     start, end = inner_span(text, language)
     if line.protected:  # what must not change cannot be cut

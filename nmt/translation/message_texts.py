@@ -5,7 +5,7 @@ best translations of its texts take their places. A text may have messages itsel
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from nmt.data.text.icu_messages import BranchText, Message, find_messages
@@ -42,33 +42,20 @@ class _Parts:
 class MessageTexts:
     """The lines of a window, and after them the texts in their messages."""
 
-    def __init__(
-        self,
-        lines: Sequence[Line],
-        protected: ProtectedText,
-        tag_length: Callable[[str], int] = lambda text: 0,
-    ) -> None:
-        """Find the messages with the patterns of `protected`.
-
-        `tag_length` returns the number of characters of the tags before a line; its texts need
-        the tags, too.
-        """
+    def __init__(self, lines: Sequence[Line], protected: ProtectedText) -> None:
+        """Find the messages with the patterns of `protected`; their texts get the line's tags."""
         self._count = len(lines)
         self._parts: dict[int, _Parts] = {}
         self.lines = list(lines)
         for i, line in enumerate(lines):
             for message in protected.find_messages(line.text):
                 if not any(overlap(message.span, span) for span in line.protected):
-                    length = tag_length(line.text)
-                    parts = self._parts.setdefault(i, _Parts())
-                    self._add(parts, message, line, line.text[:length])
+                    self._add(self._parts.setdefault(i, _Parts()), message, line)
 
-    def _add(self, parts: _Parts, message: Message, line: Line, line_tags: str) -> None:
-        """Add the texts of a message to the lines; `line` is that of the input.
-
-        `line_tags` stand before it, such as `>>fr<<`.
-        """
+    def _add(self, parts: _Parts, message: Message, line: Line) -> None:
+        """Add the texts of a message to the lines; `line` is that of the input."""
         first, end = message.span
+        line_tags = line.text[: line.tag_length]
         places: list[tuple[Span, int]] = []
         for branch in message.texts:
             text = line.text[slice(*branch.span)]
@@ -98,10 +85,11 @@ class MessageTexts:
                     line_tags + apply_edits(text, pairs),
                     terms,
                     protected=tuple(protected),
+                    tag_length=line.tag_length,
                 )
             )
             for nested in branch.messages:
-                self._add(inner, nested, line, line_tags)
+                self._add(inner, nested, line)
         whole = line.text[first:end]
         parts.messages[whole] = places
         if whole not in parts.kept:

@@ -18,17 +18,16 @@ class PartPlaces:
     def __init__(
         self,
         line: Line,
-        tag_length: int,
         text: str,
         links: Sequence[Link] = (),
         asked: LexicalConstraints | None = None,
     ) -> None:
         """Take a translation `text` and its links, which `needs_no_links` says it can do without.
 
-        `tag_length` is the number of characters of the tags before the line. `asked` are the
-        constraints on the translation: no part is put in place of its terms, nor before its prefix.
+        `asked` are the constraints on the translation: no part is put in place of its terms, nor
+        before its prefix.
         """
-        self._source, self._begin = line.text, tag_length
+        self._source, self._begin = line.text, line.tag_length
         self._text, self._links, self._parts = text, links, line.parts
         self._any_case = re.IGNORECASE if line.capitals else re.NOFLAG
         self._taken = asked.places(text) if asked else []

@@ -1,12 +1,14 @@
 """Lines in, translations out, in order: a pipeline around a search.
 
-    Line -> messages -> edges -> protection -> sentences -> capitals -> ids -> terminology -> search
-                                                                                                |
-    Translations <- messages <- edges <- join <- protection <- capitals <- terminology <- text <-
+    in:  lines -> tags -> messages -> edges -> protection -> sentences -> capitals -> ids
+               -> unknown parts -> terminology -> batches -> search
+    out: hypotheses -> text -> terminology -> unknown words -> candidates -> alignment -> capitals
+               -> protection -> comparison -> sentences joined -> edges -> messages
 
-A stage is an object with two functions: one takes the lines on the way in, the other takes their
-translations on the way out. Stages do not know each other. Those that a request asks for
-(candidates compared, words aligned) stand between terminology and capitals on the way out.
+`_encode_window` is the way in, `translate_batch` and `_finish_window` are the way out, in this
+order. Most stages are objects with two functions: one takes the lines on the way in, the other
+takes their translations on the way out. Stages do not know each other. A text passes those that it
+needs: without tags, protected parts, several sentences or terms, their functions are not called.
 
 Lines are read in windows, and searched in batches of similar length. A task is one batch, from the
 search to the last finishing stage. This process computes it, or one of several others, here or on
@@ -16,7 +18,7 @@ other machines. The batches are the same for any number of processes, and so are
 import platform
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import Self
@@ -78,8 +80,10 @@ class TranslationRequest:
 class _Window:
     """Lines that are read together, and the translations of those already searched."""
 
-    messages: MessageTexts
-    """the lines as they were read, and after them the texts in their messages"""
+    count: int
+    """how many lines were read"""
+    messages: MessageTexts | None
+    """the lines, and after them the texts in their messages; None: none were looked for"""
     lines: list[Line]
     """the lines and texts of `messages` without their edges"""
     encoded: list[EncodedLine]
@@ -112,18 +116,14 @@ class Pipeline:
             NmtError: the cluster cannot be used.
         """
         _check_request(request, searcher)
-        self._searcher, self._document, self._processes = searcher, request.document, processes
+        self._searcher, self._request, self._processes = searcher, request, processes
         loaded, terms = searcher.loaded, request.terminology
         data, self._source = loaded.config.data, loaded.tokenizer.source
-        self._edges = EdgesStage(self._source, data.source_language, terms)
+        self._edges = EdgesStage(data.source_language, terms)
         self._protection = ProtectionStage(searcher, request.protected, terms)
         self._capitals = CapitalsStage(data, self._source, terms)
         self._terminology = TerminologyStage(searcher, terms)
-        between = _asked_stages(searcher, request)
-        restoring = [self._capitals.restore, self._protection.restore]
-        self._finishing = [self._terminology.restore, *between, *restoring]
-        if request.compare:
-            self._finishing.append(request.compare)
+        self._asked = list(_asked_stages(searcher, request))
         # minimum Bayes risk leaves `n_best` of its candidates
         self._n_best = request.candidates if request.utilities else request.n_best
         self._pool: Pool[list[EncodedLine], NBestLists] = ProcessPool(
@@ -194,32 +194,41 @@ class Pipeline:
             batch = window.batches.popleft()
             for i, translations in zip(batch, rows, strict=True):
                 window.translations[i] = translations
-            if not self._document:  # with `document` a line is done when all its sentences are
-                progress(sum(i < window.messages.count for i in batch))
+            # with `document` a line is done when all its sentences are
+            if not self._request.document:
+                progress(sum(i < window.count for i in batch))
             yield from complete_windows()
         yield from complete_windows()
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Take lines through the stages on the way in, and cut them into batches."""
-        messages = MessageTexts(lines, self._protection.patterns, self._source.tag_length)
-        inner = self._edges.cut(messages.lines)
-        lines = self._protection.protect(inner)
-        groups = [[line] for line in lines]
-        if self._document:
-            lines = self._capitals.mark(lines)
-            groups = split_lines(self._source, self._edges.language, lines, warn)
-        sentences = self._capitals.lower([line for group in groups for line in group])
-        encoded = encode(self._source, sentences, warn)
+        count, messages, request = len(lines), None, self._request
+        if self._source.tags:
+            lines = [replace(line, tag_length=self._source.tag_length(line.text)) for line in lines]
+        if request.protected.patterns:
+            messages = MessageTexts(lines, request.protected)
+            lines = messages.lines
+        lines = inner = self._edges.cut(lines)
+        if request.protected.patterns or any(line.protected for line in lines):
+            lines = self._protection.protect(lines)
+        counts = [1] * len(lines)
+        if request.document:
+            marked = self._capitals.mark(lines)
+            groups = split_lines(self._source, self._edges.language, marked, warn)
+            counts = [len(group) for group in groups]
+            lines = [sentence for group in groups for sentence in group]
+        encoded = encode(self._source, self._capitals.lower(lines), warn)
         self._protection.replace_unknown(encoded)
         encoded = self._terminology.constrain(encoded)
         translations: NBestLists = [[] for _ in encoded]
         to_copy = [i for i, line in enumerate(encoded) if not line.ids]
-        copied = [encoded[i] for i in to_copy]
-        finished = self._finish(copied, [[copy_of(line)] for line in copied])
-        for i, copies in zip(to_copy, finished, strict=True):
-            translations[i] = copies
+        if to_copy:
+            copied = [encoded[i] for i in to_copy]
+            finished = self._finish(copied, [[copy_of(line)] for line in copied])
+            for i, copies in zip(to_copy, finished, strict=True):
+                translations[i] = copies
         groups_of_batches: Iterable[Sequence[int]] = [range(len(encoded))]
-        if self._document:  # the sentences may be many more than the lines
+        if request.document:  # the sentences may be many more than the lines
             groups_of_batches = windows(
                 range(len(encoded)), WINDOW_LINES, characters=lambda i: len(encoded[i].line.text)
             )
@@ -229,29 +238,30 @@ class Pipeline:
         for group in groups_of_batches:
             to_search = [i for i in group if encoded[i].ids]
             batches += self._searcher.batches(to_search, lengths, constraints)
-        counts = [len(group) for group in groups]
-        return _Window(messages, inner, encoded, counts, translations, batches)
+        return _Window(count, messages, inner, encoded, counts, translations, batches)
 
     def _finish_window(self, window: _Window, progress: Progress) -> NBestLists:
         """Return the translations of the lines as they were read."""
         translations = window.translations
-        if self._document:
-            progress(window.messages.count)
+        if self._request.document:
+            progress(window.count)
             pairs = zip(window.encoded, translations, strict=True)
             sentences = ((encoded.line, best) for encoded, (best, *_) in pairs)
             counts = zip(window.lines, window.counts, strict=True)
             # each line takes its next n sentences
             translations = [[join(line.text, list(islice(sentences, n)))] for line, n in counts]
         else:
-            read = window.encoded[: window.messages.count]
+            read = window.encoded[: window.count]
             progress(sum(not line.ids for line in read))  # copied, so in no batch
-        return window.messages.put_back(self._edges.put_back(window.lines, translations))
+        translations = self._edges.put_back(window.lines, translations)
+        return window.messages.put_back(translations) if window.messages else translations
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> NBestLists:
         """Return the translations of each line: search all in one batch, then apply the stages."""
         lines = list(lines)
         decoded = self._search(lines)
-        if again := self._protection.lines_to_search_again(lines, decoded):
+        has_parts = any(encoded.line.parts for encoded in lines)
+        if has_parts and (again := self._protection.lines_to_search_again(lines, decoded)):
             encoded = encode(self._source, list(again.values()), warn=lambda _: None)
             changed = zip(again, self._terminology.constrain(encoded), strict=True)
             searched = {i: line for i, line in changed if line.ids}
@@ -260,7 +270,7 @@ class Pipeline:
                 lines[i], decoded[i] = line, translations
         for i, translations in enumerate(decoded):
             if not translations:  # all were blank
-                lines[i] = EncodedLine(without_tags(lines[i].line, self._source), ids=[])
+                lines[i] = EncodedLine(without_tags(lines[i].line), ids=[])
                 decoded[i] = [copy_of(lines[i])]
         return self._finish(lines, decoded)
 
@@ -293,9 +303,17 @@ class Pipeline:
         return rows
 
     def _finish(self, lines: Sequence[EncodedLine], translations: NBestLists) -> NBestLists:
-        """Apply all finishing stages, one after another."""
-        for stage in self._finishing:
+        """Take lines and their translations through the finishing stages that concern them."""
+        if any(encoded.constraints for encoded in lines):
+            translations = self._terminology.restore(lines, translations)
+        for stage in self._asked:
             translations = stage(lines, translations)
+        if any(encoded.line.capitals for encoded in lines):
+            translations = self._capitals.restore(lines, translations)
+        if any(encoded.line.parts for encoded in lines):
+            translations = self._protection.restore(lines, translations)
+        if self._request.compare:
+            translations = self._request.compare(lines, translations)
         return translations
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import count
 
-from nmt.data.tokens.tokenizer import SubwordModel
 from nmt.data.tokens.unknown_parts import spans_to_leave_out
 from nmt.translation.line import Line
 from nmt.translation.spans import Edit, Span, apply_edits, shift_span, span_after
@@ -36,7 +35,11 @@ def replace_parts(line: Line, replacements: Sequence[Edit]) -> Line:
         growth += edit.growth
     parts.sort(key=lambda each: each[0])
     text = apply_edits(line.text, replacements)
-    return replace(line, text=text, parts=tuple(part for _, part in parts), ids=None)
+    # a tag of which a part is replaced is none any more
+    has_tags = all(edit.span[0] >= line.tag_length for edit in replacements)
+    tag_length = line.tag_length if has_tags else 0
+    in_order = tuple(part for _, part in parts)
+    return replace(line, text=text, parts=in_order, ids=None, tag_length=tag_length)
 
 
 def put_placeholders(
@@ -115,10 +118,9 @@ def sentence_of(line: Line, span: Span, tags: str = "") -> Line:
         if start <= first < end or first == last == end == len(line.text):
             inside = shift_span((first, min(last, end)), len(tags) - start)
             parts.append(Edit(inside, part))
-    return replace(line, text=text, parts=tuple(parts))
+    return replace(line, text=text, parts=tuple(parts), tag_length=len(tags))
 
 
-def without_tags(line: Line, model: SubwordModel) -> Line:
+def without_tags(line: Line) -> Line:
     """Return a line that is copied without the tags before it, such as `>>fr<<`."""
-    start = model.tag_length(line.text)
-    return sentence_of(line, (start, len(line.text))) if start else line
+    return sentence_of(line, (line.tag_length, len(line.text))) if line.tag_length else line

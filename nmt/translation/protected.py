@@ -67,7 +67,7 @@ class ProtectionStage:
         the same object.
         """
         source = self.searcher.loaded.tokenizer.source
-        added = source.tag_length(line.text)
+        added = line.tag_length
         terms = self.terminology | line.terminology
         kept = [*terms.glossary.spans(line.text), *(span for span, _ in line.parts)]
         placeholders = {
@@ -106,8 +106,7 @@ class ProtectionStage:
     ) -> PartPlaces:
         """Return the places of a line's parts in a translation, by its text and its `links`."""
         asked = encoded.constraints.text if encoded.constraints else None
-        tag_length = self.searcher.loaded.tokenizer.source.tag_length(encoded.line.text)
-        return PartPlaces(encoded.line, tag_length, translation.text, links, asked)
+        return PartPlaces(encoded.line, translation.text, links, asked)
 
     def restore(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]

@@ -9,7 +9,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import SpelledConstraints
 from nmt.search.searcher import Searcher
-from nmt.translation.line import EncodedLine, Terminology, Translation, has_words, one_line
+from nmt.translation.line import EncodedLine, Line, Terminology, Translation, has_words, one_line
 from nmt.translation.placeholders import original_text, without_tags
 
 SHOWN_CHARACTERS = 80
@@ -40,15 +40,20 @@ class TerminologyStage:
             ConfigError: a line has constraints, and translations are drawn at random.
             DataError: the constraints on a line contradict each other; the message shows the line.
         """
-        constrained = [
-            self._add_constraints(encoded, terms)
-            if (terms := self.terminology | encoded.line.terminology)
-            else encoded
-            for encoded in lines
-        ]
-        if self.searcher.sampling and any(encoded.constraints for encoded in constrained):
-            raise ConfigError(NEED_A_SEARCH)
-        return [self._without_search(encoded) or encoded for encoded in constrained]
+        constrained = []
+        for encoded in lines:
+            if terms := self.terminology | encoded.line.terminology:
+                encoded = self._add_constraints(encoded, terms)
+                if encoded.constraints and self.searcher.sampling:
+                    raise ConfigError(NEED_A_SEARCH)
+            line, constraints = without_tags(encoded.line), encoded.constraints
+            if not (encoded.ids and has_words(line.text)):
+                if not (encoded.ids and constraints) or constraints.are_met_by(line.text):
+                    encoded = EncodedLine(line, ids=[])
+            elif constraints and (term := self._term_of(line, constraints)):
+                encoded = EncodedLine(term, ids=[])
+            constrained.append(encoded)
+        return constrained
 
     def restore(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
@@ -67,27 +72,16 @@ class TerminologyStage:
                 ]
         return restored
 
-    def _without_search(self, encoded: EncodedLine) -> EncodedLine | None:
-        """Return the line without ids if its translation is known without a search; else None.
+    def _term_of(self, line: Line, constraints: SpelledConstraints) -> Line | None:
+        """Return the translation of a line without tags of which all is a term of a glossary.
 
-        Without its tags it is copied if it has no words and meets its constraints. If all of it is
-        a term of a glossary, and no other term and no prefix is required, the translation of the
-        term takes its place.
+        None: it is not, or another term or a prefix is required, or a placeholder would be lost.
         """
-        line = without_tags(encoded.line, self.searcher.loaded.tokenizer.source)
-        constraints = encoded.constraints
-        if encoded.ids and has_words(line.text):
-            required = constraints.text if constraints else None
-            is_one_term = required and len(required.terms) == 1 and not required.prefix
-            if not is_one_term or line.parts:  # `parts`: a placeholder would be lost
-                return None
-            term = (self.terminology | line.terminology).glossary.translate_whole(line.text)
-            if term is None:
-                return None
-            line = replace(line, text=term, parts=(), capitals=False)
-        elif constraints and encoded.ids and not constraints.are_met_by(line.text):
+        required = constraints.text
+        if len(required.terms) != 1 or required.prefix or line.parts:
             return None
-        return EncodedLine(line, ids=[])
+        term = (self.terminology | line.terminology).glossary.translate_whole(line.text)
+        return None if term is None else replace(line, text=term, capitals=False)
 
     def _add_constraints(self, encoded: EncodedLine, terms: Terminology) -> EncodedLine:
         """Return a line with those of `terms` that concern it, spelled in ids."""

@@ -100,7 +100,8 @@ def test_each_piece_of_too_long_a_sentence_has_the_tag(
     limit = 12
     monkeypatch.setattr(document_module, "MAX_SOURCE_TOKENS", limit)
     model = nmt.load(run, device="cpu").loaded
-    line = Line(1, ">>fr<< A dog runs. The cat runs, the dog sleeps, a cat sleeps, " + "." * 40)
+    text = ">>fr<< A dog runs. The cat runs, the dog sleeps, a cat sleeps, " + "." * 40
+    line = Line(1, text, tag_length=len(">>fr<< "))
     warnings: list[str] = []
     source = model.tokenizer.source
     [pieces] = split_lines(source, "en", [line], warnings.append)

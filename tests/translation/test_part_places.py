@@ -10,7 +10,7 @@ from nmt.translation.spans import Edit, Link, apply_edits
 def placed(source: str, at: int, translation: str, *links: Link) -> str:
     """The translation with 👍, which was left out of the source in front of character `at`."""
     line = Line(1, source, parts=(Edit((at, at), " 👍"),))
-    edits = PartPlaces(line, 0, translation, links).edits()
+    edits = PartPlaces(line, translation, links).edits()
     return apply_edits(translation, [edit for edit, _ in edits])
 
 

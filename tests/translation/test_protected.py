@@ -175,16 +175,13 @@ def test_each_part_is_there_exactly_once(tokens: list[str], links: list[Link]) -
 
 
 class StandInSearcher:
-    """What `hide` needs of a searcher: a vocabulary without tags."""
+    """What `hide` needs of a searcher: a vocabulary."""
 
     @property
     def loaded(self) -> "StandInSearcher":
         return self
 
     tokenizer = source = loaded
-
-    def tag_length(self, text: str) -> int:
-        return 0
 
 
 SYMBOLS = [
