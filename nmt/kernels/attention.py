@@ -1,8 +1,7 @@
 """Eq. 1 for the queries, keys and values of sentences that stand side by side without padding."""
 
 import ctypes
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -11,7 +10,7 @@ from torch.autograd.function import once_differentiable
 from nmt.kernels.fused_attention import FusedAttention
 from nmt.kernels.library import WIDTH_MULTIPLE, address, can_use_kernels, kernels
 from nmt.kernels.linear import linear
-from nmt.kernels.rows import RowContext, SentenceBounds, UnpaddedSide
+from nmt.kernels.rows import RowContext, UnpaddedSide
 from nmt.model.attention import AttentionContext
 
 
@@ -31,31 +30,18 @@ class UnpaddedAttention(FusedAttention):
         if is_in_c and self.training and self.dropout.p == 0:
             query = linear(self.query, x)
             key, value = linear(self.key, memory), linear(self.value, memory)
-            shape = AttentionShape(
-                of_x.sentences, of_memory.sentences, self.heads, context.is_causal
-            )
-            return linear(self.output, attend_unpadded(query, key, value, shape))
+            heads = attend_unpadded(query, key, value, context, self.heads)
+            return linear(self.output, heads)
         query, key, value = self.project(x, memory)
+        in_rows = AttentionContext(of_memory.mask(context.is_causal), is_causal=context.is_causal)
         heads = self.attention(
             of_x.split_heads(query, self.heads),
             of_memory.split_heads(key, self.heads),
             of_memory.split_heads(value, self.heads),
-            context,
+            in_rows,
         )
         result: Tensor = self.output(of_x.join_heads(heads))
         return result
-
-
-@dataclass(frozen=True)
-class AttentionShape:
-    """Which tokens see which, and the number of heads."""
-
-    queries: SentenceBounds
-    memory: SentenceBounds
-    """where the sentences of the queries stand, and those of the keys and values"""
-    heads: int
-    is_causal: bool
-    """whether a token sees itself and earlier ones; else it sees all but the padding"""
 
 
 class _CAttention(ctypes.Structure):
@@ -80,10 +66,15 @@ def fits_heads(width: int, heads: int) -> bool:
     return width % (heads * WIDTH_MULTIPLE) == 0
 
 
-def attend_unpadded(query: Tensor, key: Tensor, value: Tensor, shape: AttentionShape) -> Tensor:
-    """Return Eq. 1 of all heads: queries (U, D), keys and values (V, D) -> (U, D)."""
-    heads: Tensor = _UnpaddedAttention.apply(query, key, value, shape)  # type: ignore[no-untyped-call]
-    return heads
+def attend_unpadded(
+    query: Tensor, key: Tensor, value: Tensor, context: RowContext, heads: int
+) -> Tensor:
+    """Return Eq. 1 of all heads: queries (U, D), keys and values (V, D) -> (U, D).
+
+    If `context` is causal, a token sees itself and earlier ones, else all but the padding.
+    """
+    result: Tensor = _UnpaddedAttention.apply(query, key, value, context, heads)  # type: ignore[no-untyped-call]
+    return result
 
 
 class _UnpaddedAttention(torch.autograd.Function):
@@ -91,13 +82,13 @@ class _UnpaddedAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, shape: AttentionShape
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, context: RowContext, heads: int
     ) -> Tensor:
         query, key, value = query.contiguous(), key.contiguous(), value.contiguous()
         result = torch.empty_like(query)
         ctx.save_for_backward(query, key, value)
-        ctx.shape = shape
-        arguments = _arguments(query, key, value, shape)
+        ctx.context, ctx.heads = context, heads
+        arguments = _arguments(query, key, value, context, heads)
         if kernels(query).nmt_attention(ctypes.byref(arguments), address(result)):
             raise MemoryError
         return result
@@ -106,25 +97,28 @@ class _UnpaddedAttention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value = ctx.saved_tensors  # at other addresses if they were computed again
-        arguments = _arguments(query, key, value, ctx.shape)
+        arguments = _arguments(query, key, value, ctx.context, ctx.heads)
         gradient = gradient.contiguous()
         gradients = [torch.empty_like(x) for x in (query, key, value)]
         addresses = map(address, (gradient, *gradients))
         if kernels(query).nmt_attention_gradients(ctypes.byref(arguments), *addresses):
             raise MemoryError
-        return (*gradients, None)
+        return (*gradients, None, None)
 
 
-def _arguments(query: Tensor, key: Tensor, value: Tensor, shape: AttentionShape) -> _CAttention:
+def _arguments(
+    query: Tensor, key: Tensor, value: Tensor, context: RowContext, heads: int
+) -> _CAttention:
     """Return the structure that the C functions read; it does not keep the tensors alive."""
+    memory = cast(UnpaddedSide, context.memory)
     return _CAttention(
-        sentences=len(shape.memory.lengths),
-        heads=shape.heads,
-        width=query.shape[1] // shape.heads,
-        is_causal=shape.is_causal,
-        query_starts=shape.queries.starts.data_ptr(),
-        memory_starts=shape.memory.starts.data_ptr(),
-        memory_lengths=shape.memory.lengths.data_ptr(),
+        sentences=len(memory.lengths),
+        heads=heads,
+        width=query.shape[1] // heads,
+        is_causal=context.is_causal,
+        query_starts=context.queries.offsets.data_ptr(),
+        memory_starts=memory.offsets.data_ptr(),
+        memory_lengths=memory.lengths.data_ptr(),
         query=query.data_ptr(),
         key=key.data_ptr(),
         value=value.data_ptr(),

@@ -23,8 +23,10 @@ TOKENS_MULTIPLE = 128
 
 @dataclass(frozen=True, kw_only=True)
 class RowContext(AttentionContext):
-    """Which tokens may attend to which, and which sentences they are of. Nothing is recorded."""
+    """Which sentences tokens are of: each attends to its own sentence. Nothing is recorded."""
 
+    mask: Tensor | None = None
+    """None: whoever needs a mask takes that of `memory`"""
     queries: PackedSide
     memory: PackedSide
     """where the sentences of the queries stand, and those of the keys and values"""
@@ -37,16 +39,11 @@ def decoder_output(model: Transformer, batch: PackedBatch) -> Tensor:
     positions of the model are `AutocastPositions`, and its attention knows a `RowContext`.
     """
     source, target = batch.source_side, batch.target_side
-    to_source = to_past = None  # attention in a batch that was packed needs no masks
-    if isinstance(source, UnpaddedSide) and isinstance(target, UnpaddedSide):
-        to_source, to_past = source.padding_mask, target.causal_mask
     x = _embed(model, model.source_embedding, batch.source, source)
-    memory = model.encoder(x, RowContext(to_source, queries=source, memory=source))
+    memory = model.encoder(x, RowContext(queries=source, memory=source))
     x = _embed(model, model.target_embedding, batch.target_input, target)
-    self_context = RowContext(to_past, is_causal=True, queries=target, memory=target)
-    return model.decoder(
-        x, memory, self_context, RowContext(to_source, queries=target, memory=source)
-    )
+    to_past = RowContext(queries=target, memory=target, is_causal=True)
+    return model.decoder(x, memory, to_past, RowContext(queries=target, memory=source))
 
 
 def _embed(model: Transformer, embedding: TokenEmbedding, ids: Tensor, side: PackedSide) -> Tensor:
@@ -65,9 +62,9 @@ def without_padding(batch: Batch, padding: int) -> PackedBatch:
     source = UnpaddedSide(batch.source, padding)
     target = UnpaddedSide(batch.target_input, padding)
     return PackedBatch(
-        source=source.tokens(batch.source),
-        target_input=target.tokens(batch.target_input),
-        target_output=target.tokens(batch.target_output),
+        source=batch.source.flatten()[source.computed],
+        target_input=batch.target_input.flatten()[target.computed],
+        target_output=batch.target_output.flatten()[target.computed],
         source_side=source,
         target_side=target,
     )
@@ -86,16 +83,6 @@ def token_positions(ids: Tensor, padding: int) -> Tensor:
     return (is_real | is_computed_padding).nonzero()[:, 0]
 
 
-@dataclass(frozen=True)
-class SentenceBounds:
-    """Where the sentences of a batch stand among U tokens."""
-
-    starts: Tensor
-    """index of the first token of each sentence, and U: (B + 1,), int64"""
-    lengths: Tensor
-    """tokens of each sentence without its padding, which is at its end: (B,), int64"""
-
-
 class UnpaddedSide(PackedSide):
     """Where the tokens (U,) of one side stood in its rows (B, L); their order: `token_positions`.
 
@@ -106,25 +93,21 @@ class UnpaddedSide(PackedSide):
     """
 
     def __init__(self, ids: Tensor, padding: int) -> None:
+        self._ids, self._padding = ids, padding
         rows, length = ids.shape
-        self._computed = computed = token_positions(ids, padding)
-        starts = torch.searchsorted(computed, torch.arange(rows + 1, device=ids.device) * length)
-        super().__init__(positions=computed % length, offsets=starts, longest=length)
-        self.row = computed // length
-        """row of each computed token in the ids (B, L): (U,)"""
-        token_at = torch.full((rows * length,), len(computed), device=ids.device)
-        token_at[computed] = torch.arange(len(computed), device=ids.device)
-        self.token_at = token_at.view(rows, length)
-        """index in (U,) of each token of the batch, U where none is computed: (B, L)"""
-        self.sentences = SentenceBounds(starts, (ids != padding).sum(1))
-        self.padding_mask, self.causal_mask = padding_mask(ids, padding), causal_mask(ids)
-        """for attention in rows: (B, 1, 1, L) and (1, 1, L, L)"""
+        self.computed = token_positions(ids, padding)
+        """index of each token in the flattened ids (B, L): (U,)"""
+        starts = torch.arange(rows + 1, device=ids.device) * length
+        offsets = torch.searchsorted(self.computed, starts)  # int64
+        super().__init__(positions=self.computed % length, offsets=offsets, longest=length)
+        self.lengths = (ids != padding).sum(1)
+        """tokens of each sentence without its padding, which is at its end: (B,), int64"""
         self._indices: dict[int, tuple[Tensor, Tensor]] = {}
         """what `_row_indices` has returned, by the number of heads"""
 
-    def tokens(self, ids: Tensor) -> Tensor:
-        """Return the ids (U,) of the positions that the model computes, taken from ids (B, L)."""
-        return ids.flatten()[self._computed]
+    def mask(self, is_causal: bool) -> Tensor:
+        """Return the mask for attention in rows to this side: (1, 1, L, L), or (B, 1, 1, L)."""
+        return causal_mask(self._ids) if is_causal else padding_mask(self._ids, self._padding)
 
     def split_heads(self, x: Tensor, heads: int) -> Tensor:
         """Split the width into heads and add the padding again: (U, D) -> (B, H, L, K).
@@ -136,14 +119,14 @@ class UnpaddedSide(PackedSide):
         rows = x.reshape(len(from_padded), -1)  # (U * H, K)
         # the second index is for the gradient, which goes from the padded rows back
         padded: Tensor = _TakeRows.apply(rows, from_unpadded, from_padded)  # type: ignore[no-untyped-call]
-        return padded.view(len(self.token_at), heads, self.longest, -1)
+        return padded.view(len(self.lengths), heads, self.longest, -1)
 
     def join_heads(self, x: Tensor) -> Tensor:
         """Concatenate the heads and drop the padding: (B, H, L, K) -> (U, D)."""
         from_padded, from_unpadded = self._row_indices(x.shape[1])
         rows = x.reshape(len(from_unpadded), -1)  # (B * H * L, K)
         unpadded: Tensor = _TakeRows.apply(rows, from_padded, from_unpadded)  # type: ignore[no-untyped-call]
-        return unpadded.view(len(self.row), -1)
+        return unpadded.view(len(self.computed), -1)
 
     def _row_indices(self, heads: int) -> tuple[Tensor, Tensor]:
         """Return which rows of width K to take: one index removes the padding, the other adds it.
@@ -152,10 +135,14 @@ class UnpaddedSide(PackedSide):
         second (B * H * L,) has the reverse, and U * H where there is no token.
         """
         if heads not in self._indices:
-            length, count, device = self.longest, len(self.row), self.row.device
+            length, count, device = self.longest, len(self.computed), self.computed.device
+            row = self.computed // length  # (U,)
+            # index in (U,) of each token of the batch, U where none is computed: (B, L)
+            token_at = torch.full((len(self.lengths), length), count, device=device)
+            token_at.view(-1)[self.computed] = torch.arange(count, device=device)
             head = torch.arange(heads, device=device)
-            from_padded = (self.row[:, None] * heads + head) * length + self.positions[:, None]
-            from_unpadded = self.token_at[:, None] * heads + head[:, None]  # (B, H, L)
+            from_padded = (row[:, None] * heads + head) * length + self.positions[:, None]
+            from_unpadded = token_at[:, None] * heads + head[:, None]  # (B, H, L)
             from_unpadded = from_unpadded.clamp(max=count * heads)
             self._indices[heads] = from_padded.flatten(), from_unpadded.flatten()
         return self._indices[heads]
