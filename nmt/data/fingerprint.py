@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.data.text.contamination import HeldOutPairs
+from nmt.data.text.cleaning import TrainingText
 from nmt.data.text.lines import read_errors
 from nmt.files import read_json_or_empty, write_json
 from nmt.recipe.config import CleaningConfig, Config, TextPair
@@ -34,9 +34,8 @@ _UNSETTLED_NS = 2_000_000_000
 
 def fingerprint(
     config: Config,
-    texts: Sequence[TextPair],
+    texts: Sequence[TrainingText],
     directory: Path,
-    held_out: HeldOutPairs | None = None,
     *,
     remember: bool = True,
 ) -> str:
@@ -44,8 +43,6 @@ def fingerprint(
 
     `directory`/hashes.json caches the hash of each file with what `hash_file` compares, so that an
     unchanged corpus is not read again. With `remember=False` hashes.json is not written.
-    `held_out` are the validation and test pairs that cleaning removes from the training text; None
-    if it removes none.
 
     Raises:
         DataError: a file of `texts` cannot be read.
@@ -54,14 +51,15 @@ def fingerprint(
     hash_cache = read_json_or_empty(cache_file)
     inputs: dict[str, Any] = {
         "format": CONTENT_VERSION,
-        "texts": [_describe_text(text, config, hash_cache) for text in texts],
+        "texts": [_describe_text(text.text.files, config, hash_cache) for text in texts],
         "tokenizer": {
             **config.tokenizer.model_dump(exclude={"sampling", "model", "target_model"}),
             "models": [hash_file(Path(path), hash_cache) for path in config.tokenizer.models],
         },
         "cleaning": _cleaning_settings(config),
     }
-    if held_out:
+    # if any text is compared with the held-out sets, the last one is
+    if held_out := texts[-1].held_out:
         inputs["held_out"] = held_out.digest
         if len(config.data.synthetic) > 1:  # how many of the last texts are compared with it
             inputs["synthetic"] = len(config.data.synthetic)

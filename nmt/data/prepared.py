@@ -65,17 +65,17 @@ class Prepared:
     of each side, as `UnknownCounts.as_json`"""
 
 
-def prepare(config: Config, log: Log) -> Prepared:
+def prepare(config: Config, log: Log, splits: Splits | None = None) -> Prepared:
     """Return the prepared data of a configuration; prepare them (`_prepare_folder`) if missing.
 
-    Downloads the corpus if it is missing. If several processes need the same data, one prepares
-    them and the others wait.
+    `splits` are the files of the text; None: `obtain_splits` finds or downloads them. If several
+    processes need the same data, one prepares them and the others wait.
 
     Raises:
         ConfigError: the configuration names no training text, or an unknown script.
         DataError: the text cannot be used as it is; no half-written folder is left.
     """
-    splits = obtain_splits(config.data, log)
+    splits = splits or obtain_splits(config.data, log)
     # checked first: reading the training text takes long
     for key, files in (("train", splits.train), ("validation", splits.validation)):
         check_files(files, f"data.{key}", Path(config.data.directory))
@@ -83,7 +83,7 @@ def prepare(config: Config, log: Log) -> Prepared:
     for text in texts:
         text.cleaner()  # an error of the settings is raised here, not in a worker process
     root = Path(config.data.directory) / "prepared"
-    name = _fingerprint(config, texts, root)
+    name = fingerprint(config, texts, root)
     directory = root / name
     if _read_manifest(directory) is None:
         with disk_errors(directory), locked(root, name, log):
@@ -103,18 +103,8 @@ def find_prepared(config: Config) -> Prepared | None:
     if splits is None or not root.is_dir():
         return None
     texts = training_texts(config, splits)
-    directory = root / _fingerprint(config, texts, root, remember=False)
+    directory = root / fingerprint(config, texts, root, remember=False)
     return _open(directory, config, texts) if _read_manifest(directory) else None
-
-
-def _fingerprint(
-    config: Config, texts: Sequence[TrainingText], root: Path, remember: bool = True
-) -> str:
-    """Return the `fingerprint` of the prepared data of some texts."""
-    # if any text is compared with the held-out sets, the last one is
-    held_out = texts[-1].held_out
-    files = [text.text.files for text in texts]
-    return fingerprint(config, files, root, held_out, remember=remember)
 
 
 def training_texts(config: Config, splits: Splits) -> list[TrainingText]:
@@ -221,7 +211,7 @@ def _prepare_folder(
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
         write_json(folder / _MANIFEST, {FORMAT_KEY: FORMAT, "counts": counts, "sizes": sizes})
-        if _fingerprint(config, texts, directory.parent) != directory.name:
+        if fingerprint(config, texts, directory.parent) != directory.name:
             raise DataError(
                 f"{file_names_of(texts)}: changed while it was read; run the command again when "
                 "the text is complete"

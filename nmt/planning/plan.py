@@ -25,6 +25,7 @@ from nmt.training.step_memory import (
     Hardware,
     Memory,
     Rows,
+    micro_batch_tokens,
     trained_weights,
     training_memory,
 )
@@ -118,7 +119,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         config.model, rows, source_tokens, target_tokens, source_length, target_length
     )
     hardware = _hardware(config, device, rows)
-    memory = training_memory(config, rows, hardware, longer_length)
+    memory = _memory(config, rows, hardware, longer_length)
     speed = None
     if measure:
         _check_model_fits(memory, device)
@@ -131,7 +132,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         device=device.type,
         precision=hardware.precision,
         memory=memory,
-        gpu_memory=training_memory(config, rows, Hardware("cuda", "bf16"), longer_length),
+        gpu_memory=_memory(config, rows, Hardware("cuda", "bf16"), longer_length),
         disk=resources.disk_usage(config, rows),
         source_tokens=source_tokens,
         target_tokens=target_tokens,
@@ -197,6 +198,13 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
     )
 
 
+def _memory(config: Config, rows: Rows, hardware: Hardware, length: float) -> Memory:
+    """Return what a step takes whose micro-batches are as large as in training."""
+    tokens = micro_batch_tokens(config, rows, hardware, length)
+    tokens = min(tokens, config.training.batch_tokens)
+    return training_memory(config, rows, hardware, length, tokens)
+
+
 def _estimate_gpus(
     config: Config, rows: Rows, step_operations: float, length: float
 ) -> list[dict[str, Any]]:
@@ -204,7 +212,7 @@ def _estimate_gpus(
     estimates = []
     for gpu in resources.known_figures("gpus"):
         gpu_bytes = gpu["gigabytes"] * 1e9
-        memory = training_memory(config, rows, Hardware("cuda", "bf16", gpu_bytes), length)
+        memory = _memory(config, rows, Hardware("cuda", "bf16", gpu_bytes), length)
         micro_batches = math.ceil(config.training.batch_tokens / memory.tokens)
         step_seconds = resources.step_seconds(
             gpu["teraflops"], config.model, step_operations, micro_batches

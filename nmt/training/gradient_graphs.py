@@ -14,9 +14,8 @@ from torch import Tensor
 
 from nmt.data.tokens.batch import PackedBatch, pack
 from nmt.data.tokens.token_store import Indices, TokenStore
-from nmt.machine.cuda_recorder import CudaRecorder, Program, Recorder, warn_without_graphs
+from nmt.machine.cuda_recorder import Program, Recorder, warn_without_graphs
 from nmt.machine.device import release_free_memory
-from nmt.recipe.config import Config
 from nmt.run.checkpoint import trained_parameters
 from nmt.training.loss import Objective
 
@@ -51,7 +50,10 @@ class GradientGraphs:
     """
 
     def __init__(self, objective: Objective, recorder: Recorder, batch_tokens: int) -> None:
-        """The weights must keep their addresses; `batch_tokens` is the recipe's."""
+        """The weights of `objective`, which packs, keep their addresses.
+
+        `batch_tokens` is the recipe's.
+        """
         self._objective, self._recorder, self._batch_tokens = objective, recorder, batch_tokens
         self._parameters = list(trained_parameters(objective.model).values())
         self._gradients = [torch.zeros_like(p) for p in self._parameters]
@@ -63,18 +65,6 @@ class GradientGraphs:
         self._may_record = True
         self._multiple = 1
         """the tokens of each side are filled up to a multiple of this"""
-
-    @classmethod
-    def of(cls, objective: Objective, config: Config, processes: int) -> "GradientGraphs | None":
-        """Return the graphs of an objective, or None if its gradients cannot be recorded.
-
-        Only packed batches can be filled up. Activation checkpointing, and averaging the gradients
-        of several processes, are not recorded.
-        """
-        if not objective.packs or config.training.activation_checkpointing or processes > 1:
-            return None
-        recorder = CudaRecorder(objective.device)
-        return cls(objective, recorder, config.training.batch_tokens)
 
     def begin_step(self, tokens: int) -> None:
         """Set all gradients to zero, and make them `Parameter.grad`.

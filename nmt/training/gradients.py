@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from nmt.data.tokens.batches import StagedPlan, micro_batches
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.kernels.dropout import masks_from
+from nmt.machine.cuda_recorder import CudaRecorder
 from nmt.machine.device import release_free_memory, step_seed, widest_float
 from nmt.machine.memory import is_out_of_memory
 from nmt.run.checkpoint import trained_parameters
@@ -24,7 +25,7 @@ from nmt.run.model import LoadedModel
 from nmt.training.distributed import ProcessGroup, shard
 from nmt.training.gradient_graphs import GradientGraphs
 from nmt.training.prepare import prepare_for_training, what_runs
-from nmt.training.step_memory import MicroBatchSize, trained_weights, vocabulary_rows
+from nmt.training.step_memory import MicroBatchSize
 from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
 _PAIRS_IN_MESSAGE = 3
@@ -91,10 +92,15 @@ class GradientComputer:
         """the objective, wrapped to average gradients if there are several processes"""
         self._team: ThreadTeam | None = None
         """the threads that compute shards; None: micro-batches are computed one after another"""
-        self._graphs = GradientGraphs.of(self._objective, loaded.config, group.size)
+        self._graphs: GradientGraphs | None = None
         """computes micro-batches as CUDA graphs; None if they cannot be recorded"""
+        training, packs = loaded.config.training, self._objective.storage == "packed"
+        # only packed batches are filled up; layers computed again and all-reduces are not recorded
+        if packs and not training.activation_checkpointing and group.size == 1:
+            recorder = CudaRecorder(self._device)
+            self._graphs = GradientGraphs(self._objective, recorder, training.batch_tokens)
         self._all_reduce_began = False
-        trained = trained_weights(loaded.config, vocabulary_rows(loaded.model))
+        trained = sum(parameter.numel() for parameter in self._parameters)
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), trained))
 
     def set_cpu_shards(self, shards: int) -> None:

@@ -59,18 +59,13 @@ class Objective(nn.Module):
         self.softmax: Softmax = loss_and_gradient
 
     @property
-    def packs(self) -> bool:
-        """Whether batches are packed."""
-        return self.storage == "packed"
-
-    @property
     def pad_multiple(self) -> int:
         """The lengths of the rows of a batch are multiples of this."""
-        return 1 if self.packs else PAD_MULTIPLE[hardware_kind(self.device)]
+        return 1 if self.storage == "packed" else PAD_MULTIPLE[hardware_kind(self.device)]
 
     def build_batch(self, store: TokenStore, rows: Indices) -> Batch | PackedBatch:
-        """Return the pairs at `rows` as a batch on the device of the model, packed if it can be."""
-        if self.packs:
+        """Return the pairs at `rows` as a batch on the device of the model, stored as `storage`."""
+        if self.storage == "packed":
             return pack(store, rows, self.device)
         return collate(store, rows, self.pad_multiple).to(self.device)
 

@@ -74,16 +74,13 @@ class Hardware:
 
 
 def training_memory(
-    config: Config, rows: Rows, hardware: Hardware, length: float, tokens: int | None = None
+    config: Config, rows: Rows, hardware: Hardware, length: float, tokens: int
 ) -> Memory:
     """Return the memory, in bytes, that a step takes.
 
     `length` is the mean number of tokens of a sentence. `tokens` is how many padded tokens per side
-    are computed at once, in all shards together; by default as many as in training.
+    are computed at once, in all shards together.
     """
-    if tokens is None:
-        tokens_that_fit = micro_batch_tokens(config, rows, hardware, length)
-        tokens = min(tokens_that_fit, config.training.batch_tokens)
     device, shards = hardware.device, hardware.cpu_shards
     in_bf16 = hardware.precision == "bf16"
     p = BF16 if in_bf16 else FP32  # bytes per element of a matrix product

@@ -2,7 +2,7 @@
 
 import contextlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -15,7 +15,7 @@ from nmt.errors import DivergedError, Log
 from nmt.files import read_json_or_empty
 from nmt.machine.device import memory_of, pick_device, pick_precision, use_threads
 from nmt.machine.memory import memory_explained, tune_memory
-from nmt.recipe.config import Config, TrainingConfig
+from nmt.recipe.config import Config, TextPair, TrainingConfig
 from nmt.recipe.config_file import load_config
 from nmt.run.directory import RunDirectory, weights_folder
 from nmt.run.model import LoadedModel, build_model
@@ -103,9 +103,10 @@ def _build_trainer(
     pretrained = None
     if training.initialize_from and (training.lora or not directory.saved_checkpoints()):
         pretrained = weights_folder(Path(training.initialize_from))
-    validation_texts = _read_validation_texts(config, log)
+    splits = obtain_splits(config.data, log)
+    validation_texts = _read_validation_texts(config, splits.validation)
     read_test_set(config)  # only to check it now: it is used at the end
-    prepared = prepare(config, log)
+    prepared = prepare(config, log, splits)
     copy_imported_files(config, directory)
     config = keep_vocabulary(config, recipe, directory)
     validation_pairs = [pair for text in validation_texts for pair in text.pairs]
@@ -145,9 +146,9 @@ def _log_surprising_settings(config: Config, log: Log) -> None:
         )
 
 
-def _read_validation_texts(config: Config, log: Log) -> list[ValidationText]:
-    """Return data.validation, or the validation set of a known corpus; each pair with its tags."""
-    languages, texts = config.data.languages, obtain_splits(config.data, log).validation
+def _read_validation_texts(config: Config, texts: Sequence[TextPair]) -> list[ValidationText]:
+    """Return the pairs of the validation texts, each pair with its tags."""
+    languages = config.data.languages
     for text in texts:
         check_has_text(ParallelText(text, languages))
     return [

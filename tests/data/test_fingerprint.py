@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from nmt.data.fingerprint import fingerprint
+from nmt.data import fingerprint as tested
+from nmt.data.text.cleaning import TrainingText
 from nmt.data.text.contamination import HeldOutPairs
-from nmt.data.text.parallel_text import SentencePair
+from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
 from nmt.recipe.config import Config, TextPair
 
@@ -24,6 +25,14 @@ def text(tmp_path: Path) -> TextPair:
         (tmp_path / name).write_text(line)
         settle(tmp_path / name)
     return TextPair(source=str(tmp_path / "a.en"), target=str(tmp_path / "a.de"))
+
+
+def fingerprint(
+    config: Config, files: list[TextPair], directory: Path, held_out: HeldOutPairs | None = None
+) -> str:
+    cleaning = config.data.cleaning
+    texts = [TrainingText(ParallelText(each), cleaning, held_out) for each in files]
+    return tested.fingerprint(config, texts, directory)
 
 
 def settle(path: Path, seconds: int = 1_000_000_000) -> None:

@@ -27,7 +27,7 @@ from nmt.data.prepared import (
 from nmt.data.text import parallel_text
 from nmt.data.text.cleaning import describe_dropped
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.token_store import _ArrayWriter
+from nmt.data.tokens.token_store import SideWriter
 from nmt.data.tokens.tokenizer import EOS, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ConfigError, DataError
@@ -238,11 +238,11 @@ def test_a_missing_training_text_or_validation_file_is_found_first(tmp_path: Pat
         prepare_quietly(Config())
 
 
-@pytest.mark.parametrize(("name", "call"), [("add", 1), ("write_header", 1), ("write_header", 5)])
+@pytest.mark.parametrize(("name", "call"), [("add", 1), ("write_headers", 1), ("write_headers", 3)])
 def test_a_full_disk_or_a_file_in_the_place_of_the_folder_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int
 ) -> None:
-    """The disk is full while ids are written, or the headers of the four files at either end."""
+    """The disk is full while ids are written, or the headers of the files at either end."""
     calls = []
 
     def fail(self: Any, *arguments: Any) -> None:
@@ -251,8 +251,8 @@ def test_a_full_disk_or_a_file_in_the_place_of_the_folder_is_reported(
             raise OSError(28, "No space left on device")
         write(self, *arguments)
 
-    write = getattr(_ArrayWriter, name)
-    monkeypatch.setattr(_ArrayWriter, name, fail)
+    write = getattr(SideWriter, name)
+    monkeypatch.setattr(SideWriter, name, fail)
     config = configure(tmp_path)
     with pytest.raises(DataError, match="cannot be written: No space left on device; free some"):
         prepare_quietly(config)

@@ -158,7 +158,7 @@ def test_a_run_resumes_bit_for_bit_in_deterministic_mode(
             recorded.append(program)
             return super().__call__(program)
 
-    monkeypatch.setattr(gradient_graphs, "CudaRecorder", CountingRecorder)
+    monkeypatch.setattr("nmt.training.gradients.CudaRecorder", CountingRecorder)
     config = recipe("training.device=cuda", "training.compile=false", *settings)
     torch.use_deterministic_algorithms(True)
     try:

@@ -12,10 +12,8 @@ from torch import Tensor
 
 from nmt.data.tokens.token_store import TokenStore
 from nmt.machine.cuda_recorder import Program, Recorder
-from nmt.recipe.config import Config
 from nmt.training import gradient_graphs, prepare
 from nmt.training.gradient_graphs import GradientGraphs
-from nmt.training.loss import Objective
 from nmt.training.trainer import Trainer
 from tests.kernels.test_packed_attention import V, kernels_on_a_cpu, pairs
 from tests.stand_in_models import packing_objective, small_transformer
@@ -139,15 +137,16 @@ def make_trainer(
     """A function of the recorder that gives a trainer with graphs, in float64."""
 
     def made(recorder: Recorder) -> Trainer:
-        def graphs(objective: Objective, config: Config, processes: int) -> GradientGraphs:
-            objective.storage = "packed"
-            if isinstance(recorder, GradientTape):
-                recorder.parameters = list(objective.parameters())
-            return GradientGraphs(objective, recorder, config.training.batch_tokens)
-
         monkeypatch.setattr(prepare, "ON_CPU", prepare.PACKED)
-        monkeypatch.setattr(GradientGraphs, "of", graphs)
-        return small_trainer(dropout=0.1, micro_batch_tokens=600)
+        trainer = small_trainer(dropout=0.1, micro_batch_tokens=600)
+        computer = trainer.gradient_computer
+        objective = computer._objective
+        objective.storage = "packed"
+        if isinstance(recorder, GradientTape):
+            recorder.parameters = list(objective.parameters())
+        tokens = trainer.config.training.batch_tokens
+        computer._graphs = GradientGraphs(objective, recorder, tokens)
+        return trainer
 
     torch.set_default_dtype(torch.float64)
     yield made

@@ -44,6 +44,7 @@ _MAX_KEY = np.uint16((_MAX_LENGTH + _NOISE) * _EIGHTHS)
 _LAST_BAND = (1 << 16) - 1  # only an epoch of over 600 million steps has more bands
 
 _Keys = npt.NDArray[np.uint16]  # sort keys of pairs: lengths in eighths of a token, or band numbers
+_Steps = list[Indices]  # a layout of an epoch: the pairs of each step
 
 
 @dataclass(frozen=True)
@@ -60,21 +61,6 @@ class CorpusWeight:
     def pairs_per_epoch(self) -> float:
         """How many pairs of the text an epoch has on average; repeats count."""
         return self.pair_count * self.weight
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """An order of the pairs of an epoch, cut into steps."""
-
-    order: Indices
-    """the index in the token store of each pair, in the new order"""
-    cuts: list[int]
-    """step i has the pairs order[cuts[i] : cuts[i + 1]]"""
-
-    @property
-    def steps(self) -> int:
-        """The number of steps."""
-        return len(self.cuts) - 1
 
 
 class BatchPlan:
@@ -108,11 +94,11 @@ class BatchPlan:
             raise DataError(
                 "the weights of data.train leave epochs without a single pair; raise them"
             )
-        self._first_layout: _Layout | None = self._noisy_layout(epoch=0, attempt=0)
+        self._first_layout: _Steps | None = self._noisy_layout(epoch=0, attempt=0)
         self.steps_per_epoch = self._count_steps(self._first_layout)
         """the number of optimiser steps, the same in every epoch"""
         self._epoch = -1  # the epoch of `_steps`; -1: none yet
-        self._steps: list[Indices] = []
+        self._steps: _Steps = []
 
     def step(self, step: int) -> Indices:
         """Return the indices of the pairs of a step; steps count from 1, over all epochs."""
@@ -122,60 +108,58 @@ class BatchPlan:
             self._epoch = epoch
         return self._steps[position]
 
-    def _count_steps(self, first: _Layout) -> int:
+    def _count_steps(self, first: _Steps) -> int:
         """Return slightly more steps than `first` has; few layouts need more than that.
 
         A step has at least one pair, so there are never more steps than pairs in an epoch.
         """
-        noiseless_steps = self._noiseless_layout(first.order).steps
-        needed = max(first.steps, noiseless_steps)
+        pairs = np.concatenate(first)
+        noiseless_steps = len(self._noiseless_layout(pairs))
+        needed = max(len(first), noiseless_steps)
         if any(corpus.weight % 1 for corpus in self._corpora):
             # a larger margin: other epochs may have more pairs than the first one, or fewer
-            margin = 1 + first.steps // 64
+            margin = 1 + len(first) // 64
             return max(1, min(needed + margin, self._fewest_pairs()))
         if noiseless_steps == 1:
             return 1
-        margin = 1 + first.steps // 256
-        return min(needed + margin, len(first.order))
+        margin = 1 + len(first) // 256
+        return min(needed + margin, len(pairs))
 
-    def _lay_out_epoch(self, epoch: int) -> list[Indices]:
+    def _lay_out_epoch(self, epoch: int) -> _Steps:
         """Return the pairs of each step of an epoch, in training order."""
         first, self._first_layout = self._first_layout, None  # used once, to save memory
         layout = first if first and epoch == 0 else self._noisy_layout(epoch, attempt=0)
         for attempt in range(1, _ATTEMPTS):
-            if layout.steps > self.steps_per_epoch:
+            if len(layout) > self.steps_per_epoch:
                 layout = self._noisy_layout(epoch, attempt)
-        if layout.steps > self.steps_per_epoch:
+        if len(layout) > self.steps_per_epoch:
             pairs = self._generator(epoch).permutation(self._pairs_of_epoch(epoch))
             layout = self._noiseless_layout(pairs)
-        cuts = self._fit_step_count(layout.cuts)
-        steps = [layout.order[start:end] for start, end in pairwise(cuts)]
+        steps = self._fit_step_count(layout)
         return [steps[i] for i in self._generator(epoch).permutation(len(steps))]
 
     def _generator(self, *key: int) -> np.random.Generator:
         """Return a random generator; equal keys give equal numbers."""
         return np.random.default_rng([self._seed, *key])
 
-    def _noisy_layout(self, epoch: int, attempt: int) -> _Layout:
+    def _noisy_layout(self, epoch: int, attempt: int) -> _Steps:
         """Return a layout of an epoch, sorted with noise; each attempt draws other noise.
 
         It has bands of similar target length, and inside each the pairs stand by source length.
         """
         pairs, random = self._pairs_of_epoch(epoch), self._generator(epoch, attempt)
-        target_keys = _length_noise(random, len(pairs)) + _sort_key(self._target[pairs])
+        target_keys = _sort_keys(self._target[pairs], random)
         order = pairs[_argsort(target_keys)]
         bands = self._bands(order, random)
-        source_keys = _length_noise(random, len(pairs)) + _sort_key(self._source[order])
+        source_keys = _sort_keys(self._source[order], random)
         is_descending = bands % 2 == 1
         np.subtract(_MAX_KEY, source_keys, out=source_keys, where=is_descending)
-        order = order[_argsort(bands, source_keys)]
-        return _Layout(order, self._cut(order))
+        return self._cut(order[_argsort(bands, source_keys)])
 
-    def _noiseless_layout(self, pairs: Indices) -> _Layout:
+    def _noiseless_layout(self, pairs: Indices) -> _Steps:
         """Return a layout sorted by target length, then by source length; ties keep their order."""
-        target_keys, source_keys = _sort_key(self._target[pairs]), _sort_key(self._source[pairs])
-        order = pairs[_argsort(target_keys, source_keys)]
-        return _Layout(order, self._cut(order))
+        target_keys, source_keys = _sort_keys(self._target[pairs]), _sort_keys(self._source[pairs])
+        return self._cut(pairs[_argsort(target_keys, source_keys)])
 
     def _pairs_of_epoch(self, epoch: int) -> Indices:
         """Return the indices of the pairs of an epoch, each as many times as it occurs."""
@@ -210,8 +194,8 @@ class BatchPlan:
         numbers //= tokens_per_band
         return np.minimum(numbers, _LAST_BAND).astype(np.uint16)
 
-    def _cut(self, order: Indices) -> list[int]:
-        """Return `_Layout.cuts` for an order; each step is as full as possible."""
+    def _cut(self, order: Indices) -> _Steps:
+        """Cut pairs, which stay in this order, into steps that are as full as possible."""
         source_sums = np.cumsum(self._source[order], dtype=np.int64)  # tokens up to each pair
         target_sums = np.cumsum(self._target[order], dtype=np.int64)
         cuts, used_source, used_target = [0], 0, 0
@@ -223,39 +207,38 @@ class BatchPlan:
                 np.searchsorted(target_sums, used_target + self._batch_tokens, "right"),
             )
             cuts.append(max(int(end), start + 1))  # a longer pair is a step of its own
-        return cuts
+        return [order[start:end] for start, end in pairwise(cuts)]
 
     def _fewest_pairs(self) -> int:
         """Return a lower bound of an epoch's number of pairs; a fractional weight may add one."""
         return sum(math.floor(corpus.pairs_per_epoch) for corpus in self._corpora)
 
-    def _fit_step_count(self, cuts: list[int]) -> list[int]:
-        """Return `cuts` changed so that there are `steps_per_epoch` steps.
+    def _fit_step_count(self, layout: _Steps) -> _Steps:
+        """Return a layout changed so that there are `steps_per_epoch` steps.
 
         The steps with the most pairs are halved, or the neighbours with the fewest pairs joined.
         There are too many steps only with fractional weights.
         """
-        fitted = np.array(cuts)
-        while (steps := len(fitted) - 1) != self.steps_per_epoch:
-            sizes = np.diff(fitted)
-            if steps < self.steps_per_epoch:
+        sizes = np.array([len(step) for step in layout])
+        while len(sizes) != self.steps_per_epoch:
+            if len(sizes) < self.steps_per_epoch:
                 fullest = int(sizes.argmax())
-                middle = fitted[fullest] + sizes[fullest] // 2
-                fitted = np.insert(fitted, fullest + 1, middle)
+                half = sizes[fullest] // 2
+                sizes[fullest] -= half
+                sizes = np.insert(sizes, fullest, half)
             else:
-                joined_sizes = sizes[:-1] + sizes[1:]
-                fitted = np.delete(fitted, int(joined_sizes.argmin()) + 1)
-        return list(fitted)
+                first = int((sizes[:-1] + sizes[1:]).argmin())
+                sizes[first + 1] += sizes[first]
+                sizes = np.delete(sizes, first)
+        return np.split(np.concatenate(layout), np.cumsum(sizes)[:-1])
 
 
-def _sort_key(lengths: Lengths) -> _Keys:
-    """Return lengths as sort keys, in eighths of a token."""
-    return np.minimum(lengths, _MAX_LENGTH).astype(np.uint16) * np.uint16(_EIGHTHS)
-
-
-def _length_noise(random: np.random.Generator, count: int) -> _Keys:
-    """Return `count` random numbers below `_NOISE` tokens, in eighths, to add to sort keys."""
-    return random.integers(0, _NOISE * _EIGHTHS, count, dtype=np.uint16)
+def _sort_keys(lengths: Lengths, random: np.random.Generator | None = None) -> _Keys:
+    """Return lengths as sort keys, in eighths of a token, plus up to `_NOISE` random tokens."""
+    keys = np.minimum(lengths, _MAX_LENGTH).astype(np.uint16) * np.uint16(_EIGHTHS)
+    if random:
+        keys += random.integers(0, _NOISE * _EIGHTHS, len(keys), dtype=np.uint16)
+    return keys
 
 
 def _argsort(*keys: _Keys) -> Indices:

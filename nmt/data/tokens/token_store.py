@@ -95,21 +95,33 @@ def _open_side(directory: Path, side: str) -> Sentences:
 
 
 class SideWriter:
-    """Appends ids and offsets of one language to files; `side_writer` creates one."""
+    """Appends ids and offsets of one language to `.npy` files; `side_writer` creates one."""
 
-    def __init__(self, ids: "_ArrayWriter", offsets: "_ArrayWriter") -> None:
-        self._ids, self._offsets = ids, offsets
-
-    @property
-    def tokens(self) -> int:
-        """The number of ids that have been written so far, EOS included."""
-        return self._ids.length
+    def __init__(self, ids: IO[bytes], offsets: IO[bytes], id_type: np.dtype[Any]) -> None:
+        self._ids, self._offsets, self._id_type = ids, offsets, id_type
+        self.tokens = 0
+        """the number of ids that have been written so far, EOS included"""
+        self._sentences = 0
+        self.write_headers()
+        self._offsets.write(np.zeros(1, np.int64).data)  # where the first sentence begins
 
     def add(self, sentences: Sentences) -> None:
-        """Append sentences, in their order, to the files."""
-        # before the ids are added: `tokens` is where these sentences begin
-        self._offsets.add(self.tokens + np.cumsum(sentences.lengths))
-        self._ids.add(sentences.ids)
+        """Append sentences, in their order, to the files; the headers follow later."""
+        offsets = self.tokens + np.cumsum(sentences.lengths)
+        self._offsets.write(offsets.astype(np.int64, copy=False).data)
+        self._ids.write(sentences.ids.astype(self._id_type, copy=False).data)
+        self._sentences += len(offsets)
+        self.tokens += len(sentences.ids)
+
+    def write_headers(self) -> None:
+        """Write the headers for the present lengths; their size is fixed, because numpy pads it."""
+        for file, dtype, length in (
+            (self._ids, self._id_type, self.tokens),
+            (self._offsets, np.dtype(np.int64), self._sentences + 1),
+        ):
+            file.seek(0)
+            header = {"descr": dtype.str, "fortran_order": False, "shape": (length,)}
+            np.lib.format.write_array_header_1_0(file, header)
 
 
 @contextlib.contextmanager
@@ -120,29 +132,6 @@ def side_writer(directory: Path, side: str, vocabulary_size: int) -> Iterator[Si
         open(directory / f"{side}.ids.npy", "wb") as ids_file,
         open(directory / f"{side}.offsets.npy", "wb") as offsets_file,
     ):
-        ids = _ArrayWriter(ids_file, id_type)
-        offsets = _ArrayWriter(offsets_file, np.dtype(np.int64))
-        offsets.add(np.zeros(1, np.int64))  # where the first sentence begins
-        yield SideWriter(ids, offsets)
-        ids.write_header()
-        offsets.write_header()
-
-
-class _ArrayWriter:
-    """Writes a one-dimensional `.npy` file whose length is not known in advance."""
-
-    def __init__(self, file: IO[bytes], dtype: np.dtype[Any]) -> None:
-        self._file, self._dtype = file, dtype
-        self.length = 0  # values written so far
-        self.write_header()
-
-    def add(self, values: npt.NDArray[Any]) -> None:
-        """Append values to the file; the header follows with `write_header`."""
-        self._file.write(values.astype(self._dtype, copy=False).data)
-        self.length += len(values)
-
-    def write_header(self) -> None:
-        """Write the header for the current length; its size is fixed, because numpy pads it."""
-        self._file.seek(0)
-        header = {"descr": self._dtype.str, "fortran_order": False, "shape": (self.length,)}
-        np.lib.format.write_array_header_1_0(self._file, header)
+        writer = SideWriter(ids_file, offsets_file, id_type)
+        yield writer
+        writer.write_headers()
