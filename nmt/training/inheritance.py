@@ -45,13 +45,21 @@ def inherit(recipe: Config, directory: RunDirectory | None = None) -> Config:
     return replace_settings(recipe, changes, f"training.initialize_from: {inherited_from.path}")
 
 
-def keep_vocabulary(config: Config, recipe: Config, directory: RunDirectory) -> Config:
-    """Return `config`; if its tokenizer is inherited, it now names the copy in the run `directory`.
+def keep_without_parent(config: Config, recipe: Config, directory: RunDirectory) -> Config:
+    """Keep what a run needs of its parent, which may be gone when the run is resumed or exported.
 
-    The parent may be gone when the run is resumed. `config` is what `inherit` returned for
-    `recipe`.
+    The folder `imported/` of the parent, if it has one, is copied into a run that has not begun:
+    its files say where the weights come from, and exports need them. Returns `config`, which is
+    what `inherit` returned for `recipe`; an inherited tokenizer is now the copy in the run.
     """
-    if not config.training.initialize_from or "tokenizer" in recipe.model_fields_set:
+    if not config.training.initialize_from:
+        return config
+    if not directory.saved_checkpoints() and not directory.imported.exists():
+        parent = find_run(weights_folder(Path(config.training.initialize_from)))
+        if parent.imported.is_dir():
+            with create_folder_atomically(directory.imported) as folder:
+                shutil.copytree(parent.imported, folder, dirs_exist_ok=True)
+    if "tokenizer" in recipe.model_fields_set:
         return config
     models = config.tokenizer.model_dump(include={"model", "target_model"})
     copies = {}
@@ -59,22 +67,6 @@ def keep_vocabulary(config: Config, recipe: Config, directory: RunDirectory) -> 
         if path:
             copies[key] = str(directory.tokenizer / Path(path).name)
     return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update=copies)})
-
-
-def copy_imported_files(config: Config, directory: RunDirectory) -> None:
-    """Copy the folder `imported/` of the parent, if it has one, into a run that has not begun.
-
-    Its files say where the weights come from, and exports need them. The parent may be gone when
-    the run is exported.
-    """
-    if not config.training.initialize_from:
-        return
-    if directory.saved_checkpoints() or directory.imported.exists():
-        return
-    parent = find_run(weights_folder(Path(config.training.initialize_from)))
-    if parent.imported.is_dir():
-        with create_folder_atomically(directory.imported) as folder:
-            shutil.copytree(parent.imported, folder, dirs_exist_ok=True)
 
 
 def _tokenizer_settings(directory: RunDirectory) -> dict[str, object]:

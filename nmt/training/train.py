@@ -23,7 +23,7 @@ from nmt.search.searcher import check_beam_size
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.divergence import describe_useless_model
 from nmt.training.environment import write_environment
-from nmt.training.inheritance import copy_imported_files, inherit, keep_vocabulary
+from nmt.training.inheritance import inherit, keep_without_parent
 from nmt.training.lora import adapt_parent
 from nmt.training.monitor import summary_writer
 from nmt.training.pretrained import load_pretrained
@@ -107,8 +107,7 @@ def _build_trainer(
     validation_texts = _read_validation_texts(config, splits.validation)
     read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log, splits)
-    copy_imported_files(config, directory)
-    config = keep_vocabulary(config, recipe, directory)
+    config = keep_without_parent(config, recipe, directory)
     validation_pairs = [pair for text in validation_texts for pair in text.pairs]
     fingerprints = {
         "data_fingerprint": prepared.fingerprint,
