@@ -12,7 +12,7 @@ import functools
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -37,37 +37,29 @@ MAX_DRAWN_NUMBERS = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """A 95 % interval by bootstrap resampling (Koehn, 2004); only rough for few sentences."""
-
-    low: float
-    high: float
-    """`low` and `high` are cut to the possible scores of the metric"""
-    half_width: float
-    """half the width of the interval before it is cut"""
-
-
-@dataclass(frozen=True, slots=True)
 class Score:
-    """The score of a text; `confidence` None: no interval was computed."""
+    """The score of a text."""
 
     name: str
     value: float
     """0 to 100; TER can exceed 100"""
     signature: str
     """the metric's settings and sacreBLEU's version; only scores with the same are comparable"""
-    confidence: Interval | None = None
+    confidence: dict[str, float] | None = None
+    """95 % interval by bootstrap resampling (Koehn, 2004), only rough for few sentences: `low` and
+    `high`, which are possible scores, and half its width before it is cut to these, `half_width`;
+    None: not computed"""
 
     def __str__(self) -> str:
         line = f"{self.name} = {self.value:.2f}"
-        if self.confidence:
-            ends = f"{self.confidence.low:.2f} to {self.confidence.high:.2f}"
-            line += f" ± {self.confidence.half_width:.2f} (95 % interval {ends})"
+        if interval := self.confidence:
+            ends = f"{interval['low']:.2f} to {interval['high']:.2f}"
+            line += f" ± {interval['half_width']:.2f} (95 % interval {ends})"
         return f"{line}\n{self.signature}"
 
     def as_json(self) -> dict[str, object]:
         """Return the score as values that JSON can hold, rounded to two decimals."""
-        interval = asdict(self.confidence) if self.confidence else {}
+        interval = self.confidence or {}
         return {
             "name": self.name,
             "score": round(self.value, 2),
@@ -112,7 +104,7 @@ class Metric:
             figures = json.loads(result.format(17, signature=signature, is_json=True))
             mean, half_width = (figures.get(f"confidence_{key}", 0.0) for key in ("mean", "var"))
             low, high = max(0.0, mean - half_width), min(self.highest, mean + half_width)
-            interval = Interval(low, high, half_width=half_width)
+            interval = {"low": low, "high": high, "half_width": half_width}
         return Score(self.name, float(result.score), signature, interval)
 
     def score_sentences(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:

@@ -52,7 +52,9 @@ class ScoreSheet:
 def _row(score: Score, name_width: int) -> str:
     row = f"{score.name:{name_width}}  {score.value:6.2f}"
     if interval := score.confidence:
-        row += f"   {interval.low:.2f} to {interval.high:.2f} (± {interval.half_width:.2f})"
+        row += (
+            f"   {interval['low']:.2f} to {interval['high']:.2f} (± {interval['half_width']:.2f})"
+        )
     return row
 
 

@@ -74,7 +74,7 @@ def with_interval(score: Score) -> str:
     """Format a score, with its confidence interval if it has one: 25.31 (24.60-26.02)."""
     interval = score.confidence
     if interval:
-        return f"{score.value:.2f} ({interval.low:.2f}-{interval.high:.2f})"
+        return f"{score.value:.2f} ({interval['low']:.2f}-{interval['high']:.2f})"
     return f"{score.value:.2f}"
 
 

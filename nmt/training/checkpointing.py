@@ -5,7 +5,6 @@ import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -27,17 +26,9 @@ _T = TypeVar("_T")
 _STEPS_BETWEEN_POLLS = 50
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """What became of a checkpoint.
-
-    It can be saved and have a problem: a file that points to it could not be written, or an old
-    checkpoint could not be deleted.
-    """
-
-    saved: bool
-    problem: str | None = None
-    """an error message"""
+_Outcome = tuple[bool, str | None]
+"""whether a checkpoint is saved, and an error message: also a saved one can have a problem, such as
+a file that points to it and could not be written"""
 
 
 def _copy_to_cpu(tensor: Tensor) -> Tensor:
@@ -163,7 +154,7 @@ class Checkpointer:
                 raise
             path = self._directory.checkpoint(step)
             problem = f"{path}: checkpoint not saved: no memory for a copy of the state"
-            return _in_background(lambda: _Outcome(saved=False, problem=problem))
+            return _in_background(lambda: (False, problem))
         return _in_background(
             functools.partial(self._write, step, self._snapshot, ranked, overwrite)
         )
@@ -183,11 +174,11 @@ class Checkpointer:
             saved = True
             update_after_checkpoint(self._directory, self._training, step, ranked)
         except CheckpointError as error:
-            return _Outcome(saved, str(error))
+            return saved, str(error)
         except OSError as error:
             where = error.filename or self._directory.path
-            return _Outcome(saved, f"{where}: not written: {error.strerror or error}")
-        return _Outcome(saved)
+            return saved, f"{where}: not written: {error.strerror or error}"
+        return saved, None
 
     def wait(self) -> None:
         """Wait until the checkpoint is written; if that fails, print why and set `must_retry`."""
@@ -218,12 +209,12 @@ class Checkpointer:
             return None
         self._is_writing = False
         with self._monitor.paused():
-            outcome = self._group.broadcast_from_main(self._outcome.result)
-        if outcome.saved:
+            is_saved, problem = self._group.broadcast_from_main(self._outcome.result)
+        if is_saved:
             self._state.ranking.commit()
         else:
             self._state.ranking.rollback()
-        return outcome.problem
+        return problem
 
     def close(self, *, wait: bool) -> None:
         """Free the memory of the copy; if `wait` is True, first wait for the writing thread."""

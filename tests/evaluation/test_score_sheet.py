@@ -66,7 +66,7 @@ def test_the_table_is_no_wider_than_a_terminal_but_for_signatures() -> None:
     assert [row[:11].strip() for row in rows[1:]] == [s.name[:11] for s in sheet.scores]
     assert rows[-1] == "COMET × 100   81.25"
     assert sheet.scores[0].confidence is not None
-    assert f"{sheet.scores[0].value:.2f}   {sheet.scores[0].confidence.low:.2f} to" in rows[1]
+    assert f"{sheet.scores[0].value:.2f}   {sheet.scores[0].confidence['low']:.2f} to" in rows[1]
     assert max(map(len, rows + remarks.split("\n"))) <= 100
     assert len(signatures.split("\n")) == 5
     plain = str(score_sheet(HYPOTHESES, TEST_SET, confidence=False))

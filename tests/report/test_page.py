@@ -12,7 +12,7 @@ import pytest
 
 from nmt.data.prepared import prepare
 from nmt.evaluation.breakdown import Row
-from nmt.evaluation.metrics import Interval, Score
+from nmt.evaluation.metrics import Score
 from nmt.evaluation.test_sets import EvaluationSet
 from nmt.recipe.config import Config
 from nmt.report.attention_maps import KINDS, record_attention
@@ -98,7 +98,9 @@ def test_the_page_refers_to_no_other_file_and_its_script_and_style_end_once() ->
 def scored(*scores: float, all_sentences: int | None = None) -> ScoredTestSet:
     """A test set whose sentences have these scores."""
     texts = [f"sentence {n}" for n in range(len(scores))]
-    bleu = Score("BLEU", 41.234, "nrefs:1|case:mixed", Interval(39.7, 42.7, 1.5))
+    bleu = Score(
+        "BLEU", 41.234, "nrefs:1|case:mixed", {"low": 39.7, "high": 42.7, "half_width": 1.5}
+    )
     return ScoredTestSet(
         EvaluationSet("test", texts, texts),
         size=all_sentences or len(scores),
