@@ -1,9 +1,11 @@
-"""Compiles C files of this package for this processor, once, and loads the result.
+"""Loads the libraries in C: those of the installed wheel, or compiled here once.
 
-A compiler that knows the processor uses all of its instructions. Where there is none, PyTorch
-computes instead, and `why_no_library` says why.
+A wheel for Linux brings them for each level of processors (`nmt.machine.levels`). A checkout brings
+none, so they are compiled for this processor. Where there is no compiler, PyTorch computes instead,
+and `why_no_library` says why.
 """
 
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -16,18 +18,27 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from nmt.errors import ConfigError
+from nmt.machine.levels import (
+    FOLDER,
+    LEVELS,
+    WIDE_VECTORS,
+    Level,
+    best_level,
+    digest_of_sources,
+    find_library,
+)
 from nmt.machine.processor import processor_features
 
 SWITCH = "NMT_NATIVE"
-"""environment variable: 0 turns all libraries in C off"""
+"""environment variable: 0 turns all libraries in C off, `compile` passes over those of the wheel,
+and the name of a level forces this level"""
 PORTABLE_FLAGS = (
     *("-std=gnu11", "-O3", "-shared", "-fPIC", "-fvisibility=hidden"),
     # errno and floating-point traps are used nowhere, and would forbid vector instructions
     *("-fno-math-errno", "-fno-trapping-math"),
 )
 """flags for a compiler that hold for every processor"""
-WIDE_VECTORS = "-mprefer-vector-width=512"
-"""a flag for x86, without which Clang divides vectors of 512 bits"""
 NATIVE_FLAGS = {"x86_64": ("-march=native", WIDE_VECTORS)}
 """flags for the processor of this machine, by architecture; on others PyTorch computes"""
 NEEDED = {"x86_64": {"avx2": "AVX2", "fma": "FMA"}}
@@ -44,10 +55,14 @@ class NoLibraryError(Exception):
 
 
 def load_library(source: Path, *folders: Path) -> ctypes.CDLL | None:
-    """Return the library of a C file; it is compiled first if this machine has not done it before.
+    """Return the library of a C file; it is compiled first if neither wheel nor machine has it.
 
     It includes files of its own folder and of `folders`. Returns None where there is none; then
     `why_no_library` says why.
+
+    Raises:
+        ConfigError: the value of the variable `NMT_NATIVE` is unknown, or this processor cannot run
+            the level that it names.
     """
     try:
         return _load(source, folders)
@@ -134,26 +149,47 @@ def _load(source: Path, folders: Sequence[Path]) -> ctypes.CDLL:
     """Return the library of a C file, or raise a NoLibraryError."""
     if reason := why_not_here():
         raise NoLibraryError(reason)
+    sources = digest_of_sources([source.parent, *folders])
+    forced = _forced_level()
+    level = forced or best_level(processor_features())
+    if level and os.environ.get(SWITCH) != "compile":
+        shipped = find_library(FOLDER, source, sources, level)
+        with contextlib.suppress(OSError):
+            if shipped:
+                return ctypes.CDLL(str(shipped))
+    flags = (*PORTABLE_FLAGS, *forced.flags) if forced else FLAGS
     compiler = find_compiler()
+    # a home folder may be shared by different machines
+    all_that_counts = repr((sources, flags, compiler, sorted(processor_features())))
+    digest = hashlib.sha256(all_that_counts.encode()).hexdigest()[:16]
     try:
-        path = cache_folder() / f"{source.stem}-{_digest([source.parent, *folders], compiler)}.so"
+        path = cache_folder() / f"{source.stem}-{digest}.so"
         if not path.exists():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
                 unfinished = Path(folder) / path.name
-                compile_library(source, unfinished, FLAGS, compiler)
+                compile_library(source, unfinished, flags, compiler)
                 unfinished.replace(path)
         return ctypes.CDLL(str(path))
     except (OSError, RuntimeError) as error:  # RuntimeError: no home folder
         raise NoLibraryError(str(error)) from error
 
 
-def _digest(folders: Sequence[Path], compiler: Sequence[str]) -> str:
-    """Return a hash of all that the library depends on: sources, flags, compiler and processor."""
-    contents = hashlib.sha256()
-    for folder in folders:
-        for file in sorted(folder.glob("*.[ch]")):
-            contents.update(file.read_bytes())
-    # a home folder may be shared by different machines
-    contents.update(repr((FLAGS, compiler, sorted(processor_features()))).encode())
-    return contents.hexdigest()[:16]
+def _forced_level() -> Level | None:
+    """Return the level that the variable `NMT_NATIVE` names; None: it names none.
+
+    Raises:
+        ConfigError: its value is unknown, or this processor cannot run the level.
+    """
+    value, features = os.environ.get(SWITCH, ""), processor_features()
+    if value in ("", "0", "1", "compile"):
+        return None
+    level = next((level for level in LEVELS if level.name == value), None)
+    if level and level.features <= features:
+        return level
+    missing = sorted(level.features - features) if level else []
+    wrong = f"this processor has no {', '.join(missing)}" if missing else "this value is unknown"
+    usable = [each.name for each in LEVELS if each.features <= features]
+    raise ConfigError(
+        f"{SWITCH}={value}: {wrong}; choose one of {', '.join(['0', 'compile', *usable])}"
+    )

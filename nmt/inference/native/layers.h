@@ -152,7 +152,8 @@ static void fill_positions(const Model *m, int length, int kind) {
   int d = m->d_model, pairs = d / 2;
   int intervals = kind == TENSOR2TENSOR ? (pairs > 1 ? pairs - 1 : 1) : pairs;
   for (int i = 0; i < pairs; i++) {
-    double frequency = pow(10000.0, -(double)i / intervals);
+    /* not pow: that of a new glibc would keep a wheel from running with an older one */
+    double frequency = powl(10000.0L, -(double)i / intervals);
     int sine = kind == INTERLEAVED ? 2 * i : i, cosine = kind == INTERLEAVED ? 2 * i + 1 : pairs + i;
     for (int t = 0; t < length; t++) {
       m->positions[(size_t)t * d + sine] = sin(t * frequency);
