@@ -8,7 +8,7 @@ from nmt.data.text.protected_text import ProtectedText
 from nmt.data.text.sentences import space_between
 from nmt.serving.answers import RequestError
 from nmt.serving.models import LoadedVersion
-from nmt.translation.capitals import CapitalsStage
+from nmt.translation.capitals import CapitalsTransform
 from nmt.translation.document import split_lines
 from nmt.translation.edges import cut_edges
 from nmt.translation.line import Line, Terminology, Translation, add_tag, has_words
@@ -162,7 +162,7 @@ def _segments(
     moved = tuple(shift_span(span, added) for span in _inside(line.protected, start, len(row)))
     given = replace(line, text=with_tag, protected=moved, tag_length=source.tag_length(with_tag))
     given = replace_protected(given, protected)
-    [given] = CapitalsStage(data, source, line.terminology or _NO_TERMS).mark([given])
+    [given] = CapitalsTransform(data, source, line.terminology or _NO_TERMS).mark([given])
     if not has_words(without_tags(given).text):
         return
     [sentences] = split_lines(source, data.source_language, [given], warn=lambda _: None)

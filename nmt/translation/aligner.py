@@ -126,7 +126,7 @@ def link(
 def spans_of_tokens(vocabulary: SubwordModel, tokens: Sequence[int], text: str) -> list[Span]:
     """Return the characters of a translation's text that each of its tokens has written.
 
-    `text` is what the tokens decode to, or that with one part replaced by a later stage.
+    `text` is what the tokens decode to, or that with one part replaced by a later transform.
     """
     prefixes = vocabulary.decode([tokens[:t] for t in range(len(tokens) + 1)])
     decoded = one_line(prefixes[-1])

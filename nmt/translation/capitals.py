@@ -21,7 +21,7 @@ _TURKIC_LOWER, _TURKIC_UPPER = str.maketrans("Iİ", "ıi"), str.maketrans("ıi",
 
 
 @dataclass(frozen=True)
-class CapitalsStage:
+class CapitalsTransform:
     """Before the search, puts lines in capitals into small letters; after it, restores capitals."""
 
     data: DataConfig

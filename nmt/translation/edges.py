@@ -13,7 +13,7 @@ from nmt.translation.spans import Link, linked_words, shift_span
 
 
 @dataclass(frozen=True)
-class EdgesStage:
+class EdgesTransform:
     """Cuts the edges of lines before the search, and puts them around the translations."""
 
     language: str

@@ -22,7 +22,7 @@ def choose_by_risk(
     utilities: Utilities,
     n_best: int,
 ) -> list[list[Translation]]:
-    """Return the `n_best` candidates of highest utility of each line; a finishing stage."""
+    """Return the `n_best` candidates of highest utility of each line; a finishing transform."""
     return [most_useful(row, utilities, n_best) for row in candidates]
 
 

@@ -6,13 +6,15 @@
                -> protection -> comparison -> sentences joined -> edges -> messages
 
 `_encode_window` is the way in, `translate_batch` and `_finish_window` are the way out, in this
-order. Most stages are objects with two functions: one takes the lines on the way in, the other
-takes their translations on the way out. Stages do not know each other. A text passes those that it
-needs: without tags, protected parts, several sentences or terms, their functions are not called.
+order. Most transforms are objects with two functions: one takes the lines on the way in, the other
+takes their translations on the way out, as the transforms of OpenNMT. They do not know each other.
+A text passes those that it needs: without tags, protected parts, several sentences or terms, their
+functions are not called.
 
 Lines are read in windows, and searched in batches of similar length. A task is one batch, from the
-search to the last finishing stage. This process computes it, or one of several others, here or on
-other machines. The batches are the same for any number of processes, and so are the translations.
+search to the last finishing transform. This process computes it, or one of several others, here
+or on other machines. The batches are the same for any number of processes, and so are the
+translations.
 """
 
 import platform
@@ -27,9 +29,9 @@ from nmt.data.text.protected_text import ProtectedText
 from nmt.errors import ConfigError, NmtError, Progress, print_warning
 from nmt.search.searcher import Searcher
 from nmt.search.windows import WINDOW_LINES, windows
-from nmt.translation.capitals import CapitalsStage
+from nmt.translation.capitals import CapitalsTransform
 from nmt.translation.document import join, split_lines
-from nmt.translation.edges import EdgesStage
+from nmt.translation.edges import EdgesTransform
 from nmt.translation.line import (
     EncodedLine,
     Line,
@@ -44,13 +46,13 @@ from nmt.translation.message_texts import MessageTexts
 from nmt.translation.minimum_bayes_risk import Utilities, choose_by_risk
 from nmt.translation.placeholders import without_tags
 from nmt.translation.process_pool import Pool, ProcessPool
-from nmt.translation.protected import ProtectionStage
+from nmt.translation.protected import ProtectionTransform
 from nmt.translation.ray_pool import RayCluster, RayPool
-from nmt.translation.terminology import NEED_A_SEARCH, TerminologyStage
+from nmt.translation.terminology import NEED_A_SEARCH, TerminologyTransform
 
 NBestLists = list[list[Translation]]
 """the translations of several lines: a list for each line, best first"""
-FinishingStage = Callable[[Sequence[EncodedLine], NBestLists], NBestLists]
+FinishingTransform = Callable[[Sequence[EncodedLine], NBestLists], NBestLists]
 """takes lines and the translations of each line; returns translations, changed or fewer"""
 
 
@@ -72,7 +74,7 @@ class TranslationRequest:
     """number of candidates that `utilities` compares for each line; not used if that is None"""
     alignments: bool = False
     """whether word alignments are added to the translations"""
-    compare: FinishingStage | None = None
+    compare: FinishingTransform | None = None
     """adds the disagreement of two models to each translation (`DualScores`); None: it is not"""
 
 
@@ -106,7 +108,7 @@ class Pipeline:
         processes: int = 1,
         cluster: RayCluster | None = None,
     ) -> None:
-        """Build the stages for a request.
+        """Build the transforms for a request.
 
         With `processes` 1, this process translates; with n > 1, n other processes do, each with one
         thread. With a `cluster`, its machines translate instead.
@@ -119,11 +121,11 @@ class Pipeline:
         self._searcher, self._request, self._processes = searcher, request, processes
         loaded, terms = searcher.loaded, request.terminology
         data, self._source = loaded.config.data, loaded.tokenizer.source
-        self._edges = EdgesStage(data.source_language, terms)
-        self._protection = ProtectionStage(searcher, request.protected, terms)
-        self._capitals = CapitalsStage(data, self._source, terms)
-        self._terminology = TerminologyStage(searcher, terms)
-        self._asked = list(_asked_stages(searcher, request))
+        self._edges = EdgesTransform(data.source_language, terms)
+        self._protection = ProtectionTransform(searcher, request.protected, terms)
+        self._capitals = CapitalsTransform(data, self._source, terms)
+        self._terminology = TerminologyTransform(searcher, terms)
+        self._asked = list(_asked_transforms(searcher, request))
         # minimum Bayes risk leaves `n_best` of its candidates
         self._n_best = request.candidates if request.utilities else request.n_best
         self._pool: Pool[list[EncodedLine], NBestLists] = ProcessPool(
@@ -201,7 +203,7 @@ class Pipeline:
         yield from complete_windows()
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
-        """Take lines through the stages on the way in, and cut them into batches."""
+        """Take lines through the transforms on the way in, and cut them into batches."""
         count, messages, request = len(lines), None, self._request
         if self._source.tags:
             lines = [replace(line, tag_length=self._source.tag_length(line.text)) for line in lines]
@@ -257,7 +259,7 @@ class Pipeline:
         return window.messages.put_back(translations) if window.messages else translations
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> NBestLists:
-        """Return the translations of each line: search all in one batch, then apply the stages."""
+        """Return the translations of each line: search all in one batch, apply the transforms."""
         lines = list(lines)
         decoded = self._search(lines)
         has_parts = any(encoded.line.parts for encoded in lines)
@@ -303,11 +305,11 @@ class Pipeline:
         return rows
 
     def _finish(self, lines: Sequence[EncodedLine], translations: NBestLists) -> NBestLists:
-        """Take lines and their translations through the finishing stages that concern them."""
+        """Take lines and their translations through the finishing transforms that concern them."""
         if any(encoded.constraints for encoded in lines):
             translations = self._terminology.restore(lines, translations)
-        for stage in self._asked:
-            translations = stage(lines, translations)
+        for transform in self._asked:
+            translations = transform(lines, translations)
         if any(encoded.line.capitals for encoded in lines):
             translations = self._capitals.restore(lines, translations)
         if any(encoded.line.parts for encoded in lines):
@@ -343,12 +345,14 @@ class BatchTranslation:
         return Pipeline(self.searcher, self.request)
 
     def __call__(self, lines: Sequence[EncodedLine]) -> NBestLists:
-        """Search all lines in one batch, and apply the finishing stages."""
+        """Search all lines in one batch, and apply the finishing transforms."""
         return self._pipeline.translate_batch(lines)
 
 
-def _asked_stages(searcher: Searcher, request: TranslationRequest) -> Iterator[FinishingStage]:
-    """Yield the finishing stages that settings and request ask for, those of PyTorch lazily."""
+def _asked_transforms(
+    searcher: Searcher, request: TranslationRequest
+) -> Iterator[FinishingTransform]:
+    """Yield the finishing transforms that settings and request ask for, those of PyTorch lazily."""
     if searcher.settings.copy_unknown:
         from nmt.translation.aligner import copy_unknown_words  # it imports PyTorch
 

@@ -28,7 +28,7 @@ from nmt.translation.spans import (
 
 
 @dataclass(frozen=True)
-class ProtectionStage:
+class ProtectionTransform:
     """Puts placeholders for what a model must not or cannot translate, and restores it afterwards.
 
     These are the protected parts of lines, and always what the vocabulary lacks, such as emoji.
@@ -162,7 +162,7 @@ class ProtectionStage:
 def replace_protected(
     line: Line, patterns: ProtectedText, terminology: Terminology | None = None
 ) -> Line:
-    """Return a line with a number in place of each protected part, as `ProtectionStage.protect`.
+    """Return a line with a number in place of each protected part, as `protect` puts it.
 
     `terminology` are constraints in addition to those of the line.
 

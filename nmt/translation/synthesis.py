@@ -149,7 +149,7 @@ class DualScores:
         return [abs(h1 - h2) + (h1 + h2) / 2 for h1, h2 in zip(first, second, strict=True)]
 
     def compare(self, lines: Sequence[EncodedLine], translations: NBestLists) -> NBestLists:
-        """Return the translations of each line with their `disagreement`; a finishing stage."""
+        """Return the translations of each line with their `disagreement`; a finishing transform."""
         rows = list(zip(lines, translations, strict=True))
         pairs = [(original_text(encoded.line), each.text) for encoded, row in rows for each in row]
         scores = iter(self.scores(pairs))  # in the order of `pairs`: row by row

@@ -20,7 +20,7 @@ NEED_A_SEARCH = (
 
 
 @dataclass(frozen=True)
-class TerminologyStage:
+class TerminologyTransform:
     """Before the search, gives lines their constraints in ids; after it, restores their spelling.
 
     It also decides which lines are copied: those without any letter ("2024", "50 %", "..."),

@@ -8,7 +8,7 @@ import pytest
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.recipe.config import DataConfig
 from nmt.run.model import LoadedModel
-from nmt.translation.capitals import CapitalsStage, upper
+from nmt.translation.capitals import CapitalsTransform, upper
 from nmt.translation.line import (
     Alignment,
     EncodedLine,
@@ -22,9 +22,11 @@ from nmt.translation.spans import Link
 from nmt.translation.translator import Translator
 
 
-def stage(run: LoadedModel, source: str = "en", target: str = "de", **asked: Any) -> CapitalsStage:
+def transform(
+    run: LoadedModel, source: str = "en", target: str = "de", **asked: Any
+) -> CapitalsTransform:
     data = DataConfig(source_language=source, target_language=target)
-    return CapitalsStage(data, run.tokenizer.source, Terminology.of(**asked))
+    return CapitalsTransform(data, run.tokenizer.source, Terminology.of(**asked))
 
 
 @pytest.mark.parametrize(
@@ -51,13 +53,15 @@ def stage(run: LoadedModel, source: str = "en", target: str = "de", **asked: Any
 def test_the_model_gets_small_letters(
     copying_run: LoadedModel, language: str, text: str, lower: str
 ) -> None:
-    [line] = stage(copying_run, language, "en" if language != "en" else "de").lower([Line(1, text)])
+    [line] = transform(copying_run, language, "en" if language != "en" else "de").lower(
+        [Line(1, text)]
+    )
     assert (line.text, line.capitals) == (lower, lower != text)
     assert len(line.text) == len(text)
 
 
 def test_terms_in_capitals_stay(copying_run: LoadedModel) -> None:
-    of_all = stage(copying_run, glossary={"NASA": "Nasa", "dog": "Köter"})
+    of_all = transform(copying_run, glossary={"NASA": "Nasa", "dog": "Köter"})
     of_line = Terminology.of({"CIA": "CIA"})
     [line] = of_all.lower([Line(1, "A DOG OF NASA AND CIA", of_line)])
     assert line.text == "A dog of NASA and CIA"
@@ -75,7 +79,7 @@ def test_links_count_letters_that_become_two(copying_run: LoadedModel) -> None:
     line = replace(Line(1, "A big street is here"), capitals=True)
     alignment = Alignment(links=(Link((0, 5), (0, 5)), Link((5, 12), (5, 12))))
     found = Translation("große Straße da", 0.0, alignment=alignment)
-    [[upper_case]] = stage(copying_run).restore([EncodedLine(line, [5, 3])], [[found]])
+    [[upper_case]] = transform(copying_run).restore([EncodedLine(line, [5, 3])], [[found]])
     assert upper_case.text == "GROSSE STRASSE DA"
     assert upper_case.alignment is not None
     spans = [upper_case.text[slice(*target)] for _, target in upper_case.alignment.links]

@@ -29,7 +29,7 @@ from nmt.translation.line import (
     numbered_lines,
 )
 from nmt.translation.pipeline import TranslationRequest
-from nmt.translation.protected import ProtectionStage
+from nmt.translation.protected import ProtectionTransform
 from nmt.translation.spans import Link
 from nmt.translation.translator import Translator
 from tests.stand_in_models import Copier
@@ -53,17 +53,17 @@ def copier(copying_run: LoadedModel) -> Translator:
 
 
 @pytest.fixture
-def stage(copier: Translator) -> ProtectionStage:
-    return ProtectionStage(copier.searcher, USUAL)
+def transform(copier: Translator) -> ProtectionTransform:
+    return ProtectionTransform(copier.searcher, USUAL)
 
 
 def restored(
-    stage: ProtectionStage, line: Line, text: str, links: list[Link] | None = None
+    transform: ProtectionTransform, line: Line, text: str, links: list[Link] | None = None
 ) -> Translation:
     """A translation of a hidden line after its parts are restored."""
     alignment = None if links is None else Alignment(links=tuple(links))
     encoded = EncodedLine(line, [5, 3])
-    [[found]] = stage.restore([encoded], [[Translation(text, 0.0, alignment=alignment)]])
+    [[found]] = transform.restore([encoded], [[Translation(text, 0.0, alignment=alignment)]])
     return found
 
 
@@ -85,34 +85,34 @@ def test_an_error_shows_the_line_with_its_parts(copier: Translator) -> None:
     ],
 )
 def test_a_number_takes_the_place_of_each_part(
-    stage: ProtectionStage, text: str, hidden: str
+    transform: ProtectionTransform, text: str, hidden: str
 ) -> None:
-    [line] = stage.protect([Line(1, text)])
+    [line] = transform.protect([Line(1, text)])
     assert line.text == hidden
-    assert restored(stage, line, hidden).text == text  # a copy loses the spaces that were added
-    assert restored(stage, line, f"{hidden} !").text.count("{") == text.count("{")
+    assert restored(transform, line, hidden).text == text  # a copy loses the spaces that were added
+    assert restored(transform, line, f"{hidden} !").text.count("{") == text.count("{")
 
 
-def test_a_number_of_a_term_stands_for_no_part(stage: ProtectionStage) -> None:
+def test_a_number_of_a_term_stands_for_no_part(transform: ProtectionTransform) -> None:
     of_all_lines = Terminology.of({"2": "two"}, forbidden=["no 3"])
     of_line = Terminology.of({"dog": "Hund 1"}, terms=["No. 5"], prefix="Chapter 7: ")
-    stage = replace(stage, terminology=of_all_lines)
-    [line] = stage.protect([Line(1, "the dog {a} {b} {c}", of_line)])
+    transform = replace(transform, terminology=of_all_lines)
+    [line] = transform.protect([Line(1, "the dog {a} {b} {c}", of_line)])
     assert line.text == "the dog 4 6 8"
 
 
 @pytest.mark.parametrize("text", ["{a}", " {a}, https://x.org!", "%s: %d"])
-def test_a_line_without_other_words_is_copied(stage: ProtectionStage, text: str) -> None:
-    [line] = stage.protect([Line(1, text)])
+def test_a_line_without_other_words_is_copied(transform: ProtectionTransform, text: str) -> None:
+    [line] = transform.protect([Line(1, text)])
     assert not has_words(line.text)
-    assert restored(stage, line, line.text).text == text
+    assert restored(transform, line, line.text).text == text
 
 
-def test_a_line_names_parts_of_its_own(stage: ProtectionStage) -> None:
+def test_a_line_names_parts_of_its_own(transform: ProtectionTransform) -> None:
     text = "Die Firma My Company hat {x}."
-    [line] = stage.protect([Line(1, text, protected=((10, 20),))])
+    [line] = transform.protect([Line(1, text, protected=((10, 20),))])
     assert [part.text for part in line.parts] == ["My Company", "{x}"]
-    [line] = stage.protect([Line(1, text, protected=((25, 29),))])  # overlaps {x}
+    [line] = transform.protect([Line(1, text, protected=((25, 29),))])  # overlaps {x}
     assert [part.text for part in line.parts] == ["{x}."]
 
 
@@ -141,11 +141,11 @@ A, B = "see 1 and 2 now", "sieh 1 und 2 jetzt"
     ],
 )
 def test_the_alignment_tells_where_a_part_belongs(
-    stage: ProtectionStage, text: str, links: list[Any], expected: str
+    transform: ProtectionTransform, text: str, links: list[Any], expected: str
 ) -> None:
-    [line] = stage.protect([Line(1, "see {a} and {b} now")])
+    [line] = transform.protect([Line(1, "see {a} and {b} now")])
     assert line.text == "see 1 and 2 now"
-    found = restored(stage, line, text, [Link(*link) for link in links])
+    found = restored(transform, line, text, [Link(*link) for link in links])
     assert " ".join(found.text.split()) == expected
 
 
@@ -161,11 +161,11 @@ SPANS = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda pair: (min(
 )
 def test_each_part_is_there_exactly_once(tokens: list[str], links: list[Link]) -> None:
     """For any text with any alignment."""
-    stage = ProtectionStage(cast(Any, StandInSearcher()), USUAL)
-    [line] = stage.protect([Line(1, "{a}x and https://x.org, %s")])
+    transform = ProtectionTransform(cast(Any, StandInSearcher()), USUAL)
+    [line] = transform.protect([Line(1, "{a}x and https://x.org, %s")])
     text = "".join(tokens)
     links = [link for link in links if link.target[1] <= len(text)]
-    found = restored(stage, line, text, links)
+    found = restored(transform, line, text, links)
     for part in ("{a}", "https://x.org", "%s"):
         assert found.text.count(part) == 1
         start = "{a}x and https://x.org, %s".index(part)
