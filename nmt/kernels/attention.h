@@ -4,7 +4,6 @@
  */
 #define ROWS 6
 #define VECTORS 2 /* 6 x 2 sums fit into 16 registers */
-#define LINE 64 /* bytes of a line of the cache, of which the arrays below are multiples */
 
 typedef struct {
   int32_t sentences, heads, width; /* numbers of a head: K */
@@ -78,9 +77,12 @@ static void multiply(int rows, int columns, int terms, Left a, const float *b, i
 #if LANES == 16
 #define LOWER 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define UPPER 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#else
+#elif LANES == 8
 #define LOWER 0, 8, 1, 9, 2, 10, 3, 11
 #define UPPER 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define LOWER 0, 4, 1, 5
+#define UPPER 2, 6, 3, 7
 #endif
 #if defined __clang__ || __GNUC__ >= 12
 #define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
@@ -184,6 +186,7 @@ static float *allocate(const Attention *a, Head *h) {
   size_t of_queries = queries * a->width, of_keys = padded * a->width, of_scores = queries * padded;
   size_t behind = ROWS * (a->width + padded); /* a product reads up to ROWS rows, and uses some */
   size_t bytes = sizeof(float) * (2 * of_queries + 3 * of_keys + 2 * of_scores + behind);
+  bytes = (bytes + LINE - 1) / LINE * LINE; /* aligned_alloc asks for a multiple */
   float *memory = aligned_alloc(LINE, bytes);
   if (!memory) return NULL;
   memset(memory, 0, bytes);

@@ -7,11 +7,7 @@
 #include "../../kernels/tiles.h"
 #include "../../kernels/vectors.h"
 
-#ifdef __AVX512F__
-#define VECTORS 4 /* registers in a panel: 6 x 4 sums fit into 32 registers */
-#else
-#define VECTORS 2 /* 6 x 2 sums fit into 16 registers */
-#endif
+#define VECTORS (REGISTERS / 8) /* of a panel: 6 x 4 sums fit into 32 registers, 6 x 2 into 16 */
 #define PANEL (LANES * VECTORS)
 #define ROWS 6
 #define PREFETCH_BYTES 4096 /* how far ahead of a product its matrix is loaded */
@@ -26,15 +22,23 @@ typedef struct {
   int32_t inputs, outputs, padded;
 } Linear;
 
-/* The largest absolute value of a quantized activation. Without VNNI, pairs of products are added in
- * 16 bits, which only 7 bits of an activation do not overflow. */
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+/* The largest absolute value of a quantized activation. On x86 without VNNI, pairs of products are
+ * added in 16 bits, which only 7 bits of an activation do not overflow. */
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || defined(__aarch64__)
 #define QUANTIZED_MAX 127
 #else
 #define QUANTIZED_MAX 63
 #endif
 
-/* sum + x . w, where each lane holds four unsigned bytes of x and four signed ones of w. */
+/* The byte that stands for a quantized activation is larger than it by so much: x86 multiplies
+ * unsigned bytes by signed ones, ARM signed ones. */
+#ifdef __aarch64__
+#define ZERO_BYTE 0
+#else
+#define ZERO_BYTE (QUANTIZED_MAX + 1)
+#endif
+
+/* sum + x . w, where each lane holds four bytes of x, see ZERO_BYTE, and four signed ones of w. */
 INLINE Ints add_dot_products(Ints sum, Ints x, Ints w) {
 #if defined(__AVX512VNNI__)
   return (Ints)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)x, (__m512i)w);
@@ -43,14 +47,20 @@ INLINE Ints add_dot_products(Ints sum, Ints x, Ints w) {
   return sum + (Ints)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
 #elif defined(__AVXVNNI__)
   return (Ints)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)x, (__m256i)w);
+#elif defined(__ARM_FEATURE_DOTPROD)
+  return (Ints)vdotq_s32((int32x4_t)sum, (int8x16_t)x, (int8x16_t)w);
+#elif defined(__aarch64__)
+  int16x8_t low = vmull_s8(vget_low_s8((int8x16_t)x), vget_low_s8((int8x16_t)w));
+  int16x8_t high = vmull_high_s8((int8x16_t)x, (int8x16_t)w);
+  return sum + (Ints)vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
 #else
   __m256i pairs = _mm256_maddubs_epi16((__m256i)x, (__m256i)w);
   return sum + (Ints)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 #endif
 }
 
-/* Quantize a row x: q = round(x / scale) + QUANTIZED_MAX + 1, an unsigned byte. Returns the scale,
- * which is NaN if a number of the row is. */
+/* Quantize a row x: q = round(x / scale) + ZERO_BYTE, a byte. Returns the scale, which is NaN if a
+ * number of the row is. */
 INLINE float quantize(const float *x, int count, uint8_t *q) {
   Ints most = {}; /* the largest |x|, compared by their bits: NaN, which has the largest, counts */
   for (int i = 0; i < count; i += LANES) {
@@ -65,8 +75,8 @@ INLINE float quantize(const float *x, int count, uint8_t *q) {
   scale /= QUANTIZED_MAX;
   float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
   for (int i = 0; i < count; i += LANES) {
-    Floats value = *(Floats *)(x + i) * inverse + (QUANTIZED_MAX + 1.5f);
-    *(Bytes *)(q + i) = __builtin_convertvector(__builtin_convertvector(value, Ints), Bytes);
+    Floats value = *(Floats *)(x + i) * inverse + (QUANTIZED_MAX + 1.5f); /* above 0: rounds down */
+    store_bytes(q + i, __builtin_convertvector(value, Ints) - (QUANTIZED_MAX + 1 - ZERO_BYTE));
   }
   return scale;
 }
@@ -78,8 +88,8 @@ INLINE float quantize(const float *x, int count, uint8_t *q) {
 /* Begin to load what the product reads some steps later: matrices stream through the caches. */
 INLINE void prefetch(const void *weights) {
 #pragma GCC unroll 4
-  for (int v = 0; v < VECTORS; v++)
-    _mm_prefetch((const char *)weights + PREFETCH_BYTES + v * 4 * LANES, _MM_HINT_T0);
+  for (int i = 0; i < 4 * PANEL; i += LINE)
+    __builtin_prefetch((const char *)weights + PREFETCH_BYTES + i);
 }
 
 /* Multiply `rows` rows (a constant, at most ROWS) by one panel of float32. */
@@ -108,8 +118,7 @@ INLINE void store_sums(const Linear *a, int panel, const Ints *sums, float x_sca
   const Ints *row_sums = (const Ints *)(a->sums + panel * PANEL);
 #pragma GCC unroll 4
   for (int v = 0; v < VECTORS; v++) {
-    /* the bytes of x are larger by QUANTIZED_MAX + 1 than what they stand for */
-    Ints exact = sums[v] - row_sums[v] * (QUANTIZED_MAX + 1);
+    Ints exact = sums[v] - row_sums[v] * ZERO_BYTE;
     Floats product = __builtin_convertvector(exact, Floats) * (scales[v] * x_scale);
     ((Floats *)(y + panel * PANEL))[v] = product + bias[v];
   }

@@ -223,15 +223,9 @@ static int best_logits(const float *logits, int size, int parent, int most, Cand
   int count = 0;
   float least = -INFINITY; /* a logit must be larger to be among the best */
   for (int i = 0; i < size; i += LANES) {
-    Ints above = *(Floats *)(logits + i) > least;
-    int any = 0;
-#ifdef __AVX512F__
-    any = _mm512_movepi32_mask((__m512i)above);
-#else
-    any = _mm256_movemask_ps((__m256)above);
-#endif
-    for (; any; any &= any - 1) { /* for each bit of the mask; this removes the lowest one */
-      int token = i + __builtin_ctz(any);
+    int above = bits_of(*(Floats *)(logits + i) > least);
+    for (; above; above &= above - 1) { /* for each bit; this removes the lowest one */
+      int token = i + __builtin_ctz(above);
       count = insert(best, count, most, (Candidate){logits[token], parent, token});
       if (count == most) least = best[most - 1].score;
     }
