@@ -13,7 +13,6 @@ import platform
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,12 +38,12 @@ PORTABLE_FLAGS = (
     *("-fno-math-errno", "-fno-trapping-math"),
 )
 """flags for a compiler that hold for every processor"""
-NATIVE_FLAGS = {"x86_64": ("-march=native", WIDE_VECTORS)}
+NATIVE_FLAGS = {"x86_64": ("-march=native", WIDE_VECTORS), "aarch64": ("-mcpu=native",)}
 """flags for the processor of this machine, by architecture; on others PyTorch computes"""
-NEEDED = {"x86_64": {"avx2": "AVX2", "fma": "FMA"}}
+NEEDED = {"x86_64": {"avx2": "AVX2", "fma": "FMA"}, "aarch64": {"asimd": "Advanced SIMD"}}
 """features of the processor without which the C code cannot run, and their names for the user"""
-ARCHITECTURE = platform.machine()
-"""the kind of processor, such as "x86_64"; "aarch64" on Linux is "arm64" on macOS"""
+ARCHITECTURE = platform.machine().replace("arm64", "aarch64")
+"""the kind of processor: "x86_64", or "aarch64", which is "arm64" on macOS"""
 FLAGS = (*PORTABLE_FLAGS, *NATIVE_FLAGS.get(ARCHITECTURE, ()))
 COMPILATION_TIMEOUT = 60.0
 """seconds; it takes one or two"""
@@ -117,9 +116,12 @@ def why_not_here() -> str | None:
     """Return why C code is not for this machine or not wanted, as a clause; None: it may run."""
     if os.environ.get(SWITCH) == "0":
         return f"{SWITCH}=0 turns the code in C off"
-    if sys.platform != "linux" or ARCHITECTURE not in NEEDED:
-        system = platform.system()
-        return f"the code in C is for Linux on {' or '.join(NEEDED)}, not {system} {ARCHITECTURE}"
+    system = platform.system()
+    # of x86, only Linux tells what the processor can do
+    is_known = system == "Linux" or (system, ARCHITECTURE) == ("Darwin", "aarch64")
+    if not is_known or ARCHITECTURE not in NEEDED:
+        known = "Linux on x86_64 or aarch64 and for macOS on ARM"
+        return f"the code in C is for {known}, not {system} on {platform.machine()}"
     missing = [
         name for key, name in NEEDED[ARCHITECTURE].items() if key not in processor_features()
     ]
