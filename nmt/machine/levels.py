@@ -40,12 +40,12 @@ LEVELS = (
     Level("vnni", "x86_64", _V4 | {"avx512_vnni"}, (*_V4_FLAGS, "-mavx512vnni")),
     Level("amx", "x86_64", _V4 | _AMX, (*_V4_FLAGS, *_AMX_FLAGS)),
     Level("armv8", "aarch64", frozenset({"asimd"}), ("-march=armv8-a",)),
-    Level("dotprod", "aarch64", frozenset({"asimd", "asimddp"}), ("-march=armv8-a+dotprod",)),
+    Level("dotprod", "aarch64", frozenset({"asimd", "asimddp"}), ("-march=armv8.2-a+dotprod",)),
     Level(
         "i8mm",
         "aarch64",
         frozenset({"asimd", "asimddp", "i8mm", "bf16"}),
-        ("-march=armv8-a+dotprod+i8mm+bf16",),
+        ("-march=armv8.2-a+dotprod+i8mm+bf16",),
     ),
 )
 """from worse to better for each architecture"""
