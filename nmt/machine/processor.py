@@ -8,12 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from nmt.machine.control_groups import allowed_cores, allowed_memory
+
 GPU_DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 """files that exist if a driver is loaded: NVIDIA's, that of Windows for Linux, AMD's"""
-CGROUP = Path("/sys/fs/cgroup")
-"""the folder of the outermost control group (version 2), such as that of a container"""
-_OWN_CGROUP = Path("/proc/self/cgroup")
-"""the file that names the control group of this process, such as that of a batch job"""
 _MACOS_FEATURES = {
     "hw.optional.arm64": "asimd",
     "hw.optional.arm.FEAT_DotProd": "asimddp",
@@ -63,39 +61,7 @@ def available_cores() -> int:
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
-    return min(cores, max(1, math.ceil(_least_quota())))
-
-
-@functools.cache  # it reads files, and each sentence that is encoded asks for the cores
-def _least_quota() -> float:
-    """Return the number of cores that the control groups allow; `sys.maxsize` without a limit."""
-    quotas = (_cpu_quota(group) for group in control_groups())
-    return min((quota for quota in quotas if quota is not None), default=sys.maxsize)
-
-
-def control_groups() -> list[Path]:
-    """Return the folders of this process's control group and of those around it, innermost first.
-
-    The limits of each of them hold. Some folders may not exist.
-    """
-    try:
-        lines = _OWN_CGROUP.read_text("utf-8").splitlines()
-    except (OSError, ValueError):
-        lines = []
-    # version 2 has the number 0 and no names: "0::/system.slice/nmt.service"
-    name = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), "")
-    inner = CGROUP / name
-    return [inner, *(folder for folder in inner.parents if folder.is_relative_to(CGROUP))]
-
-
-def _cpu_quota(group: Path) -> float | None:
-    """Return the number of cores that a control group allows; None if it sets no limit."""
-    try:
-        # two numbers of µs: the processor time that is allowed in each period, and the period
-        limit, period = (group / "cpu.max").read_text("ascii").split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError, ZeroDivisionError):
-        return None
+    return min(cores, max(1, math.ceil(allowed_cores())))
 
 
 def is_cpu(device: str) -> bool:
@@ -133,13 +99,5 @@ def installed_memory() -> int | None:
     installed = meminfo("MemTotal")
     if installed is None:
         return None
-    limits = (read_number(group / "memory.max") for group in control_groups())
-    return min([installed, *(limit for limit in limits if limit is not None)])
-
-
-def read_number(path: Path) -> int | None:
-    """Return the number in a file of a control group; None if it is "max", or not readable."""
-    try:
-        return int(path.read_text("ascii"))
-    except (OSError, ValueError):
-        return None
+    allowed = allowed_memory()
+    return installed if allowed is None else min(installed, allowed)

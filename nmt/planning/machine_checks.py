@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Literal
 
 from nmt.inference.native.library import KERNELS, SOURCE
 from nmt.kernels.python_code import what_was_changed
+from nmt.machine import control_groups
 from nmt.machine.compilation import why_no_library, why_not_here
-from nmt.machine.processor import available_cores, control_groups, meminfo, read_number
+from nmt.machine.processor import available_cores, meminfo
 
 if TYPE_CHECKING:
     import torch
@@ -197,25 +198,8 @@ def available_memory() -> int | None:
     available = meminfo("MemAvailable")
     if available is None:
         return None
-    free = (_free_in_group(group) for group in control_groups())
-    return min([available, *(size for size in free if size is not None)])
-
-
-def _free_in_group(group: Path) -> int | None:
-    """Return the bytes that a control group may still use; None if it sets no limit.
-
-    It counts cached files as used, but can free them.
-    """
-    limit, used = read_number(group / "memory.max"), read_number(group / "memory.current")
-    if limit is None or used is None:
-        return None
-    try:
-        lines = (group / "memory.stat").read_text("ascii").splitlines()
-        statistics = dict(line.split() for line in lines)
-        cached = int(statistics["active_file"]) + int(statistics["inactive_file"])
-    except (OSError, ValueError, KeyError):
-        cached = 0
-    return limit - used + cached
+    free = control_groups.free_memory()
+    return available if free is None else max(0, min(available, free))
 
 
 def free_memory(device: "torch.device") -> int | None:

@@ -78,48 +78,14 @@ def test_cores_are_those_this_process_may_use() -> None:
     assert 1 <= available_cores() <= (os.cpu_count() or 1)
 
 
-def test_cores_are_no_more_than_the_control_groups_allow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    processor._least_quota.cache_clear()
-    request.addfinalizer(processor._least_quota.cache_clear)
-    monkeypatch.setattr(processor, "CGROUP", tmp_path)
-    monkeypatch.setattr(processor, "_OWN_CGROUP", tmp_path / "own")
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(8))
-    job = tmp_path / "jobs" / "job 1"
-    job.mkdir(parents=True)
-    assert available_cores() == 8  # no file says anything
-    (tmp_path / "own").write_text("4:memory:/other\n0::/jobs/job 1\n")
-    for outer, inner, expected in (
-        ("max 100000", "max 100000", 8),
-        ("max 100000", "150000 100000", 2),
-        ("300000 100000", "max 100000", 3),
-        ("200000 100000", "600000 100000", 2),
-        ("200000 100000", "5000 100000", 1),
-        ("1 0", "damaged", 8),
-    ):
-        (tmp_path / "cpu.max").write_text(f"{outer}\n")
-        (job / "cpu.max").write_text(f"{inner}\n")
-        processor._least_quota.cache_clear()
-        assert available_cores() == expected, (outer, inner)
-
-
-def test_memory_is_what_is_installed_or_what_a_container_may_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(processor, "CGROUP", tmp_path)
+def test_memory_is_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor, "allowed_memory", lambda: None)
     installed = installed_memory()
     if installed is None:
         pytest.skip("this system does not tell")
     assert installed == pytest.approx(
         os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), rel=0.05
     )
-    for limit, expected in (("max", installed), ("300000000", 300_000_000)):
-        (tmp_path / "memory.max").write_text(f"{limit}\n", "ascii")
+    for allowed, expected in ((1 << 62, installed), (300_000_000, 300_000_000)):
+        monkeypatch.setattr(processor, "allowed_memory", lambda allowed=allowed: allowed)
         assert installed_memory() == expected
-    # the limit of a batch job, in a group inside
-    monkeypatch.setattr(processor, "_OWN_CGROUP", tmp_path / "own")
-    (tmp_path / "own").write_text("0::/job\n")
-    (tmp_path / "job").mkdir()
-    (tmp_path / "job" / "memory.max").write_text("200000000\n")
-    assert installed_memory() == 200_000_000

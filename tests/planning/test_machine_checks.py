@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-from nmt.machine import processor
+from nmt.machine import control_groups, processor
 from nmt.planning import machine_checks as module
 from nmt.planning.machine_checks import available_memory, check_machine, free_space
 
@@ -145,24 +145,15 @@ def test_missing_and_old_libraries_are_named(monkeypatch: pytest.MonkeyPatch) ->
     assert "matplotlib" not in check.found
 
 
-def test_limits_of_containers_are_respected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    processor._least_quota.cache_clear()
-    request.addfinalizer(processor._least_quota.cache_clear)
-    monkeypatch.setattr(processor, "CGROUP", tmp_path)
+def test_limits_of_containers_are_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(8))
+    monkeypatch.setattr(processor, "allowed_cores", lambda: 9.5)
     assert module._check_threads().found == "8 cores"
-    (tmp_path / "cpu.max").write_text("150000 100000\n")
-    processor._least_quota.cache_clear()
+    monkeypatch.setattr(processor, "allowed_cores", lambda: 1.5)
     check = module._check_threads()
     assert check.status == "ok"
     assert check.found == "2 cores; the machine has 8, of which this process may use no more"
-    (tmp_path / "memory.max").write_text("1000000\n")
-    (tmp_path / "memory.current").write_text("400000\n")
+    monkeypatch.setattr(control_groups, "free_memory", lambda: 600_000)
     assert available_memory() == 600_000
-    (tmp_path / "memory.stat").write_text("anon 9\nactive_file 20000\ninactive_file 100000\n")
-    assert available_memory() == 720_000  # cached files can be freed
-    (tmp_path / "memory.stat").unlink()
     assert module._check_memory().status == "warning"
