@@ -157,7 +157,7 @@ def _translate_training_text(
             workers.pipeline(teacher, request) as pipeline,
             bar_or_log(files, " lines") as bar,
         ):
-            teacher.searcher.prepare()
+            teacher.searcher.load_now()
             synthesize(pipeline, lines, maker, pairs, bar.update)
         log(f"{folder}: {pairs.finish():,} pairs of the teacher")
 
@@ -193,7 +193,7 @@ def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions
     models = ("teacher", teacher, compute), ("student", [str(student)], of_student)
     for role, paths, weights in models:
         translator = make_translator(paths, weights, BeamOptions())
-        translator.searcher.prepare()
+        translator.searcher.load_now()
         begin = time.perf_counter()
         translations = translate_test_set(translator, test_set)
         seconds = time.perf_counter() - begin

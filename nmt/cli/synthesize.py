@@ -133,7 +133,7 @@ def synthesize(
                 workers.pipeline(translator, request) as pipeline,
                 bar_or_log(options.text, " lines") as bar,
             ):
-                translator.searcher.prepare()
+                translator.searcher.load_now()
                 make_pairs(pipeline, lines, maker, folder, bar.update, tag)
             kept = folder.finish(options.keep, {"lines_held_out": lines.left_out})
             log(f"{folder.folder}: {kept:,} pairs, {'-'.join(languages)}{_left_out(lines)}")

@@ -152,7 +152,7 @@ def translate(
     with open_lines(file) as lines, open_window_output(file, output, job.resume) as sink:
         translator, request = load()
         with workers.pipeline(translator, request, is_typed(file)) as pipeline:
-            translator.searcher.prepare()  # an error must come before `begin` empties the output
+            translator.searcher.load_now()  # an error must come before `begin` empties the output
             # the settings are a function, because only an output that can be resumed needs them
             done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
             translate_lines(pipeline, file, lines, options, done, sink)

@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from nmt.data.corpora.registry import obtain_splits
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.text.remote_files import is_file, with_urls
-from nmt.errors import ConfigError, DataError, NmtError
+from nmt.errors import ConfigError, DataError, Log, NmtError, Progress
 from nmt.evaluation.metrics import bleu_tokenizer
 from nmt.evaluation.paper_bleu import language_codes
 from nmt.recipe.config import DataConfig
@@ -196,7 +196,7 @@ def list_official_sets(languages: tuple[str, str]) -> list[Listing]:
     return listings
 
 
-def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> EvaluationSet:
+def find_split(config: DataConfig, name: str, log: Log) -> EvaluationSet:
     """Return the "validation" or "test" set that a configuration names.
 
     Each source begins with the tags of its text, if it has any (a tag may ask for a target
@@ -234,7 +234,7 @@ def own_sets(config: DataConfig) -> tuple[str, ...]:
 def translate_test_set(
     translator: "Translator",
     test_set: EvaluationSet,
-    progress: Callable[[int], object] = lambda lines: None,
+    progress: Progress = lambda lines: None,
 ) -> list[str]:
     """Return the best translation of each source of a test set.
 

@@ -33,7 +33,7 @@ from nmt.training.trainer import Trainer
 from nmt.training.validation import BATCH_TOKENS
 
 _WARM_UP_STEPS = 2
-"""number of first steps that do not count: memory and kernels are still being prepared"""
+"""number of first steps that do not count: memory and kernels are still being set up"""
 _MIN_STEPS, _MAX_STEPS = 6, 40
 """limits of the number of measured steps"""
 _ENOUGH_SECONDS, _PATIENCE_SECONDS = 8.0, 40.0

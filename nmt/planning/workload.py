@@ -99,12 +99,12 @@ def _workload_of(config: Config, prepared: Prepared, origin: str, scale: float =
     sample, max_steps = _sample(store), config.training.max_steps
     lengths = sample.source.lengths, sample.target.lengths
     mixtures = stages if sample is store else []  # a sample has other rows than the texts
-    batch_tokens = config.training.batch_tokens
+    step_tokens = config.training.batch_tokens
     if scale > 1:  # smaller steps, so that there are enough of them to be scaled up
         tokens = int(np.maximum(*lengths).sum())
-        batch_tokens = max(1, min(batch_tokens, tokens // _SAMPLED_STEPS))
-    step_scale = scale * batch_tokens / config.training.batch_tokens
-    plan = StagedPlan(*lengths, batch_tokens, config.seed, mixtures)
+        step_tokens = max(1, min(step_tokens, tokens // _SAMPLED_STEPS))
+    step_scale = scale * step_tokens / config.training.batch_tokens
+    plan = StagedPlan(*lengths, step_tokens, config.seed, mixtures)
     # these lists have a number for each stage
     pairs_per_epoch = [sum(text.pairs_per_epoch for text in each.corpus_weights) for each in stages]
     steps_per_epoch: list[float] = [step_scale * steps for steps in plan.steps_per_epoch]

@@ -13,7 +13,7 @@ import json
 import math
 import pickle
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from nmt.errors import CheckpointError, DamagedCheckpointError
+from nmt.errors import CheckpointError, DamagedCheckpointError, Log
 from nmt.files import FORMAT_KEY, write_folder_atomically
 from nmt.machine.memory import check_addresses
 from nmt.run.checkpoint_files import (
@@ -166,7 +166,7 @@ def load_state(path: Path) -> dict[str, Any]:
     return state
 
 
-def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> list[Path]:
+def intact_checkpoints(paths: Sequence[Path], log: Log) -> list[Path]:
     """Return the checkpoints whose weights match their manifest; log the damaged others.
 
     Raises:
@@ -182,7 +182,7 @@ def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> lis
     return intact
 
 
-def recover_newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path | None:
+def recover_newest_checkpoint(paths: Sequence[Path], log: Log) -> Path | None:
     """Return the last intact checkpoint of `paths`, oldest first; set aside damaged later ones.
 
     A checkpoint that is set aside is renamed to damaged-NAME, and `log` gets a message. Returns

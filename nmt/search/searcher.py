@@ -47,7 +47,7 @@ class Searcher:
     are drawn or have constraints"""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle what the searcher was made of, not what it has prepared."""
+        """Pickle what the searcher was made of, not what it has loaded."""
         parts = (self.loaded, self.settings, self.precision, self.sampling, self.shortlist)
         return Searcher, parts
 
@@ -65,8 +65,11 @@ class Searcher:
 
         return TorchSearch(self.loaded, self.settings, self.precision)
 
-    def prepare(self) -> None:
-        """Prepare the model now, so that processes that are forked after this share it."""
+    def load_now(self) -> None:
+        """Load what computes the searches, so that processes that are forked after this share it.
+
+        Otherwise the first search does.
+        """
         if self.native is None:  # reading it has packed the weights for the C library, if possible
             _ = self.torch.model  # reading it makes the copy for fast inference
 

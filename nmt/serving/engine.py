@@ -101,7 +101,7 @@ class Engine:
                 settings.precision,
                 {"beam_size": settings.beam_size, "shortlist": settings.shortlist},
             )
-            translator.searcher.prepare()
+            translator.searcher.load_now()
             self._translators[version.digest] = translator
 
     def load_pytorch(self, version: ModelVersion) -> None:

@@ -49,12 +49,12 @@ class GradientGraphs:
     memory runs out, there are no graphs any more, and training goes on without.
     """
 
-    def __init__(self, objective: Objective, recorder: Recorder, batch_tokens: int) -> None:
+    def __init__(self, objective: Objective, recorder: Recorder, step_tokens: int) -> None:
         """The weights of `objective`, which packs, keep their addresses.
 
-        `batch_tokens` is the recipe's.
+        `step_tokens` is training.batch_tokens of the recipe.
         """
-        self._objective, self._recorder, self._batch_tokens = objective, recorder, batch_tokens
+        self._objective, self._recorder, self._step_tokens = objective, recorder, step_tokens
         self._parameters = list(trained_parameters(objective.model).values())
         self._gradients = [torch.zeros_like(p) for p in self._parameters]
         """the sums of a step, which are each `Parameter.grad` until the optimizer deletes these"""
@@ -71,7 +71,7 @@ class GradientGraphs:
 
         `tokens` is the most that a side of a micro-batch of this step may have.
         """
-        full = min(tokens, self._batch_tokens)
+        full = min(tokens, self._step_tokens)
         self._multiple = math.ceil(full * _LARGEST_SIZE / SIZES)
         torch._foreach_zero_(self._gradients)
         for parameter, gradient in zip(self._parameters, self._gradients, strict=True):

@@ -57,7 +57,7 @@ class ComputedStep:
     pairs: Indices
     """the pairs of the step, of all processes: row indices of the training store"""
     store: TokenStore
-    """the ids that this process computed: the training store, or sampled segmentations of it"""
+    """the ids that this process computed: the training store, or segmentations drawn for it"""
     micro_batches: list[MicroBatch]
     """the micro-batches of this process; their `rows` are those of `store`"""
 
@@ -147,7 +147,7 @@ class GradientComputer:
         pairs = self._plan.step(step)
         store, rows = self.pairs_of_process(step, pairs)
         tokens = int(self._store.target.lengths[pairs].sum())
-        if store is not self._store:  # sampled segmentations have other lengths
+        if store is not self._store:  # segmentations that are drawn have other lengths
             own_tokens = torch.tensor(int(store.target.lengths.sum()))
             tokens = int(self.group.all_reduce_sum(own_tokens))
         micro_batches = self._compute_until_it_fits(step, store, rows)
@@ -172,11 +172,11 @@ class GradientComputer:
         """
         config = self._loaded.config
         rows = shard(self._store, pairs, self.group.rank, self.group.size)
-        sampling = config.tokenizer.sampling
-        if not sampling:
+        alpha, tokenizer = config.tokenizer.sampling, self._loaded.tokenizer
+        if not alpha:
             return self._store, rows
-        sampled = self._loaded.tokenizer.resample(self._store, rows, sampling, config.seed, step)
-        return sampled, np.arange(len(rows))
+        drawn = tokenizer.draw_segmentations(self._store, rows, alpha, config.seed, step)
+        return drawn, np.arange(len(rows))
 
     def _compute_until_it_fits(
         self, step: int, store: TokenStore, rows: Indices

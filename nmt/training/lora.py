@@ -7,14 +7,13 @@ An average of checkpoints has the mean of their A and the mean of their B; the p
 is not the mean of the updates B A.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, Log
 from nmt.kernels.faster_modules import share_weights
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import LoraConfig
@@ -83,7 +82,7 @@ def merged(model: Transformer) -> Transformer:
     return plain
 
 
-def adapt_parent(loaded: LoadedModel, lora: LoraConfig, log: Callable[[str], None]) -> LoadedModel:
+def adapt_parent(loaded: LoadedModel, lora: LoraConfig, log: Log) -> LoadedModel:
     """Load the weights of `training.initialize_from` into the model of `loaded`, and add adapters.
 
     Returns `loaded` with metadata for its checkpoints: the parent of the adapter, and its scale.

@@ -1,14 +1,13 @@
 """Fine-tuning: initialise a model with the weights of another one, as far as they fit."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel, Tokenizer
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, Log
 from nmt.exchange.engine import EXCLUDED_BIAS
 from nmt.model.transformer import Transformer
 from nmt.run.checkpoint import weights_of
@@ -18,9 +17,7 @@ _NAMES_IN_MESSAGE = 8
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 
-def load_pretrained(
-    folder: Path, model: Transformer, tokenizer: Tokenizer, log: Callable[[str], None]
-) -> None:
+def load_pretrained(folder: Path, model: Transformer, tokenizer: Tokenizer, log: Log) -> None:
     """Copy the weights of a checkpoint `folder` that fit into `model`, and log which do not fit.
 
     A tensor fits if name and shape are the same. An embedding is copied row by row, for all pieces

@@ -27,7 +27,7 @@ class RunState:
     A step depends on the weights, on this state and on its own number: its pairs and its dropout
     masks are functions of (seed, step). So a run that is resumed from a saved state takes exactly
     the steps of an uninterrupted run. Only the segmentations of `tokenizer.sampling` differ from
-    process to process (see `SubwordModel.resample`).
+    process to process (see `SubwordModel.draw_segmentation`).
     """
 
     def __init__(

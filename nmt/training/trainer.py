@@ -4,11 +4,11 @@ import gc
 import math
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from nmt.data.tokens.batches import Stage, StagedPlan
 from nmt.data.tokens.token_store import TokenStore
-from nmt.errors import DivergedError, StoppedBySignal
+from nmt.errors import DivergedError, Log, StoppedBySignal
 from nmt.machine.memory import return_freed_memory
 from nmt.run.directory import RunDirectory
 from nmt.run.model import LoadedModel
@@ -35,7 +35,7 @@ class Trainer:
         precision: str,
         stages: Sequence[Stage] = (),
         group: ProcessGroup | None = None,
-        log: Callable[[str], None] = lambda message: None,
+        log: Log = lambda message: None,
     ) -> None:
         """Start at step 0; `stages` say which pairs of `store` are learnt when, by default all."""
         self.loaded, self.config, self.model = loaded, loaded.config, loaded.model

@@ -189,7 +189,7 @@ class Pipeline:
                 yield self._finish_window(begun.popleft(), progress)
 
         if self._processes > 1:
-            self._searcher.prepare()  # before processes are forked, which then share the model
+            self._searcher.load_now()  # before processes are forked, which then share the model
         for rows in self._pool.map(tasks()):  # calls translate_batch for each task, in order
             yield from complete_windows()
             window = begun[0]

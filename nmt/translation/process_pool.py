@@ -181,7 +181,7 @@ _compute: Callable[[Any], Any]
 
 
 def _start_worker(compute: Callable[[Any], Any], reader: Connection, writer: Connection) -> None:
-    """Prepare a new process for its tasks. On Ctrl-C the main process ends it."""
+    """Set up a new process for its tasks. On Ctrl-C the main process ends it."""
     global _compute
     _compute = compute
     writer.close()
@@ -200,5 +200,5 @@ def _wait_for_end(reader: Connection) -> None:
 
 
 def _compute_task(task: Any) -> Any:
-    """Return the result of a task, in a process that `_start_worker` has prepared."""
+    """Return the result of a task, in a process that `_start_worker` has set up."""
     return _compute(task)

@@ -55,7 +55,7 @@ class Translator:
         """Return a translator of the same weights that replaces these settings of the search."""
         other = copy.copy(self)
         other.settings = self.settings.model_copy(update=changes)
-        other.searcher = copy.copy(self.searcher)  # with what it has prepared
+        other.searcher = copy.copy(self.searcher)  # with what it has loaded
         other.searcher.settings = _without_empty(other.settings)
         return other
 

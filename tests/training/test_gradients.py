@@ -287,7 +287,7 @@ def test_processes_divide_a_step_alike_whatever_segmentations_they_draw(
     trainer = small_trainer()
     store, pairs, drawn = trainer.store, trainer.plan.step(2), list[int]()
 
-    def resample(store: TokenStore, rows: Indices, *_: object) -> TokenStore:
+    def draw_segmentations(store: TokenStore, rows: Indices, *_: object) -> TokenStore:
         longer = [[4] * ((len(drawn) + row) % 7) + [EOS] for row in rows.tolist()]
         drawn.extend(rows.tolist())
         return TokenStore.of(longer, longer)
@@ -297,7 +297,7 @@ def test_processes_divide_a_step_alike_whatever_segmentations_they_draw(
     loaded = replace(
         trainer.loaded,
         config=config.model_copy(update={"tokenizer": tokenizer}),
-        tokenizer=cast(Any, SimpleNamespace(resample=resample)),
+        tokenizer=cast(Any, SimpleNamespace(draw_segmentations=draw_segmentations)),
     )
     for rank in range(2):
         gradients = GradientComputer(loaded, store, trainer.plan, "fp32", ProcessGroup(rank, 2))

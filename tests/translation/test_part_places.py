@@ -1,4 +1,4 @@
-"""Places of hidden parts in translations of scripts whose words have signs."""
+"""Places of protected parts in translations of scripts whose words have signs."""
 
 import pytest
 

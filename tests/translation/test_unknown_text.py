@@ -1,4 +1,4 @@
-"""What a vocabulary lacks is hidden from the model, and comes back once, as it was."""
+"""What a vocabulary lacks is kept from the model, and comes back once, as it was."""
 
 from dataclasses import replace
 from typing import Any, cast

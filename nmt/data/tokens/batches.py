@@ -11,10 +11,10 @@ epoch before:
 2. Cut the sorted pairs into bands of a few steps each, the first cut at a random place. Sort each
    band by source length plus noise, every other band in descending order, so that pairs on both
    sides of a border between bands have similar source lengths.
-3. Cut the pairs into steps, each as full as `batch_tokens` allows. Every epoch must have the same
-   number of steps: slightly more than the first layout took. If a layout takes fewer, its fullest
-   steps are halved. If it takes more, other noise is drawn; after `_ATTEMPTS` layouts the pairs are
-   sorted without noise.
+3. Cut the pairs into steps, each as full as `training.batch_tokens` allows. Every epoch must have
+   the same number of steps: slightly more than the first layout took. If a layout takes fewer, its
+   fullest steps are halved. If it takes more, other noise is drawn; after `_ATTEMPTS` layouts the
+   pairs are sorted without noise.
 4. Shuffle the steps.
 
 A training may have stages, each with a mixture of the texts and a plan of its own, as OpusTrainer
@@ -67,7 +67,7 @@ class BatchPlan:
     """Decides which pairs make up each optimiser step; depends on its arguments alone.
 
     An epoch has each pair once, or as often as the weight of its text in `corpus_weights`. The
-    tokens of a step add up to at most `batch_tokens` on either side (padding not counted); a single
+    tokens of a step add up to at most `step_tokens` on either side (padding not counted); a single
     longer pair forms a step of its own. With fractional weights a few steps hold more.
     """
 
@@ -75,7 +75,7 @@ class BatchPlan:
         self,
         source_lengths: Lengths,
         target_lengths: Lengths,
-        batch_tokens: int,
+        step_tokens: int,
         seed: int,
         corpus_weights: Sequence[CorpusWeight] = (),
     ) -> None:
@@ -87,7 +87,7 @@ class BatchPlan:
             DataError: the weights are so small that an epoch may have no pair.
         """
         self._source, self._target = source_lengths, target_lengths
-        self._batch_tokens, self._seed = batch_tokens, seed
+        self._step_tokens, self._seed = step_tokens, seed
         each_once = all(corpus.weight == 1 for corpus in corpus_weights)
         self._corpora = [] if each_once else corpus_weights  # empty: each pair once in an epoch
         if self._corpora and self._fewest_pairs() == 0:
@@ -186,9 +186,9 @@ class BatchPlan:
         All bands have about equally many tokens; only the first has fewer, at random.
         """
         lengths = np.maximum(self._source[order], self._target[order])
-        steps = int(lengths.sum(dtype=np.int64)) / self._batch_tokens
+        steps = int(lengths.sum(dtype=np.int64)) / self._step_tokens
         steps_per_band = max(2.0, _BAND_FACTOR * steps**0.5)
-        tokens_per_band = max(1, int(self._batch_tokens * steps_per_band))
+        tokens_per_band = max(1, int(self._step_tokens * steps_per_band))
         numbers = np.cumsum(lengths, dtype=np.int64)  # in place, to save memory
         numbers += random.integers(tokens_per_band)
         numbers //= tokens_per_band
@@ -203,8 +203,8 @@ class BatchPlan:
             if start:
                 used_source, used_target = source_sums[start - 1], target_sums[start - 1]
             end = min(
-                np.searchsorted(source_sums, used_source + self._batch_tokens, "right"),
-                np.searchsorted(target_sums, used_target + self._batch_tokens, "right"),
+                np.searchsorted(source_sums, used_source + self._step_tokens, "right"),
+                np.searchsorted(target_sums, used_target + self._step_tokens, "right"),
             )
             cuts.append(max(int(end), start + 1))  # a longer pair is a step of its own
         return [order[start:end] for start, end in pairwise(cuts)]
@@ -279,7 +279,7 @@ class StagedPlan:
         self,
         source_lengths: Lengths,
         target_lengths: Lengths,
-        batch_tokens: int,
+        step_tokens: int,
         seed: int,
         stages: Sequence[Stage] = (),
     ) -> None:
@@ -292,7 +292,7 @@ class StagedPlan:
             DataError: a stage has epochs without any pair.
         """
         self._lengths = source_lengths, target_lengths
-        self._batch_tokens, self._seed = batch_tokens, seed
+        self._step_tokens, self._seed = step_tokens, seed
         self._stages = list(stages) or [Stage()]
         self._starts = [stage.start for stage in self._stages]
         self.steps_per_epoch = [0] * len(self._stages)
@@ -322,7 +322,7 @@ class StagedPlan:
         # another seed, so that a text of two stages comes in another order
         seed = self._seed + number
         weights = self._stages[number].corpus_weights
-        return BatchPlan(*self._lengths, self._batch_tokens, seed, weights)
+        return BatchPlan(*self._lengths, self._step_tokens, seed, weights)
 
 
 def micro_batches(

@@ -229,7 +229,7 @@ _worker_function: Callable[[Block], Any]  # what a worker process applies to blo
 
 
 def _start_worker(build: Callable[[int], Callable[[Block], Any]]) -> None:
-    """Prepare a new worker process: build its function, and end it when the main process ends."""
+    """Set up a new worker process: build its function, and end it when the main process ends."""
     global _worker_function
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

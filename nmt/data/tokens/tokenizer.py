@@ -289,7 +289,7 @@ class SubwordModel:
         spelled[UNK] = str(self._processor.decode([UNK])).encode("utf-8")
         return spelled
 
-    def resample(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
+    def draw_segmentation(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
         """Return the ids of a random segmentation of the text of `ids` (subword regularisation).
 
         BPE-dropout (Provilkov et al., 2020) leaves out each merge with probability alpha; a unigram
@@ -309,14 +309,14 @@ class SubwordModel:
             return [*without_eos, EOS]
         text = self._processor.decode(without_eos)  # it leaves the tags out
         sentencepiece.set_random_generator_seed(seed)
-        sampled: list[int] = self._processor.encode(
+        drawn: list[int] = self._processor.encode(
             text,
             enable_sampling=True,
             alpha=alpha,
             nbest_size=-1,  # draw from all segmentations, not from the n best ones
             add_eos=True,
         )
-        return [*tags, *sampled]
+        return [*tags, *drawn]
 
 
 def divide_tags(text: str, known: Container[str]) -> tuple[list[str], str]:
@@ -378,14 +378,14 @@ class Tokenizer:
             self.source.pieces != other.source.pieces or self.target.pieces != other.target.pieces
         )
 
-    def resample(
+    def draw_segmentations(
         self, store: TokenStore, indices: Indices, alpha: float, seed: int, step: int
     ) -> TokenStore:
         """Return a store of the pairs at `indices`, in this order, each with a random segmentation.
 
         The random seed of a pair depends only on `seed`, `step` and the index of the pair in the
-        store. But see `SubwordModel.resample`: another process, such as that of a resumed run,
-        draws other segmentations. `alpha` is `tokenizer.sampling`.
+        store. But see `SubwordModel.draw_segmentation`: another process, such as that of a resumed
+        run, draws other segmentations. `alpha` is `tokenizer.sampling`.
         """
         sources, targets = [], []
         for index in indices:
@@ -393,6 +393,6 @@ class Tokenizer:
             # SentencePiece takes seeds of four bytes
             source_seed, target_seed = int.from_bytes(digest[:4]), int.from_bytes(digest[4:])
             source, target = store.source.sentence(index), store.target.sentence(index)
-            sources.append(self.source.resample(source.tolist(), alpha, source_seed))
-            targets.append(self.target.resample(target.tolist(), alpha, target_seed))
+            sources.append(self.source.draw_segmentation(source.tolist(), alpha, source_seed))
+            targets.append(self.target.draw_segmentation(target.tolist(), alpha, target_seed))
         return TokenStore.of(sources, targets)

@@ -1,8 +1,8 @@
 """What a vocabulary cannot represent: emoji, symbols, words with letters of another script.
 
 A model would read the unknown symbol in their place, which disturbs the rest of the sentence, and
-it never writes them. So they are hidden from it, always as whole grapheme clusters. How often they
-occur in the training text is counted when it is prepared.
+it never writes them. So placeholders stand for them, always for whole grapheme clusters. How
+often they occur in the training text is counted when it is prepared.
 """
 
 import unicodedata

@@ -138,7 +138,7 @@ def assert_marian_rows(
     assert [fast.sentence(i).tolist() for i in range(len(texts))] == ids
     for text, row in zip(texts, ids, strict=True):
         assert bool(adopted.model.unknown_characters(text)) == (UNK in row), text
-        assert adopted.model.resample(row, 0.1, seed=1)[-1] == EOS
+        assert adopted.model.draw_segmentation(row, 0.1, seed=1)[-1] == EOS
 
 
 FOUND = ["é", "+", "‘", "éà", "世界", "ß", "▁é", "👍", "\u0301", "ᾳ"]

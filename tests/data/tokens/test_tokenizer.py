@@ -157,7 +157,7 @@ def resampled(tokenizer: Tokenizer, alpha: float, step: int, places: list[int]) 
     """Draw other segmentations of some of `TEXTS`."""
     sources, targets = zip(*TEXTS, strict=True)
     store = TokenStore.of(tokenizer.source.encode(sources), tokenizer.target.encode(targets))
-    pairs = tokenizer.resample(store, np.array(places), alpha, seed=1, step=step)
+    pairs = tokenizer.draw_segmentations(store, np.array(places), alpha, seed=1, step=step)
     return [
         (pairs.source.sentence(i).tolist(), pairs.target.sentence(i).tolist())
         for i in range(len(places))
@@ -195,7 +195,7 @@ def test_more_dropout_gives_more_pieces_and_none_the_usual_ones() -> None:
 def test_an_unknown_symbol_keeps_the_ids() -> None:
     (ids,) = EXACT.source.encode(["a xylophone house"])
     assert UNK in ids
-    assert all(EXACT.source.resample(ids, 0.9, seed) == ids for seed in range(5))
+    assert all(EXACT.source.draw_segmentation(ids, 0.9, seed) == ids for seed in range(5))
 
 
 def test_one_text_in_place_of_a_list_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""What a vocabulary lacks is found, hidden from the model, and counted in the training text."""
+"""What a vocabulary lacks is found, replaced by placeholders, and counted in the training text."""
 
 from pathlib import Path
 from typing import Any
