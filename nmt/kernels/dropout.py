@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -26,24 +25,22 @@ def masks_from(generator: torch.Generator) -> Iterator[None]:
         del _thread_local.generator
 
 
-@dataclass(frozen=True)
-class DropoutDraws:
-    """Which elements of a tensor dropout drops."""
+def kept_levels(p: float) -> tuple[int, float]:
+    """Return which elements are kept with dropout p: those of this level of `draw_levels` or more.
 
-    levels: Tensor
-    """a random number for each element, int16"""
-    lowest_kept: int
-    """an element whose level is less than this is dropped"""
-    scale: float
-    """by which the others are multiplied"""
+    Also returns their scale, 1 / (1 - p).
+    """
+    dropped = min(round(p * LEVELS), LEVELS - 1)
+    return dropped - LEVELS // 2, LEVELS / (LEVELS - dropped)
 
 
-def draw_levels(x: Tensor, generator: torch.Generator | None) -> Tensor:
+def draw_levels(x: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """Return a random int16 number for each element of x, which is on a CPU.
 
     The library in C for the type of x, if there is one, draws them from a seed that `generator`
-    draws: PyTorch takes ten times as long. None is the global generator.
+    draws: PyTorch takes ten times as long. By default that of `masks_from`, or the global one.
     """
+    generator = generator or getattr(_thread_local, "generator", None)
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)  # four levels in each
     library = kernel_library(x.dtype)
     if library is None:
@@ -77,15 +74,6 @@ class FastDropout(nn.Dropout):
 
     def _mask(self, x: Tensor) -> tuple[Tensor, float]:
         """Return a mask like x (1: keep the element, 0: drop it) and the scale 1 / (1 - p)."""
-        draws = self.draw(x)
+        lowest_kept, scale = kept_levels(self.p)
         # in place: the mask takes the memory of the levels
-        return draws.levels.ge_(draws.lowest_kept).to(x.dtype), draws.scale
-
-    def draw(self, x: Tensor) -> DropoutDraws:
-        """Draw which elements of x are dropped."""
-        dropped_levels = min(round(self.p * LEVELS), LEVELS - 1)
-        levels = draw_levels(x, getattr(_thread_local, "generator", None))
-        # int16 levels begin at -LEVELS / 2
-        return DropoutDraws(
-            levels, dropped_levels - LEVELS // 2, LEVELS / (LEVELS - dropped_levels)
-        )
+        return draw_levels(x).ge_(lowest_kept).to(x.dtype), scale

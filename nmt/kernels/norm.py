@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.kernels.dropout import DropoutDraws, FastDropout
+from nmt.kernels.dropout import FastDropout, draw_levels, kept_levels
 from nmt.kernels.library import address, can_use_kernels, kernels
 from nmt.model.sublayer import Sublayer
 
@@ -26,8 +26,8 @@ class FusedSublayer(Sublayer):
             return dropout.add(x, f(self.norm(x)))
         result = f(x)
         if self.training and can_use_kernels(x, self.norm.weight, self.norm.bias):
-            draws = dropout.draw(result) if dropout.p > 0 else None
-            return add_and_normalize(x, result, draws, self.norm)
+            levels = draw_levels(result) if dropout.p > 0 else None
+            return add_and_normalize(x, result, levels, dropout.p, self.norm)
         normalized: Tensor = self.norm(dropout.add(x, result))
         return normalized
 
@@ -45,15 +45,18 @@ class _CNorm(ctypes.Structure):
 
 
 def add_and_normalize(
-    x: Tensor, f: Tensor, draws: DropoutDraws | None, norm: nn.LayerNorm
+    x: Tensor, f: Tensor, levels: Tensor | None, p: float, norm: nn.LayerNorm
 ) -> Tensor:
-    """Return norm(x + Dropout(f)) for x and f (..., D) of one type; without draws nothing drops."""
-    levels = draws.levels if draws else None
+    """Return norm(x + Dropout(f)) for x and f (..., D) of one type.
+
+    `levels` are those of `draw_levels` for the dropout p, None if nothing is dropped.
+    """
+    lowest_kept, scale = kept_levels(p)
     constants = _CNorm(
         rows=x.numel() // x.shape[-1],
         width=x.shape[-1],
-        lowest_kept=draws.lowest_kept if draws else 0,
-        scale=draws.scale if draws else 1.0,
+        lowest_kept=lowest_kept,
+        scale=scale,
         epsilon=norm.eps,
     )
     y: Tensor = _AddAndNormalize.apply(x, f, levels, norm.weight, norm.bias, constants)  # type: ignore[no-untyped-call]

@@ -32,14 +32,9 @@ _PAIRS_IN_MESSAGE = 3
 _CHARACTERS_IN_MESSAGE = 60  # of each pair
 
 
-@dataclass(frozen=True, slots=True)
-class MicroBatch:
-    """Pairs whose gradient was computed at once."""
-
-    rows: Indices
-    """the pairs: row indices of a token store"""
-    loss: Tensor
-    """summed over their target tokens, in nats: scalar"""
+MicroBatch = tuple[Indices, Tensor]
+"""pairs whose gradient was computed at once (row indices of a token store), and their loss, summed
+over the target tokens, in nats: scalar"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ class ComputedStep:
     store: TokenStore
     """the ids that this process computed: the training store, or segmentations drawn for it"""
     micro_batches: list[MicroBatch]
-    """the micro-batches of this process; their `rows` are those of `store`"""
+    """the micro-batches of this process, whose rows are those of `store`"""
 
 
 class GradientComputer:
@@ -152,7 +147,7 @@ class GradientComputer:
             tokens = int(self.group.all_reduce_sum(own_tokens))
         micro_batches = self._compute_until_it_fits(step, store, rows)
         gradients = [p.grad for p in self._parameters if p.grad is not None]
-        losses = [micro_batch.loss for micro_batch in micro_batches]
+        losses = [loss for _, loss in micro_batches]
         loss = torch.stack(losses).sum() if losses else torch.zeros((), device=self._device)
         return ComputedStep(
             step=step,
@@ -221,7 +216,7 @@ class GradientComputer:
         torch.manual_seed(step_seed(self._loaded.config.seed, step))
         graphs.begin_step(self.micro_batch_size.tokens)
         parts = self._divide(store, rows)
-        return [MicroBatch(part, graphs.add_gradients(store, part)) for part in parts]
+        return [(part, graphs.add_gradients(store, part)) for part in parts]
 
     def _compute_in_turn(self, step: int, store: TokenStore, rows: Indices) -> list[MicroBatch]:
         """Compute one micro-batch after another; gradients are added up in `Parameter.grad`."""
@@ -238,7 +233,7 @@ class GradientComputer:
                 loss = self._parallel(batch).total
                 self._all_reduce_began = self.group.size > 1 and is_last
                 loss.backward()
-            computed.append(MicroBatch(part, loss.detach()))
+            computed.append((part, loss.detach()))
         if not parts:  # the all-reduce needs every process, so one without pairs adds zero
             any_batch = self._objective.build_batch(self._store, np.zeros(1, np.int64))
             zero = self._parallel(any_batch).total * 0.0
@@ -288,7 +283,7 @@ class GradientComputer:
                     torch._foreach_add_(total, gradients)
                 else:
                     total = list(gradients)
-                computed.append(MicroBatch(part, loss.detach()))
+                computed.append((part, loss.detach()))
         return computed, total
 
     def _divide(self, store: TokenStore, rows: Indices) -> list[Indices]:
@@ -303,10 +298,10 @@ class GradientComputer:
         The pairs are those of a micro-batch whose loss is NaN or infinite, of any process; if there
         is none, those of the whole step. All processes must call this together.
         """
-        divergent = [each for each in computed.micro_batches if not each.loss.isfinite()]
+        divergent = [rows for rows, loss in computed.micro_batches if not loss.isfinite()]
         store, rows = self._store, computed.pairs
         if divergent:
-            store, rows = computed.store, divergent[0].rows
+            store, rows = computed.store, divergent[0]
         targets = [store.target.sentence(row).tolist() for row in rows[:_PAIRS_IN_MESSAGE]]
         texts = self._loaded.tokenizer.target.decode(targets)
         quoted = ", ".join(f"'{text[:_CHARACTERS_IN_MESSAGE]}'" for text in texts)

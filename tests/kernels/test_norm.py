@@ -5,7 +5,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.kernels.dropout import DropoutDraws
 from nmt.kernels.norm import add_and_normalize
 from tests.kernels.closeness import ROUNDING, assert_rounded, random_activations
 
@@ -20,13 +19,12 @@ def test_it_is_the_norm_of_the_sum(p: float, shape: tuple[int, ...], dtype: torc
     nn.init.normal_(norm.bias)
     x, f = random_activations(dtype, *shape), random_activations(dtype, *shape)
     levels = torch.randint(-(2**15), 2**15, shape, dtype=torch.int16)
-    draws = DropoutDraws(levels, round(p * 2**16) - 2**15, 1 / (1 - p)) if p else None
     upstream = torch.randn(shape).to(dtype)
 
-    y = add_and_normalize(x, f, draws, norm)
+    y = add_and_normalize(x, f, levels if p else None, p, norm)
     gradients = torch.autograd.grad(y, (x, f, norm.weight, norm.bias), upstream)
 
-    mask = (levels >= draws.lowest_kept) * draws.scale if draws else torch.ones(shape)
+    mask = (levels >= round(p * 2**16) - 2**15) / (1 - p)
     exact = [each.detach().double().requires_grad_() for each in (x, f, norm.weight, norm.bias)]
     # the sum is rounded, as if it were a tensor of its own
     total = _Rounded.apply(exact[0] + exact[1] * mask, dtype)  # type: ignore[no-untyped-call]
@@ -51,5 +49,5 @@ class _Rounded(torch.autograd.Function):
 
 def test_a_row_of_equal_numbers_has_no_infinite_norm(dtype: torch.dtype) -> None:
     x = torch.ones(2, 32, dtype=dtype)
-    y = add_and_normalize(x, x, None, nn.LayerNorm(32))
+    y = add_and_normalize(x, x, None, 0.0, nn.LayerNorm(32))
     assert y.abs().max() < ROUNDING[dtype]

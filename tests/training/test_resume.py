@@ -2,15 +2,16 @@
 
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from nmt.data.tokens.token_store import Indices
 from nmt.errors import StoppedBySignal
 from nmt.files import read_json, write_json
 from nmt.run.directory import RunDirectory
-from nmt.training.gradients import ComputedStep, GradientComputer, MicroBatch
+from nmt.training.gradients import ComputedStep, GradientComputer
 from nmt.training.train import train
 from nmt.training.validation import Validation, Validator
 from tests.training.runs import (
@@ -121,23 +122,25 @@ def test_a_run_that_lost_power_resumes_bit_for_bit(
 def test_a_stop_inside_accumulation_interrupts_the_gradient(
     recipe: Recipe, trained: Trained, tmp_path: Path, step: int
 ) -> None:
-    compute, place = GradientComputer.compute, [0, 0]
+    compute, steps = GradientComputer.compute, list[int]()
 
     def computed(gradients: GradientComputer, number: int) -> ComputedStep:
-        place[:] = number, 0
+        steps.append(number)
         return compute(gradients, number)
 
-    def computed_part(*figures: Any) -> MicroBatch:
-        place[1] += 1
-        if place == [step, 1]:
-            stop()
-            raise AssertionError("not obeyed at once")
-        return MicroBatch(*figures)
+    class Parts(list[Indices]):
+        def __iter__(self) -> Iterator[Indices]:
+            for part in super().__iter__():
+                yield part
+                if steps[-1:] == [step]:
+                    stop()
+                    raise AssertionError("not obeyed at once")
 
     expected = "before the first step" if step == 1 else f"after step {step - 1}; saved"
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(GradientComputer, "compute", computed)
-        patched.setattr("nmt.training.gradients.MicroBatch", computed_part)
+        divided = GradientComputer._divide
+        patched.setattr(GradientComputer, "_divide", lambda *them: Parts(divided(*them)))
         with pytest.raises(StoppedBySignal, match=expected):
             train(recipe(PARTS), tmp_path / "run", quiet)
     train(recipe(PARTS), tmp_path / "run", quiet)

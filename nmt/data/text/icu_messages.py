@@ -56,7 +56,7 @@ def find_messages(text: str) -> list[Message]:
             at = end
             continue
         try:
-            message = _Parser(text).message(first, 1, False)
+            message = _parse_message(text, first, 1, False)
         except _MalformedError as error:
             at = max(end, error.at)  # nothing is read twice
             if first in ends:
@@ -94,87 +94,86 @@ class _MalformedError(Exception):
         """so far the text has been read"""
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self._text = text
+def _parse_message(text: str, at: int, depth: int, in_plural: bool) -> Message:
+    """Return the message that begins at a place, inside `depth` - 1 others."""
+    start = _START.match(text, at)
+    if start is None or depth > MAX_DEPTH:
+        raise _MalformedError(at + 1)
+    first, at = at, start.end()
+    is_plural = start[1].lower() != "select"
+    if is_plural and (offset := _OFFSET.match(text, at)):
+        at = offset.end()
+    texts: list[BranchText] = []
+    keywords: set[str] = set()
+    keyword = _PLURAL_KEYWORD if is_plural else _KEYWORD
+    while branch := keyword.match(text, at):
+        branch_text = _parse_branch(text, branch.end(), depth, in_plural or is_plural)
+        texts.append(branch_text)
+        keywords.add(branch[1])
+        at = branch_text.span[1] + 1
+    end = _END.match(text, at)
+    if end is None or "other" not in keywords:  # every message needs this branch
+        raise _MalformedError(at)
+    return Message((first, end.end()), tuple(texts))
 
-    def message(self, at: int, depth: int, in_plural: bool) -> Message:
-        """Return the message that begins at a place, inside `depth` - 1 others."""
-        start = _START.match(self._text, at)
-        if start is None or depth > MAX_DEPTH:
-            raise _MalformedError(at + 1)
-        first, at = at, start.end()
-        is_plural = start[1].lower() != "select"
-        if is_plural and (offset := _OFFSET.match(self._text, at)):
-            at = offset.end()
-        texts: list[BranchText] = []
-        keywords: set[str] = set()
-        keyword = _PLURAL_KEYWORD if is_plural else _KEYWORD
-        while branch := keyword.match(self._text, at):
-            text = self._branch(branch.end(), depth, in_plural or is_plural)
-            texts.append(text)
-            keywords.add(branch[1])
-            at = text.span[1] + 1
-        end = _END.match(self._text, at)
-        if end is None or "other" not in keywords:  # every message needs this branch
-            raise _MalformedError(at)
-        return Message((first, end.end()), tuple(texts))
 
-    def _branch(self, at: int, depth: int, in_plural: bool) -> BranchText:
-        """Return the branch whose text begins at `at` and ends before the brace that closes it.
+def _parse_branch(text: str, at: int, depth: int, in_plural: bool) -> BranchText:
+    """Return the branch whose text begins at `at` and ends before the brace that closes it.
 
-        `in_plural` says whether a `#` in it stands for a number.
+    `in_plural` says whether a `#` in it stands for a number.
 
-        Raises:
-            _MalformedError: the text ends before the branch.
-        """
-        first = at
-        kept: list[tuple[int, int]] = []
-        messages: list[Message] = []
-        while mark := _SYNTAX.search(self._text, at):
-            start, at = mark.span()
-            if mark[0] == "}":
-                return BranchText((first, start), tuple(kept), tuple(messages), in_plural)
-            if mark[0] == "'":
-                at = self._quoted_end(start, "{}#" if in_plural else "{}")
-                is_syntax = at > start + 2  # neither an apostrophe nor two of them
-            elif mark[0] == "{" and _START.match(self._text, start):
-                messages.append(self.message(start, depth + 1, in_plural))
-                at = messages[-1].span[1]
-                is_syntax = True
-            elif mark[0] == "{":
-                at = self._argument_end(start)
-                is_syntax = True
-            else:
-                is_syntax = in_plural
-            if is_syntax:
-                kept.append((start, at))
-        raise _MalformedError(len(self._text))
+    Raises:
+        _MalformedError: the text ends before the branch.
+    """
+    first = at
+    kept: list[tuple[int, int]] = []
+    messages: list[Message] = []
+    while mark := _SYNTAX.search(text, at):
+        start, at = mark.span()
+        if mark[0] == "}":
+            return BranchText((first, start), tuple(kept), tuple(messages), in_plural)
+        if mark[0] == "'":
+            at = _quoted_end(text, start, "{}#" if in_plural else "{}")
+            is_syntax = at > start + 2  # neither an apostrophe nor two of them
+        elif mark[0] == "{" and _START.match(text, start):
+            messages.append(_parse_message(text, start, depth + 1, in_plural))
+            at = messages[-1].span[1]
+            is_syntax = True
+        elif mark[0] == "{":
+            at = _argument_end(text, start)
+            is_syntax = True
+        else:
+            is_syntax = in_plural
+        if is_syntax:
+            kept.append((start, at))
+    raise _MalformedError(len(text))
 
-    def _quoted_end(self, at: int, special: str) -> int:
-        """Return where ends what an apostrophe begins: itself alone, two, or a quoted part."""
-        if self._text.startswith("''", at):
-            return at + 2
-        if at + 1 == len(self._text) or self._text[at + 1] not in special:
-            return at + 1
-        quoted = _QUOTED.match(self._text, at)
-        return quoted.end() if quoted else len(self._text)
 
-    def _argument_end(self, at: int) -> int:
-        """Return where an argument ends whose style, if it has one, is no text."""
-        start = _ARGUMENT.match(self._text, at)
-        if start is None:
-            raise _MalformedError(at + 1)
-        at = start.end()
-        if start[1] or start[2]:
-            return at
-        opened = 1
-        while mark := _SYNTAX.search(self._text, at):
-            at = mark.end()
-            if mark[0] == "'":
-                at = self._quoted_end(mark.start(), "{}")
-            elif mark[0] != "#":
-                opened += 1 if mark[0] == "{" else -1
-                if not opened:
-                    return at
-        raise _MalformedError(len(self._text))
+def _quoted_end(text: str, at: int, special: str) -> int:
+    """Return where ends what an apostrophe begins: itself alone, two, or a quoted part."""
+    if text.startswith("''", at):
+        return at + 2
+    if at + 1 == len(text) or text[at + 1] not in special:
+        return at + 1
+    quoted = _QUOTED.match(text, at)
+    return quoted.end() if quoted else len(text)
+
+
+def _argument_end(text: str, at: int) -> int:
+    """Return where an argument ends whose style, if it has one, is no text."""
+    start = _ARGUMENT.match(text, at)
+    if start is None:
+        raise _MalformedError(at + 1)
+    at = start.end()
+    if start[1] or start[2]:
+        return at
+    opened = 1
+    while mark := _SYNTAX.search(text, at):
+        at = mark.end()
+        if mark[0] == "'":
+            at = _quoted_end(text, mark.start(), "{}")
+        elif mark[0] != "#":
+            opened += 1 if mark[0] == "{" else -1
+            if not opened:
+                return at
+    raise _MalformedError(len(text))
