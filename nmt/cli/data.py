@@ -3,7 +3,7 @@
 import json
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -137,37 +137,40 @@ def _print_listings(listings: "Sequence[Listing]") -> None:
         typer.echo("  ".join(cells).rstrip())
 
 
-@dataclass(frozen=True)
-class DownloadOptions:
-    """The corpus to download, in which languages, from where and to where."""
-
-    name: Annotated[str, typer.Argument()]
-    """A corpus that `nmt data list` names, or an address: hf:OWNER/NAME:CONFIGURATION,
-    opus:CORPUS."""
-    source_language: str | None = None
-    """One language; the corpus's first pair if left out."""
-    target_language: str | None = None
-    """The other language."""
-    directory: Path = Path("data")
-    """data.directory of the recipes."""
-    copies: Annotated[Path | None, typer.Option("--from")] = None
-    """A folder with the upstream files, or one of them; nothing is downloaded."""
-
-
-@app.command(cls=CommandWithGroups)
-@with_option_groups
-def download(options: DownloadOptions) -> None:
+@app.command()
+def download(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A corpus that `nmt data list` names, or an address: "
+            "hf:OWNER/NAME:CONFIGURATION, opus:CORPUS."
+        ),
+    ],
+    source_language: Annotated[
+        str | None,
+        typer.Option(help="One language; the corpus's first pair if left out."),
+    ] = None,
+    target_language: Annotated[str | None, typer.Option(help="The other language.")] = None,
+    directory: Annotated[Path, typer.Option(help="data.directory of the recipes.")] = Path("data"),
+    copies: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="A folder with the upstream files, or one of them; nothing is downloaded.",
+        ),
+    ] = None,
+) -> None:
     """Download a corpus, verify it, and print the paths of its files."""
     from nmt.data.corpora.registry import find_corpus, obtain_corpus
 
-    folder = options.copies  # --from: the upstream files are here already
+    folder = copies  # --from: the upstream files are here already
     if folder is not None and folder.is_file():
         folder = folder.parent
     if folder is not None and not folder.is_dir():
         raise ConfigError(f"--from {folder}: no such file or folder")
-    corpus = find_corpus(options.name)
-    languages = corpus.pair_of(options.source_language, options.target_language)
-    texts = obtain_corpus(corpus, languages, options.directory, folder, log)
+    corpus = find_corpus(name)
+    languages = corpus.pair_of(source_language, target_language)
+    texts = obtain_corpus(corpus, languages, directory, folder, log)
     for text in texts.values():
         for path in text.paths:
             typer.echo(path)

@@ -1,14 +1,13 @@
 """`nmt import`: a model of another program becomes a run directory, which every command can use."""
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nmt.cli.lines.streams import log
-from nmt.cli.options.groups import with_option_groups
 from nmt.errors import ConfigError, ExchangeError
 from nmt.files import check_absent
 
@@ -27,22 +26,36 @@ SourceArgument = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class ImportOptions:
-    """Where the run is written, and what the source may not say."""
-
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="RUN")]
-    """The run directory to write, which must not exist yet. An ensemble becomes RUN-1, RUN-2, …"""
-    revision: str | None = None
-    """Commit, branch or tag of a model of the Hub.  [default: the newest]"""
-    source_language: str | None = None
-    """Code of the language to translate.  [default: what the model says, else und]"""
-    target_language: str | None = None
-    """Code of the language of the translations.  [default: what the model says, else und]"""
-
-
-@with_option_groups
-def import_model(source: SourceArgument, options: ImportOptions) -> None:
+def import_model(
+    source: SourceArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="RUN",
+            help="The run directory to write, which must not exist yet. An ensemble becomes RUN-1, "
+            "RUN-2, …",
+        ),
+    ],
+    revision: Annotated[
+        str | None,
+        typer.Option(help="Commit, branch or tag of a model of the Hub.  [default: the newest]"),
+    ] = None,
+    source_language: Annotated[
+        str | None,
+        typer.Option(
+            help="Code of the language to translate.  [default: what the model says, else und]"
+        ),
+    ] = None,
+    target_language: Annotated[
+        str | None,
+        typer.Option(
+            help="Code of the language of the translations.  [default: what the model says, "
+            "else und]"
+        ),
+    ] = None,
+) -> None:
     """Turn a model of another program into a run directory.
 
     Reads models of Marian, OPUS-MT and Hugging Face. Prints the run directory; translate,
@@ -50,22 +63,24 @@ def import_model(source: SourceArgument, options: ImportOptions) -> None:
     """
     from nmt.exchange.imported import write_run
 
-    check_absent(options.output)  # before a download, which may take minutes
-    models = [_with_languages(model, options) for model in _read_models(source, options.revision)]
+    check_absent(output)  # before a download, which may take minutes
+    models = [
+        _with_languages(model, source_language, target_language)
+        for model in _read_models(source, revision)
+    ]
     is_ensemble = len(models) > 1
-    outputs = [options.output]
+    runs = [output]
     if is_ensemble:
-        name = options.output.name
         numbers = range(1, len(models) + 1)
-        outputs = [options.output.with_name(f"{name}-{number}") for number in numbers]
-    for output in outputs:
-        check_absent(output)
-    for model, output in zip(models, outputs, strict=True):
-        write_run(model, output)
+        runs = [output.with_name(f"{output.name}-{number}") for number in numbers]
+    for run in runs:
+        check_absent(run)
+    for model, run in zip(models, runs, strict=True):
+        write_run(model, run)
         log(_describe(model))
-        typer.echo(str(output))
+        typer.echo(str(run))
     if is_ensemble:
-        model_options = " ".join(f"--model {shlex.quote(str(output))}" for output in outputs)
+        model_options = " ".join(f"--model {shlex.quote(str(run))}" for run in runs)
         log(f"they translate together: nmt translate {model_options}")
 
 
@@ -110,7 +125,9 @@ def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
     return marian.import_marian(path)
 
 
-def _with_languages(model: "ImportedModel", options: ImportOptions) -> "ImportedModel":
+def _with_languages(
+    model: "ImportedModel", source: str | None, target: str | None
+) -> "ImportedModel":
     """Return the model with its languages: those of the options, of itself, or in its name."""
     from nmt.exchange.huggingface_files import languages_in_name
 
@@ -121,9 +138,11 @@ def _with_languages(model: "ImportedModel", options: ImportOptions) -> "Imported
 
     source_in_name, target_in_name = languages_in_name(str(model.provenance["source"]))
     own_source, own_target = model.languages
-    source = choose(options.source_language, own_source, source_in_name)
-    target = choose(options.target_language, own_target, target_in_name)
-    return replace(model, languages=(source, target))
+    languages = (
+        choose(source, own_source, source_in_name),
+        choose(target, own_target, target_in_name),
+    )
+    return replace(model, languages=languages)
 
 
 def _describe(model: "ImportedModel") -> str:

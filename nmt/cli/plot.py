@@ -3,7 +3,6 @@
 Each command prints the paths of the two files that it writes.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -57,26 +56,24 @@ def schedule(recipe: RecipeOptions, output: OutputOption = None) -> None:
     print(*files, sep="\n")
 
 
-@dataclass(frozen=True)
-class AttentionOptions:
-    """The sentence whose attention is drawn, and which attention."""
-
-    sentence: Annotated[str, typer.Argument(help="The text to translate.")]
-    model: OneModelOption
-    layer: int | None = None
-    """Layer, counted from 1; the default is the last."""
-    kind: Literal["cross", "encoder", "decoder"] = "cross"
-    """Which attention to draw."""
-    head: int | None = None
-    """Head, counted from 1; the default is all and their mean."""
-    words: Annotated[bool, typer.Option("--words")] = False
-    """Draw words instead of subword pieces."""
-    output: OutputOption = None
-
-
-@app.command(cls=CommandWithGroups)
-@with_option_groups
-def attention(options: AttentionOptions) -> None:
+@app.command()
+def attention(
+    sentence: Annotated[str, typer.Argument(help="The text to translate.")],
+    model: OneModelOption,
+    layer: Annotated[
+        int | None, typer.Option(help="Layer, counted from 1; the default is the last.")
+    ] = None,
+    kind: Annotated[
+        Literal["cross", "encoder", "decoder"], typer.Option(help="Which attention to draw.")
+    ] = "cross",
+    head: Annotated[
+        int | None, typer.Option(help="Head, counted from 1; the default is all and their mean.")
+    ] = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="Draw words instead of subword pieces.")
+    ] = False,
+    output: OutputOption = None,
+) -> None:
     """Draw the attention weights of each head for a sentence.
 
     The model translates it first. The default of --output is plots/attention-KIND in the run.
@@ -88,12 +85,12 @@ def attention(options: AttentionOptions) -> None:
     from nmt.run.directory import find_run
     from nmt.run.model import load_model
 
-    loaded = load_model(options.model, torch.device("cpu"))
-    record = record_attention(loaded, options.sentence)
-    weights = attention_map(record, options.kind, options.layer, options.head)
-    if options.words:
+    loaded = load_model(model, torch.device("cpu"))
+    record = record_attention(loaded, sentence)
+    weights = attention_map(record, kind, layer, head)
+    if words:
         weights = merge_words(weights)
-    stem = options.output or find_run(Path(options.model)).plots / f"attention-{options.kind}"
+    stem = output or find_run(Path(model)).plots / f"attention-{kind}"
     files = draw_attention(weights, stem)
     print(*files, sep="\n")
 

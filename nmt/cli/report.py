@@ -2,7 +2,6 @@
 
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,24 +14,32 @@ from nmt.cli.options.model import OneModelOption, WeightsOptions
 from nmt.cli.options.test_set import text_files
 
 
-@dataclass(frozen=True)
-class PageOptions:
-    """The file to write, and what it shows."""
-
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", dir_okay=False)
-    ] = None
-    """[default: RUN/report.html]"""
-    test_set: Literal["test", "validation"] | None = None
-    """The set to translate and score.  [default: test, else validation]"""
-    sentences: Annotated[int | None, typer.Option(min=0, metavar="N")] = None
-    """Translate the first N of the set; 0: none.  [default: all]"""
-    sentence: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None
-    """Show the attention of this text; may be repeated."""
-
-
 @with_option_groups
-def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) -> None:
+def report(
+    *,
+    model: OneModelOption,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", dir_okay=False, help="[default: RUN/report.html]"
+        ),
+    ] = None,
+    test_set: Annotated[
+        Literal["test", "validation"] | None,
+        typer.Option(help="The set to translate and score.  [default: test, else validation]"),
+    ] = None,
+    sentences: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="Translate the first N of the set; 0: none.  [default: all]"
+        ),
+    ] = None,
+    sentence: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="Show the attention of this text; may be repeated."),
+    ] = None,
+    weights: WeightsOptions,
+) -> None:
     """Write one HTML file about a run.
 
     It shows curves, data, scores, translations and attention. The file needs no network and no
@@ -45,12 +52,12 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
     from nmt.run.directory import find_run
 
     directory = find_run(Path(model))
-    path = page.output or directory.path / "report.html"
+    path = output or directory.path / "report.html"
     run_files = [directory.config, directory.metrics, directory.environment]
     texts = text_files(directory.config_with_texts().data)
     check_output(path, [*run_files, *texts])
     report_options = ReportOptions(
-        weights.checkpoint, page.test_set, max_sentences=page.sentences, sentences=page.sentence
+        weights.checkpoint, test_set, max_sentences=sentences, sentences=sentence
     )
     with suppress(OSError):  # open_output reports this error
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -93,22 +93,9 @@ class TermOptions:
         return ProtectedText([*usual, *(self.protect_pattern or ())])
 
 
-@dataclass(frozen=True)
-class JobOptions:
-    """The text to translate, and where its translation goes."""
-
-    file: Annotated[Path | None, typer.Argument(metavar="FILE")] = None
-    """The text to translate; stdin by default."""
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None
-    """The file to write; stdout by default."""
-    html: Annotated[bool, typer.Option("--html")] = False
-    """The text is an HTML page: what a reader sees is translated, everything else stays."""
-    resume: Annotated[bool, typer.Option("--resume")] = False
-    """Continue an output that was interrupted."""
-
-
 @with_option_groups
 def translate(
+    *,
     context: typer.Context,
     model: ModelsOption,
     search: AllSearchOptions,
@@ -116,21 +103,40 @@ def translate(
     options: OutputOptions,
     terms: TermOptions,
     compute: ComputeOptions,
-    job: JobOptions,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="The text to translate; stdin by default."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The file to write; stdout by default."
+        ),
+    ] = None,
+    html: Annotated[
+        bool,
+        typer.Option(
+            "--html",
+            help="The text is an HTML page: what a reader sees is translated, everything else "
+            "stays.",
+        ),
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an output that was interrupted.")
+    ] = False,
     workers: WorkerOptions,
 ) -> None:
     """Translate text line by line.
 
     Typed lines are translated at once, and Ctrl-D ends.
     """
-    file, output = job.file, job.output
-    if job.html:
-        check_options(options, job.resume or workers.ray is not None)
+    if html:
+        check_options(options, resume or workers.ray is not None)
     check_inputs_remain(output, [file or Path("-"), terms.glossary, terms.forbid_file])
     terminology, protected = terms.terminology(), terms.protected()
-    if file and file.suffix.lower() in STRUCTURED and not job.html:
+    if file and file.suffix.lower() in STRUCTURED and not html:
         _warn_of_markup(file)
-    if job.resume and is_complete(file, output):
+    if resume and is_complete(file, output):
         log(
             f"{output} is complete, so nothing is left to do; leave out --resume to translate it "
             "again"
@@ -142,14 +148,14 @@ def translate(
         translator = make_translator(model, compute, search, sampling.sampling())
         return translator, options.request(translator, terminology, protected)
 
-    if job.html:
+    if html:
         page = read_page(file)
         translator, request = load()
         processes = workers.choose_processes(translator.loaded.device_type)
         with open_output(output) as file_out:
             file_out.write(translate_page(page, translator, request, processes, options.to))
         return
-    with open_lines(file) as lines, open_window_output(file, output, job.resume) as sink:
+    with open_lines(file) as lines, open_window_output(file, output, resume) as sink:
         translator, request = load()
         with workers.pipeline(translator, request, is_typed(file)) as pipeline:
             translator.searcher.load_now()  # an error must come before `begin` empties the output

@@ -61,7 +61,8 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     An option has the default of its field. If the parameter itself has a default, an instance of
     the dataclass, the option has the field's value in it. Annotations must be types, not strings.
     A field that is an argument or has a range is `Annotated` for typer. Register the command with
-    `cls=CommandWithGroups`, which adds the help.
+    `cls=CommandWithGroups`, which adds the help. Other parameters are options as typer knows them.
+    In all of them a path that is a URL becomes a `RemotePath`.
     """
     options: list[inspect.Parameter] = []  # as typer sees them: no dataclass, but its fields
     groups: dict[str, Any] = {}  # dataclasses by the name of their parameter
@@ -74,10 +75,10 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
             options.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
-    def run(**values: object) -> None:
+    def run(**given: object) -> None:
+        values = {name: _with_urls(value) for name, value in given.items()}
         for name, group in groups.items():
-            own = {field.name: _with_urls(values.pop(field.name)) for field in fields(group)}
-            values[name] = group(**own)
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         command(**values)
 
     vars(run)["__signature__"] = inspect.Signature(options)  # typer reads the options from it
