@@ -116,11 +116,3 @@ def digest_of(weights: Iterable[tuple[str, Array]]) -> str:
         digest.update(description.encode())
         digest.update(content.data)  # the bytes, not copied
     return digest.hexdigest()
-
-
-def arrays_digest(arrays: Mapping[str, Array]) -> str:
-    """Return the SHA-256, in hex, of names, types, shapes and bytes of arrays, ordered by name."""
-    return digest_of(
-        (f"{name} {array.dtype} {array.shape}", np.ascontiguousarray(array).view(np.uint8))
-        for name, array in sorted(arrays.items())
-    )

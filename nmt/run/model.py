@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
 from nmt.errors import CheckpointError, ConfigError
 from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config
-from nmt.run.checkpoint_files import Array, arrays_digest, check_finite, read_arrays
+from nmt.run.checkpoint_files import Array, check_finite, digest_of, read_arrays
 from nmt.run.directory import find_run, weights_folder
 
 if TYPE_CHECKING:
@@ -75,8 +77,12 @@ class LoadedModel:
 
     @property
     def digest(self) -> str:
-        """16 hex digits of a SHA-256 of all weights, and of their names."""
-        return arrays_digest(self.arrays)[:16]
+        """16 hex digits of a SHA-256 of all weights, and of their names, types and shapes."""
+        described = (
+            (f"{name} {array.dtype} {array.shape}", np.ascontiguousarray(array).view(np.uint8))
+            for name, array in sorted(self.arrays.items())
+        )
+        return digest_of(described)[:16]
 
     @property
     def device_type(self) -> str:

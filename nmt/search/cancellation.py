@@ -14,21 +14,12 @@ class Cancellation:
     """Lets any thread end the search of another one."""
 
     def __init__(self) -> None:
-        self._flag = ctypes.c_int32(0)
+        self.flag = ctypes.c_int32(0)
+        """not 0 once the search shall end; C reads it, too"""
 
     def cancel(self) -> None:
         """Let the search end at its next step."""
-        self._flag.value = 1
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether the search shall end."""
-        return bool(self._flag.value)
-
-    @property
-    def address(self) -> ctypes.c_void_p:
-        """The address of a number of 32 bits, which is not 0 once the search shall end."""
-        return ctypes.cast(ctypes.pointer(self._flag), ctypes.c_void_p)
+        self.flag.value = 1
 
     @contextlib.contextmanager
     def of_searches(self) -> Iterator[None]:
@@ -54,5 +45,5 @@ def check_not_cancelled() -> None:
     Raises:
         SearchCancelled: it was.
     """
-    if _CURRENT.get().is_cancelled:
+    if _CURRENT.get().flag.value:
         raise SearchCancelled

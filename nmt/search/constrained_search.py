@@ -26,7 +26,7 @@ from nmt.search.cancellation import check_not_cancelled
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis
 from nmt.search.next_tokens import NextTokens
 from nmt.search.sentence_search import MISPLACED, Candidates, LiveHypotheses, SentenceSearch
-from nmt.search.step_decoder import AskedTokens, StepDecoder
+from nmt.search.step_decoder import StepDecoder
 from nmt.search.term_states import TermState
 
 
@@ -107,7 +107,7 @@ class _SearchStep:
         term_tokens = _term_tokens(live)
         rows = np.array([row for row, _, _ in term_tokens], np.int64)
         tokens = np.array([token for _, token, _ in term_tokens], np.int64)
-        return cls(live, term_tokens, NextTokens.compute(decoder, live, AskedTokens(rows, tokens)))
+        return cls(live, term_tokens, NextTokens.compute(decoder, live, rows, tokens))
 
     @cached_property
     def handicaps(self) -> Array:
@@ -126,9 +126,9 @@ class _SearchStep:
         """
         likely_tokens, likely_log_p = self.next.likely_tokens()  # (R, K)
         is_in_term = np.zeros(likely_tokens.shape, bool)
-        in_terms = self.next.in_terms
-        found, columns = np.nonzero(likely_tokens[in_terms.rows] == in_terms.tokens[:, None])
-        is_in_term[in_terms.rows[found], columns] = True
+        term_rows, term_tokens = self.next.term_rows, self.next.term_tokens
+        found, columns = np.nonzero(likely_tokens[term_rows] == term_tokens[:, None])
+        is_in_term[term_rows[found], columns] = True
         totals = likely_log_p + (self.live.scores - self.handicaps)[:, None]
         is_best = self._best_of_each(totals)
         # of these sentences only what is accepted may be among the best
@@ -137,9 +137,9 @@ class _SearchStep:
             own_arrays = likely_tokens[own], totals[own], is_in_term[own]
             is_best[own] = self._best_accepted(own, *own_arrays)
         free_rows, columns = np.nonzero(is_best & ~is_in_term)
-        rows = np.concatenate([in_terms.rows, free_rows])
-        tokens = np.concatenate([in_terms.tokens, likely_tokens[free_rows, columns]])
-        log_p = np.concatenate([self.next.in_terms_log_p, likely_log_p[free_rows, columns]])
+        rows = np.concatenate([term_rows, free_rows])
+        tokens = np.concatenate([term_tokens, likely_tokens[free_rows, columns]])
+        log_p = np.concatenate([self.next.term_log_p, likely_log_p[free_rows, columns]])
         without = set(self.live.sentences.tolist()) - set(self.live.sentences[rows].tolist())
         for n in sorted(without):
             row, token, value = self._any_allowed(self._rows_of(n))
@@ -148,7 +148,7 @@ class _SearchStep:
         return self._as_candidates(rows, tokens, log_p)
 
     def _as_candidates(self, rows: Array, tokens: Array, log_p: Array) -> Candidates:
-        """Return tokens and their log P after these rows as candidates; first `in_terms`."""
+        """Return tokens and their log P after these rows as candidates; first `term_tokens`."""
         in_terms = len(self.term_tokens)
         before = self.live.missing_tokens[rows]
         missing = before.copy()  # a token that concerns no term leaves as many missing

@@ -6,7 +6,6 @@ to call the hundreds of operations of a step than the processor takes to compute
 
 import ctypes
 import math
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -27,11 +26,12 @@ from nmt.run.checkpoint_files import Array
 from nmt.run.model import LoadedModel
 from nmt.search.cancellation import check_not_cancelled, current_cancellation
 from nmt.search.hypothesis import Hypothesis, length_penalty
-from nmt.search.native_sources import NativeMemory, NativeSources, check_ids, pointer_to
+from nmt.search.native_sources import BatchSources, NativeMemory, check_ids, pointer_to
 from nmt.search.native_steps import NativeSteps
 
 PRECISIONS = ("fp32", "int8")
 MAX_EXCLUDED = 4
+"""ids that no translation may have; fewer are filled up with NONE"""
 NONE = -1
 """stands for an id or a length that does not exist"""
 
@@ -131,7 +131,7 @@ class NativeSearch:
         """Return a search among the target ids `ids` (V'); its ids are indices into them."""
         return type(self)(self._library, self._weights.restrict_vocabulary(ids))
 
-    def encode(self, sources: Sequence[Sequence[int]]) -> NativeSources:
+    def encode(self, sources: list[list[int]]) -> BatchSources:
         """Encode rows of source ids.
 
         Raises:
@@ -148,18 +148,12 @@ class NativeSearch:
         )
         if not encoded:
             raise MemoryError
-        return NativeSources(NativeMemory(self._library, encoded), range(len(lengths)), lengths)
+        return BatchSources(sources, NativeMemory(self._library, encoded), range(len(lengths)))
 
     def search(
-        self, sources: Sequence[Sequence[int]], settings: DecodingConfig, n_best: int
+        self, sources: BatchSources, settings: DecodingConfig, n_best: int
     ) -> list[list[Hypothesis]]:
-        """Encode rows of source ids, and search: see `search_encoded`."""
-        return self.search_encoded(self.encode(sources), settings, n_best)
-
-    def search_encoded(
-        self, sources: NativeSources, settings: DecodingConfig, n_best: int
-    ) -> list[list[Hypothesis]]:
-        """Return up to `n_best` hypotheses of each source, best first.
+        """Return up to `n_best` hypotheses of each source that `encode` has encoded, best first.
 
         Scores and rules are those of `beam_search`.
 
@@ -168,14 +162,16 @@ class NativeSearch:
             MemoryError: the memory does not suffice.
             SearchCancelled: nobody waits for the results.
         """
+        assert sources.memory
         # the most tokens of each translation, EOS included, and of any in the batch
-        max_lengths = np.array(
-            [max(1, settings.max_target_length(length)) for length in sources.lengths], np.int32
-        )
+        limits = [settings.max_target_length(len(ids)) for ids in sources.ids]
+        max_lengths = np.maximum(np.array(limits, np.int32), 1)
         row_size = int(max_lengths.max())
         self._weights.extend_positions(row_size)
         penalties = [1.0] + [length_penalty(float(t), settings) for t in range(1, row_size + 1)]
         penalty_of_length = np.array(penalties, np.float32)  # no translation has length 0
+        excluded = [PAD, BOS] if settings.allow_unknown else [PAD, BOS, UNK]
+        excluded += [NONE] * (MAX_EXCLUDED - len(excluded))
         search = CSearch(
             beam_size=settings.beam_size,
             n_best=n_best,
@@ -184,10 +180,10 @@ class NativeSearch:
             no_repeat_ngram=settings.no_repeat_ngram,
             bos=BOS,
             eos=EOS,
-            excluded=_excluded(settings),
+            excluded=(ctypes.c_int32 * MAX_EXCLUDED)(*excluded),
             penalties=penalty_of_length.ctypes.data,
         )
-        chosen = sources.chosen
+        chosen = np.array(sources.rows, np.int32)
         # what the library writes; a length is without BOS and EOS, NONE: no such hypothesis
         tokens = np.empty((len(chosen), n_best, row_size), np.int32)
         lengths = np.empty((len(chosen), n_best), np.int32)
@@ -195,12 +191,12 @@ class NativeSearch:
         failed = self._library.nmt_translate(
             ctypes.byref(self._weights.model),
             ctypes.byref(search),
-            sources.address,
+            sources.memory.address,
             len(chosen),
             *(pointer_to(array) for array in (chosen, max_lengths)),
             row_size,
             *(pointer_to(array) for array in (tokens, lengths, scores)),
-            current_cancellation().address,
+            ctypes.byref(current_cancellation().flag),
         )
         check_not_cancelled()
         if failed:  # the library fails only for want of memory
@@ -209,7 +205,7 @@ class NativeSearch:
 
     def start(
         self,
-        sources: NativeSources,
+        sources: BatchSources,
         width: int,
         max_length: int,
         word_ends: Array,
@@ -223,12 +219,6 @@ class NativeSearch:
             MemoryError: the memory does not suffice.
         """
         return NativeSteps(self._library, self._weights, sources, width, max_length, word_ends)
-
-
-def _excluded(settings: DecodingConfig) -> "ctypes.Array[ctypes.c_int32]":
-    """Return the ids that no translation may have, filled up with NONE."""
-    ids = [PAD, BOS] if settings.allow_unknown else [PAD, BOS, UNK]
-    return (ctypes.c_int32 * MAX_EXCLUDED)(*ids, *[NONE] * (MAX_EXCLUDED - len(ids)))
 
 
 def _hypotheses(tokens: Array, lengths: Array, scores: Array) -> list[list[Hypothesis]]:

@@ -1,4 +1,4 @@
-"""Source sentences that the C library has encoded."""
+"""Source sentences of a batch, which the C library has encoded if it searches."""
 
 import ctypes
 from collections.abc import Sequence
@@ -20,41 +20,22 @@ class NativeMemory:
         self._library.nmt_free_sources(self.address)
 
 
-class NativeSources:
-    """Sources of one batch, or some of them: several searches share the encoder's output."""
-
-    def __init__(
-        self, memory: NativeMemory, indices: Sequence[int], lengths: Sequence[int]
-    ) -> None:
-        self._memory, self._indices, self.lengths = memory, indices, lengths
-
-    def select(self, indices: Sequence[int]) -> Self:
-        """Return some of the sources, by their indices among these."""
-        own = [self._indices[i] for i in indices]
-        return type(self)(self._memory, own, [self.lengths[i] for i in indices])
-
-    @property
-    def address(self) -> ctypes.c_void_p:
-        """The address of `Sources` of work.h."""
-        return self._memory.address
-
-    @property
-    def chosen(self) -> Array:
-        """Which of the encoded sources these are, for C."""
-        return np.array(self._indices, np.int32)
-
-
 @dataclass(frozen=True)
 class BatchSources:
     """Sentences to search: their ids, and what the C library has encoded of them if it searches."""
 
     ids: list[list[int]]
-    encoded: NativeSources | None
+    """source ids of each, the last one EOS"""
+    memory: NativeMemory | None = None
+    """the output of the encoder for a whole batch, which several searches share; None: PyTorch
+    searches"""
+    rows: Sequence[int] = ()
+    """which of the sentences in `memory` these are"""
 
     def select(self, indices: Sequence[int]) -> Self:
-        """Return some of the sentences."""
-        encoded = self.encoded.select(indices) if self.encoded else None
-        return type(self)([self.ids[i] for i in indices], encoded)
+        """Return some of the sentences, by their indices among these."""
+        rows = [self.rows[i] for i in indices] if self.memory else ()
+        return type(self)([self.ids[i] for i in indices], self.memory, rows)
 
 
 def check_ids(ids: Array, size: int) -> None:

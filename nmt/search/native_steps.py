@@ -8,8 +8,8 @@ import numpy as np
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.weights import NativeWeights
 from nmt.run.checkpoint_files import Array
-from nmt.search.native_sources import NativeSources, check_ids, pointer_to
-from nmt.search.step_decoder import AskedTokens, NextScores, StepRows
+from nmt.search.native_sources import BatchSources, check_ids, pointer_to
+from nmt.search.step_decoder import NextScores, StepRows
 
 
 class NativeSteps:
@@ -19,7 +19,7 @@ class NativeSteps:
         self,
         library: ctypes.CDLL,
         weights: NativeWeights,
-        sources: NativeSources,
+        sources: BatchSources,
         width: int,
         max_length: int,
         word_ends: Array,
@@ -31,17 +31,18 @@ class NativeSteps:
         Raises:
             MemoryError: the memory does not suffice.
         """
-        self._library, self._weights, self._sources = library, weights, sources
+        assert sources.memory
+        self._library, self._weights, self._memory = library, weights, sources.memory
         weights.extend_positions(max_length)
         self._projection = weights.model.projection
         self._word_ends = np.full(self._projection.padded, -np.inf, np.float32)
         self._word_ends[: len(word_ends)][word_ends] = 0.0
-        chosen = sources.chosen
+        chosen = np.array(sources.rows, np.int32)
         start = library.nmt_start(
             ctypes.byref(weights.model),
             pointer_to(self._word_ends),
             width,
-            sources.address,
+            sources.memory.address,
             len(chosen),
             pointer_to(chosen),
             max_length,
@@ -57,7 +58,7 @@ class NativeSteps:
         if hasattr(self, "_steps"):
             self._library.nmt_finish(self._steps)
 
-    def step(self, rows: StepRows, best: int, asked: AskedTokens, attention: bool) -> NextScores:
+    def step(self, rows: StepRows, best: int, attention: bool) -> NextScores:
         """Add a token to hypotheses, and return the scores of the next ones, see `StepDecoder`.
 
         Raises:
@@ -68,7 +69,7 @@ class NativeSteps:
         if count > self._most_rows or not self._steps_left:
             raise AssertionError("more hypotheses or tokens than the memory was taken for")
         self._steps_left -= 1
-        sentences, parents, tokens, asked_rows, asked_tokens = map(_as_int32, (*rows, *asked))
+        sentences, parents, tokens, asked_rows, asked_tokens = map(_as_int32, rows)
         check_ids(sentences, self._sentences)
         check_ids(parents, self._width)
         check_ids(tokens, self._weights.target_rows)

@@ -12,7 +12,7 @@ from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.run.checkpoint_files import Array
 from nmt.search.hypothesis import IMPOSSIBLE
 from nmt.search.sentence_search import LiveHypotheses
-from nmt.search.step_decoder import AskedTokens, NextScores, StepDecoder
+from nmt.search.step_decoder import NextScores, StepDecoder, StepRows
 
 LOG_IMPROBABLE = math.log(0.01)
 """a token counts as improbable if its p is less than 1 % of the most probable token's"""
@@ -27,24 +27,31 @@ class NextTokens:
     decoder: StepDecoder
     """a decoder whose last step gave these tokens"""
     live: LiveHypotheses
-    in_terms: AskedTokens
-    """the tokens that would continue or begin a term"""
+    term_rows: Array
+    """the rows after which a token would continue or begin a term"""
+    term_tokens: Array
+    """these tokens"""
     scores: NextScores
-    """the log probabilities asked for are those of EOS after each row, then those of `in_terms`"""
+    """the log probabilities asked for are those of EOS after each row, then of `term_tokens`"""
 
     @classmethod
-    def compute(cls, decoder: StepDecoder, live: LiveHypotheses, in_terms: AskedTokens) -> Self:
+    def compute(
+        cls, decoder: StepDecoder, live: LiveHypotheses, term_rows: Array, term_tokens: Array
+    ) -> Self:
         """Compute a step of the decoder."""
         count = len(live.progress)
-        asked = AskedTokens(
-            np.concatenate([np.arange(count), in_terms.rows]),
-            np.concatenate([np.full(count, EOS), in_terms.tokens]),
+        rows = StepRows(
+            live.sentences,
+            live.parents,
+            live.latest,
+            asked_rows=np.concatenate([np.arange(count), term_rows]),
+            asked_tokens=np.concatenate([np.full(count, EOS), term_tokens]),
         )
         best = int(live.beams.max()) + len(SPECIAL)
         # glossary terms are placed by attention
         attention = any(search.constraints.spelled.source_spans for search in live.searches)
-        scores = decoder.step(live.rows(), best, asked, attention)
-        return cls(decoder, live, in_terms, scores)
+        scores = decoder.step(rows, best, attention)
+        return cls(decoder, live, term_rows, term_tokens, scores)
 
     @cached_property
     def eos_log_p(self) -> Array:
@@ -52,8 +59,8 @@ class NextTokens:
         return self.scores.asked_log_p[: len(self.live.progress)].astype(np.float64)
 
     @property
-    def in_terms_log_p(self) -> Array:
-        """Log P of each token in `in_terms`."""
+    def term_log_p(self) -> Array:
+        """Log P of each of `term_tokens`."""
         return self.scores.asked_log_p[len(self.live.progress) :].astype(np.float64)
 
     @cached_property

@@ -88,15 +88,12 @@ class Searcher:
                 f"{n_best} translations of each line were asked for, and the beam holds "
                 f"{settings.beam_size}; raise `beam_size`, or use `sample`"
             )
-        check_beam_size(self.loaded, settings, self._memory_bytes())
+        memory = process_memory()
+        if self.loaded.is_in_torch:
+            from nmt.machine.device import memory_of
 
-    def _memory_bytes(self) -> float | None:
-        """Return the bytes of memory of the model's device; None if unknown."""
-        if not self.loaded.is_in_torch:
-            return process_memory()
-        from nmt.machine.device import memory_of
-
-        return memory_of(next(self.loaded.model.parameters()).device)
+            memory = memory_of(next(self.loaded.model.parameters()).device)
+        check_beam_size(self.loaded, settings, memory)
 
     def batches(
         self,
@@ -150,7 +147,7 @@ class Searcher:
                 return self.torch.draw(ids, self.sampling, numbers, n_best)
             # the coverage penalty may prefer any hypothesis of the beam
             kept = settings.beam_size if settings.coverage_penalty else n_best
-            sources = BatchSources(ids, self.native.encode(ids) if self.native else None)
+            sources = self.native.encode(ids) if self.native else BatchSources(ids)
             if given := [each for each in constraints if each]:  # then all sentences have some
                 found = self._constrained_search(sources, given, kept)
             else:
@@ -221,11 +218,11 @@ class Searcher:
             limit = settings.max_target_length(len(ids))
             searches.append(SentenceSearch(sentence, limit, settings, n_best))
         word_ends = self.spelling.word_ends
-        if not (self.native and sources.encoded):
+        if not self.native:
             return constrained_search(self.torch.start(sources.ids, word_ends), searches)
         width = max(search.beam for search in searches)
         longest = max(search.limit for search in searches)
-        decoder = self.native.start(sources.encoded, width, longest, word_ends)
+        decoder = self.native.start(sources, width, longest, word_ends)
         return constrained_search(decoder, searches)
 
     def _unconstrained_search(
@@ -236,11 +233,10 @@ class Searcher:
         target_ids: "Array | None" = None,
     ) -> list[list[Hypothesis]]:
         """Search by the C library or by PyTorch, among these target ids; None: among all."""
-        if self.native and sources.encoded:
-            native = self.native
+        if native := self.native:
             if target_ids is not None:
                 native = native.restrict_vocabulary(target_ids)
-            found = native.search_encoded(sources.encoded, settings, n_best)
+            found = native.search(sources, settings, n_best)
         else:
             found = self.torch.search(sources.ids, settings, n_best, target_ids)
         return found if target_ids is None else in_whole_vocabulary(found, target_ids)

@@ -13,7 +13,6 @@ from nmt.run.checkpoint_files import Array
 from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
 from nmt.search.hypothesis import IMPOSSIBLE, Hypothesis, length_penalty
 from nmt.search.lexical_constraints import SpelledConstraints
-from nmt.search.step_decoder import StepRows
 
 WIDEST_BEAM = 32  # unless the settings ask for a wider one
 MISPLACED = 10.0
@@ -163,10 +162,10 @@ class LiveHypotheses:
         """(R,) how many further tokens complete all terms."""
         return np.array([progress.terms.missing_tokens for progress in self.progress])
 
-    def rows(self) -> StepRows:
-        """Return the rows of a decoder's next step."""
-        latest = self.tokens[:, -1] if self.length else np.full(len(self.scores), BOS)
-        return StepRows(self.sentences, self.parents, latest)
+    @property
+    def latest(self) -> Array:
+        """(R,) the last token of each; BOS at first."""
+        return self.tokens[:, -1] if self.length else np.full(len(self.scores), BOS)
 
     def continue_with(self, candidates: Candidates, chosen: Array) -> Self:
         """Return those of the chosen candidates that go on, and end the others."""

@@ -11,7 +11,10 @@ from nmt.run.checkpoint_files import Array
 
 
 class StepRows(NamedTuple):
-    """The R hypotheses of one step. All rows of a sentence are adjacent."""
+    """The R hypotheses of one step, and A tokens after them whose log P is asked for.
+
+    All rows of a sentence are adjacent.
+    """
 
     sentences: Array
     """(R,) index of the sentence of each in the batch"""
@@ -19,15 +22,10 @@ class StepRows(NamedTuple):
     """(R,) which row of its sentence in the last step it continues, counted from 0; 0 at first"""
     tokens: Array
     """(R,) its last token; BOS at first"""
-
-
-class AskedTokens(NamedTuple):
-    """A tokens whose log P is asked for, each after one of the rows of a step."""
-
-    rows: Array
+    asked_rows: Array
     """(A,) indices of rows"""
-    tokens: Array
-    """(A,)"""
+    asked_tokens: Array
+    """(A,) the token after each of these"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class NextScores:
 class StepDecoder(Protocol):
     """A decoder and the encoded sources of one batch."""
 
-    def step(self, rows: StepRows, best: int, asked: AskedTokens, attention: bool) -> NextScores:
+    def step(self, rows: StepRows, best: int, attention: bool) -> NextScores:
         """Add a token to hypotheses, and return the scores of the next ones.
 
         `rows` are all hypotheses that are continued; a sentence without a row is dropped for good.

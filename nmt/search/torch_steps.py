@@ -13,7 +13,7 @@ from nmt.model.transformer import Transformer
 from nmt.run.checkpoint_files import Array
 from nmt.search.decoding import log_probabilities
 from nmt.search.source_attention import attention_of_step, most_attended
-from nmt.search.step_decoder import AskedTokens, NextScores, StepRows
+from nmt.search.step_decoder import NextScores, StepRows
 
 
 class TorchSteps:
@@ -36,13 +36,13 @@ class TorchSteps:
         """(R, V) log P after each row of the last step"""
 
     @torch.inference_mode()
-    def step(self, rows: StepRows, best: int, asked: AskedTokens, attention: bool) -> NextScores:
+    def step(self, rows: StepRows, best: int, attention: bool) -> NextScores:
         """Add a token to hypotheses, and return the scores of the next ones, see `StepDecoder`.
 
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
-        triples = zip(*(each.tolist() for each in rows), strict=True)
+        triples = zip(*(each.tolist() for each in rows[:3]), strict=True)
         by_sentence = {n: list(group) for n, group in groupby(triples, lambda triple: triple[0])}
         self._drop_all_but(list(by_sentence))
         width = max(map(len, by_sentence.values()))
@@ -71,7 +71,7 @@ class TorchSteps:
             attended = most.flatten()[kept].cpu().numpy()
         end_log_p = log_p[:, self._word_ends].amax(1).cpu().numpy()
         self._log_p = log_p
-        asked_log_p = log_p[asked.rows.tolist(), asked.tokens.tolist()]
+        asked_log_p = log_p[rows.asked_rows.tolist(), rows.asked_tokens.tolist()]
         return NextScores(tokens, values, end_log_p, asked_log_p.cpu().numpy(), attended)
 
     def log_p(self, rows: Sequence[int]) -> Array:

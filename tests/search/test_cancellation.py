@@ -17,7 +17,7 @@ from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraint
 from nmt.search.sampling import draw, greedy_search
 from nmt.search.sentence_search import SentenceSearch
 from tests.search.test_lexical_constraints import learnt
-from tests.search.test_native_search import native, needs_library, random_run
+from tests.search.test_native_search import native, needs_library, random_run, translated
 
 ENDLESS = DecodingConfig(beam_size=4, max_length_factor=1.0, max_length_offset=100_000)
 LONG = DecodingConfig(beam_size=8, min_length=20_000, max_length_offset=20_000)
@@ -61,7 +61,7 @@ def constrained_sentence() -> SentenceSearch:
 @needs_library
 def test_the_library_ends_at_its_next_step(cancelled: Cancellation) -> None:
     with pytest.raises(SearchCancelled), cancelled.of_searches():
-        native(random_run()).search(SOURCE.tolist(), LONG, 1)
+        translated(native(random_run()), SOURCE.tolist(), LONG, 1)
 
 
 @needs_library
@@ -71,5 +71,5 @@ def test_another_thread_ends_the_search_of_the_library() -> None:
     threading.Timer(0.1, cancellation.cancel).start()
     start = time.monotonic()
     with pytest.raises(SearchCancelled), cancellation.of_searches():
-        search.search(SOURCE.tolist(), LONG, 1)
+        translated(search, SOURCE.tolist(), LONG, 1)
     assert time.monotonic() - start < 5

@@ -20,7 +20,7 @@ from nmt.search.constrained_search import choose, constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
 from nmt.search.sentence_search import Candidates, SentenceSearch
-from nmt.search.step_decoder import AskedTokens, NextScores, StepRows
+from nmt.search.step_decoder import NextScores, StepRows
 
 Table = Mapping[str, Mapping[str, float]]
 WORDS = "a b c d e x y z"
@@ -48,7 +48,7 @@ class TableDecoder:
         self.attended[[self.ids[text] for text in attended]] = range(len(attended))
         self.steps = 0
 
-    def step(self, rows: StepRows, best: int, asked: AskedTokens, attention: bool) -> NextScores:
+    def step(self, rows: StepRows, best: int, attention: bool) -> NextScores:
         """Count the steps, and look up the scores."""
         self.steps += 1
         self.latest = self.table[rows.tokens]
@@ -57,7 +57,7 @@ class TableDecoder:
             tokens,
             np.take_along_axis(self.latest, tokens, 1),
             self.latest[:, self.word_ends].max(1),
-            self.latest[asked.rows, asked.tokens],
+            self.latest[rows.asked_rows, rows.asked_tokens],
             self.attended[rows.tokens] * attention,
         )
 

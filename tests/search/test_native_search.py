@@ -72,6 +72,12 @@ def native(loaded: LoadedModel, precision: str = "fp32") -> NativeSearch:
     return search
 
 
+def translated(
+    search: NativeSearch, rows: list[list[int]], settings: DecodingConfig, n_best: int
+) -> list[list[Hypothesis]]:
+    return search.search(search.encode(rows), settings, n_best)
+
+
 def assert_same_results(
     found: list[list[Hypothesis]], expected: list[list[Hypothesis]], tolerance: float = 1e-4
 ) -> None:
@@ -98,7 +104,7 @@ def test_it_finds_what_beam_search_finds(beam_size: int, others: dict[str, Any])
     loaded, rows = random_run(), sentences()
     settings = PLAIN.model_copy(update={"beam_size": beam_size, **others})
     n_best = min(beam_size, 5)
-    found = native(loaded).search(rows, settings, n_best)
+    found = translated(native(loaded), rows, settings, n_best)
     assert len({len(best.tokens) for best, *_ in found}) > 3
     expected = beam_search(loaded.model, collate_source(rows), settings, n_best)
     assert_same_results(found, expected)
@@ -125,7 +131,7 @@ def test_it_finds_what_beam_search_finds(beam_size: int, others: dict[str, Any])
 def test_it_computes_every_kind_of_transformer(changes: dict[str, Any]) -> None:
     loaded, rows = random_run(**changes), sentences()
     expected = beam_search(loaded.model, collate_source(rows), PLAIN, n_best=2)
-    assert_same_results(native(loaded).search(rows, PLAIN, n_best=2), expected)
+    assert_same_results(translated(native(loaded), rows, PLAIN, n_best=2), expected)
 
 
 @needs_library
@@ -135,10 +141,10 @@ def test_a_sentence_may_have_any_length(length: int) -> None:
     row = [5 + i % 80 for i in range(length - 1)] + [EOS]
     search = native(loaded)
     expected = beam_search(loaded.model, torch.tensor([row]), PLAIN)
-    assert_same_results(search.search([row], PLAIN, 1), expected)
+    assert_same_results(translated(search, [row], PLAIN, 1), expected)
     short = [8, 9, EOS]
-    alone = search.search([short], PLAIN, 1)
-    assert_same_results(search.search([row, short], PLAIN, 1)[1:], alone)
+    alone = translated(search, [short], PLAIN, 1)
+    assert_same_results(translated(search, [row, short], PLAIN, 1)[1:], alone)
 
 
 @needs_library
@@ -147,7 +153,7 @@ def test_a_vocabulary_may_have_any_size_and_a_beam_may_be_wider_than_it(vocabula
     loaded, rows = random_run(vocabulary=vocabulary), sentences(6, 5, vocabulary)
     settings = PLAIN.model_copy(update={"beam_size": 8, "max_length_offset": 2})
     expected = beam_search(loaded.model, collate_source(rows), settings, n_best=8)
-    assert_same_results(native(loaded).search(rows, settings, n_best=8), expected)
+    assert_same_results(translated(native(loaded), rows, settings, n_best=8), expected)
 
 
 class _Rounded(nn.Module):
@@ -179,7 +185,7 @@ def assert_rounds_both_factors(loaded: LoadedModel, most: int) -> None:
                 module.add_module(name, _Rounded(child, most))
     rounding.add_module("output_embedding", _Rounded(loaded.model.output_embedding, most))
     expected = beam_search(rounding, collate_source(rows), PLAIN)
-    found = native(loaded, "int8").search(rows, PLAIN, 1)
+    found = translated(native(loaded, "int8"), rows, PLAIN, 1)
     pairs = [(a[0], b[0]) for a, b in zip(found, expected, strict=True)]
     differences = [abs(a.score - b.score) for a, b in pairs if a.tokens == b.tokens]
     # A sum in another order may round another way; so a few sentences differ, but not most.
@@ -196,8 +202,8 @@ def test_int8_rounds_both_factors_of_each_product_and_nothing_else() -> None:
 @needs_library
 def test_an_int8_translation_does_not_depend_on_its_batch() -> None:
     search, rows = native(random_run(), "int8"), sentences()
-    together = search.search(rows, PLAIN, 2)
-    assert together == [search.search([row], PLAIN, 2)[0] for row in rows]
+    together = translated(search, rows, PLAIN, 2)
+    assert together == [translated(search, [row], PLAIN, 2)[0] for row in rows]
 
 
 @needs_library
@@ -206,7 +212,7 @@ def test_a_search_can_be_restricted_to_a_part_of_the_vocabulary(precision: str) 
     loaded, rows = random_run(), sentences()
     ids = np.array([0, 1, 2, 3, *range(10, VOCABULARY, 3)])
     narrow = restrict_vocabulary(loaded.model, torch.from_numpy(ids))
-    found = native(loaded, precision).restrict_vocabulary(ids).search(rows, PLAIN, 2)
+    found = translated(native(loaded, precision).restrict_vocabulary(ids), rows, PLAIN, 2)
     expected = beam_search(narrow, collate_source(rows), PLAIN, 2)
     if precision == "fp32":
         assert_same_results(found, expected)
@@ -229,7 +235,7 @@ def test_weights_that_are_no_numbers_are_an_error(precision: str, name: str) -> 
     parameter = loaded.model.get_parameter(name).data
     parameter[(7, 3)[: parameter.dim()]] = float("nan")
     with pytest.raises(NonFiniteScoresError):
-        native(loaded, precision).search(sentences(), PLAIN, 1)
+        translated(native(loaded, precision), sentences(), PLAIN, 1)
 
 
 @needs_library
@@ -335,5 +341,5 @@ def test_instructions_of_every_generation_compute_the_same(
     monkeypatch.setattr(compilation, "FLAGS", flags)
     loaded, rows = random_run(), sentences()
     expected = beam_search(loaded.model, collate_source(rows), PLAIN)
-    assert_same_results(native(loaded).search(rows, PLAIN, 1), expected)
+    assert_same_results(translated(native(loaded), rows, PLAIN, 1), expected)
     assert_rounds_both_factors(loaded, most)

@@ -17,7 +17,7 @@ from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
 from nmt.search.sentence_search import SentenceSearch
-from nmt.search.step_decoder import AskedTokens, StepDecoder, StepRows
+from nmt.search.step_decoder import StepDecoder, StepRows
 from nmt.search.torch_steps import TorchSteps
 from tests.search.test_native_search import (
     VOCABULARY,
@@ -38,8 +38,11 @@ def decoders(loaded: LoadedModel, sources: list[list[int]]) -> tuple[StepDecoder
     return in_c, TorchSteps(loaded.model, collate_source(sources), WORD_ENDS)
 
 
+NONE = np.array([], int)
+
+
 def first_rows(count: int) -> StepRows:
-    return StepRows(np.arange(count), np.zeros(count, int), np.full(count, BOS))
+    return StepRows(np.arange(count), np.zeros(count, int), np.full(count, BOS), NONE, NONE)
 
 
 def random_rows(chance: random.Random, before: StepRows) -> StepRows:
@@ -50,16 +53,15 @@ def random_rows(chance: random.Random, before: StepRows) -> StepRows:
         count = sentences.count(n)
         for _ in range(chance.randint(n % 3 > 0, WIDTH)):
             rows.append((n, chance.randrange(count), chance.randrange(EOS + 1, VOCABULARY)))
-    return StepRows(*np.array(rows).T)
+    sentences, parents, tokens = np.array(rows).T
+    return StepRows(sentences, parents, tokens, NONE, NONE)
 
 
-def some_tokens(chance: random.Random, rows: StepRows) -> AskedTokens:
-    """Some tokens after random rows, in a random order."""
+def ask_for_some(chance: random.Random, rows: StepRows) -> StepRows:
+    """The rows, with some tokens after random ones that are asked for, in a random order."""
     asked = np.array([chance.randrange(len(rows.tokens)) for _ in range(50)])
-    return AskedTokens(asked, np.array([chance.randrange(VOCABULARY) for _ in asked]))
-
-
-NO_TOKENS = AskedTokens(np.array([], int), np.array([], int))
+    tokens = np.array([chance.randrange(VOCABULARY) for _ in asked])
+    return rows._replace(asked_rows=asked, asked_tokens=tokens)
 
 
 @needs_library
@@ -77,8 +79,8 @@ def test_both_compute_the_same_whatever_the_search_chooses(changes: dict[str, An
     in_c, in_torch = decoders(with_random_weights(**changes), sources)
     rows = first_rows(len(sources))
     for _ in range(STEPS):
-        asked = some_tokens(chance, rows)
-        one, two = (decoder.step(rows, 5, asked, attention=True) for decoder in (in_c, in_torch))
+        rows = ask_for_some(chance, rows)
+        one, two = (decoder.step(rows, 5, attention=True) for decoder in (in_c, in_torch))
         whole = in_c.log_p(range(len(rows.tokens)))
         np.testing.assert_allclose(whole, in_torch.log_p(range(len(rows.tokens))), atol=2e-4)
         np.testing.assert_allclose(one.best_log_p, two.best_log_p, atol=2e-4)
@@ -86,7 +88,7 @@ def test_both_compute_the_same_whatever_the_search_chooses(changes: dict[str, An
         np.testing.assert_array_equal(found, one.best_log_p)
         for scores in (one, two):
             np.testing.assert_allclose(scores.end_log_p, whole[:, WORD_ENDS].max(1), atol=2e-4)
-            expected = whole[asked.rows, asked.tokens]
+            expected = whole[rows.asked_rows, rows.asked_tokens]
             np.testing.assert_allclose(scores.asked_log_p, expected, atol=2e-4)
         np.testing.assert_array_equal(in_c.log_p([2, 0]), whole[[2, 0]])
         np.testing.assert_array_equal(one.attended, two.attended)
@@ -96,7 +98,7 @@ def test_both_compute_the_same_whatever_the_search_chooses(changes: dict[str, An
 @needs_library
 def test_a_row_has_no_more_best_tokens_than_the_vocabulary_entries() -> None:
     for decoder in decoders(with_random_weights(), sentences(2)):
-        scores = decoder.step(first_rows(2), 1000, NO_TOKENS, attention=False)
+        scores = decoder.step(first_rows(2), 1000, attention=False)
         assert scores.best_tokens.shape == decoder.log_p([0, 1]).shape == (2, VOCABULARY)
         assert sorted(scores.best_tokens[1].tolist()) == list(range(VOCABULARY))
 
@@ -108,7 +110,7 @@ def test_scores_that_are_not_numbers_are_an_error() -> None:
         loaded.model.output_embedding.weight[9] = float("nan")
     for decoder in decoders(loaded, sentences(2)):
         with pytest.raises(NonFiniteScoresError):
-            decoder.step(first_rows(1), 3, NO_TOKENS, attention=False)
+            decoder.step(first_rows(1), 3, attention=False)
 
 
 @needs_library
@@ -152,12 +154,12 @@ def test_searches_of_some_sources_share_what_is_encoded() -> None:
     encoded = search.encode(sources)
     some = encoded.select([7, 2, 9]).select([2, 0])
     settings = DecodingConfig(beam_size=2, max_length_offset=8)
-    found = search.search_encoded(some, settings, 2)
-    assert found == search.search([sources[9], sources[7]], settings, 2)
+    found = search.search(some, settings, 2)
+    assert found == search.search(search.encode([sources[9], sources[7]]), settings, 2)
     del encoded
     decoder = search.start(some, 1, 2, WORD_ENDS)
     alone, _ = decoders(with_random_weights(), [sources[7]])
-    rows = StepRows(np.array([1]), np.array([0]), np.array([BOS]))
-    one = decoder.step(rows, 5, NO_TOKENS, attention=False)
-    other = alone.step(first_rows(1), 5, NO_TOKENS, attention=False)
+    rows = StepRows(np.array([1]), np.array([0]), np.array([BOS]), NONE, NONE)
+    one = decoder.step(rows, 5, attention=False)
+    other = alone.step(first_rows(1), 5, attention=False)
     np.testing.assert_array_equal(one.best_log_p, other.best_log_p)

@@ -4,7 +4,7 @@ import copy
 import ctypes
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -155,9 +155,9 @@ class NativeWeights:
             zero=BOS if config.start_embedding == "zero" else -1,
             epsilon=config.layer_norm_epsilon,
             embedding_scale=math.sqrt(config.d_model),
-            source_embedding=self._pointer(self._embedding(source)),
-            target_embedding=self._pointer(self._embedding("target")),
-            projection=self._projection(self._embedding(self._output_side), self._output_bias()),
+            source_embedding=self._pointer(self._array(f"{source}_embedding.weight")),
+            target_embedding=self._pointer(self._array("target_embedding.weight")),
+            projection=self._projection(),
         )
         if config.norm == "pre":
             self.model.encoder_norm = self._norm("encoder.norm")
@@ -190,35 +190,19 @@ class NativeWeights:
         restricted._kept = list(self._kept)
         restricted.model = CModel.from_buffer_copy(self.model)
         restricted.target_rows = len(ids)
-        bias = self._output_bias()
-        restricted.model.target_embedding = restricted._pointer(self._embedding("target")[ids])
-        restricted.model.projection = restricted._projection(
-            self._embedding(self._output_side)[ids], None if bias is None else bias[ids]
-        )
+        embedding = self._array("target_embedding.weight")[ids]
+        restricted.model.target_embedding = restricted._pointer(embedding)
+        restricted.model.projection = restricted._projection(ids)
         return restricted
 
     def _array(self, name: str) -> Array:
         return np.ascontiguousarray(self._arrays[name], np.float32)
-
-    def _embedding(self, side: str) -> Array:
-        return self._array(f"{side}_embedding.weight")
-
-    def _output_bias(self) -> Array | None:
-        return self._array(output_bias(self._config)) if self._config.output_bias else None
 
     def _pointer(self, array: Array) -> int:
         """Return the address of the numbers of `array`, or of a contiguous copy of them."""
         contiguous = np.ascontiguousarray(array)
         self._kept.append(contiguous)
         return int(contiguous.ctypes.data)
-
-    def _copy_aligned(self, array: Array) -> int:
-        """Return the address of a contiguous copy, a multiple of `ALIGNMENT`."""
-        memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
-        start = -memory.ctypes.data % ALIGNMENT
-        copied = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-        copied[...] = array
-        return self._pointer(copied)
 
     def _norm(self, name: str) -> CNorm:
         weight, bias = self._array(f"{name}.weight"), self._array(f"{name}.bias")
@@ -229,21 +213,26 @@ class NativeWeights:
         for i, layer in enumerate(array):
             for field, (names, shape) in LAYER.items():
                 paths = [f"{side}.layers.{i}.{name}" for name in names]
-                if f"{paths[0]}.weight" in self._arrays:  # the encoder has no cross-attention
-                    of_field = self._norm(paths[0]) if shape == (D,) else self._linear(paths)
-                    setattr(layer, field, of_field)
+                if f"{paths[0]}.weight" not in self._arrays:  # the encoder has no cross-attention
+                    continue
+                if shape == (D,):
+                    setattr(layer, field, self._norm(paths[0]))
+                    continue
+                # linear maps of one input become one: their outputs stand side by side
+                weight = np.concatenate([self._array(f"{path}.weight") for path in paths])
+                bias = np.concatenate([self._array(f"{path}.bias") for path in paths])
+                setattr(layer, field, self._pack(weight, bias, fill=0.0))
         self._kept.append(array)
         return array
 
-    def _linear(self, names: Sequence[str]) -> CLinear:
-        """Return linear maps of one input as one: their outputs stand side by side."""
-        weights = [self._array(f"{name}.weight") for name in names]
-        biases = [self._array(f"{name}.bias") for name in names]
-        return self._pack(np.concatenate(weights), np.concatenate(biases), fill=0.0)
-
-    def _projection(self, weight: Array, bias: Array | None) -> CLinear:
-        """Return the map to the logits of the vocabulary entries with these rows of weights."""
-        bias = np.zeros(len(weight), np.float32) if bias is None else bias
+    def _projection(self, ids: Array | None = None) -> CLinear:
+        """Return the map to the logits of the vocabulary entries `ids` (V'); None: of all."""
+        weight = self._array(f"{self._output_side}_embedding.weight")
+        bias = np.zeros(len(weight), np.float32)
+        if self._config.output_bias:
+            bias = self._array(output_bias(self._config))
+        if ids is not None:
+            weight, bias = weight[ids], bias[ids]
         return self._pack(weight, bias, fill=IMPOSSIBLE)
 
     def _pack(self, weight: Array, bias: Array, fill: float) -> CLinear:
@@ -268,5 +257,10 @@ class NativeWeights:
             result.sums = self._pointer(quantized.sum(1, dtype=np.int32))
             # four inputs of an output stand side by side, as one number of 32 bits
             blocks = quantized.view(np.int32).reshape(-1, self._panel, inputs // 4)
-        result.panels = self._copy_aligned(blocks.transpose(0, 2, 1))
+        panels = blocks.transpose(0, 2, 1)
+        memory = np.empty(panels.nbytes + ALIGNMENT, np.uint8)
+        start = -memory.ctypes.data % ALIGNMENT
+        aligned = memory[start : start + panels.nbytes].view(panels.dtype).reshape(panels.shape)
+        aligned[...] = panels
+        result.panels = self._pointer(aligned)
         return result
