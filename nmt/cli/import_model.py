@@ -26,18 +26,21 @@ SourceArgument = Annotated[
 ]
 
 
+RunOption = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="RUN",
+        help="The run directory to write, which must not exist yet. An ensemble becomes RUN-1, "
+        "RUN-2, …",
+    ),
+]
+
+
 def import_model(
     source: SourceArgument,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="RUN",
-            help="The run directory to write, which must not exist yet. An ensemble becomes RUN-1, "
-            "RUN-2, …",
-        ),
-    ],
+    output: RunOption,
     revision: Annotated[
         str | None,
         typer.Option(help="Commit, branch or tag of a model of the Hub.  [default: the newest]"),

@@ -13,31 +13,36 @@ from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import OneModelOption, WeightsOptions
 from nmt.cli.options.test_set import text_files
 
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", dir_okay=False, help="[default: RUN/report.html]"
+    ),
+]
+TestSetOption = Annotated[
+    Literal["test", "validation"] | None,
+    typer.Option(help="The set to translate and score.  [default: test, else validation]"),
+]
+SentencesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0, metavar="N", help="Translate the first N of the set; 0: none.  [default: all]"
+    ),
+]
+SentenceOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TEXT", help="Show the attention of this text; may be repeated."),
+]
+
 
 @with_option_groups
 def report(
     *,
     model: OneModelOption,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", dir_okay=False, help="[default: RUN/report.html]"
-        ),
-    ] = None,
-    test_set: Annotated[
-        Literal["test", "validation"] | None,
-        typer.Option(help="The set to translate and score.  [default: test, else validation]"),
-    ] = None,
-    sentences: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="N", help="Translate the first N of the set; 0: none.  [default: all]"
-        ),
-    ] = None,
-    sentence: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help="Show the attention of this text; may be repeated."),
-    ] = None,
+    output: OutputOption = None,
+    test_set: TestSetOption = None,
+    sentences: SentencesOption = None,
+    sentence: SentenceOption = None,
     weights: WeightsOptions,
 ) -> None:
     """Write one HTML file about a run.

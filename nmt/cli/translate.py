@@ -43,6 +43,23 @@ NOT_COMPARED = {
     "forbid",
     "forbid_file",
 }
+FileArgument = Annotated[
+    Path | None, typer.Argument(metavar="FILE", help="The text to translate; stdin by default.")
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="The file to write; stdout by default."),
+]
+HtmlOption = Annotated[
+    bool,
+    typer.Option(
+        "--html",
+        help="The text is an HTML page: what a reader sees is translated, everything else stays.",
+    ),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Continue an output that was interrupted.")
+]
 STRUCTURED = (".html", ".htm", ".xhtml", ".xml", ".tmx", ".xlf", ".xliff", ".po", ".srt", ".vtt")
 """suffixes of files whose lines are not all text"""
 
@@ -103,27 +120,10 @@ def translate(
     options: OutputOptions,
     terms: TermOptions,
     compute: ComputeOptions,
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="The text to translate; stdin by default."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The file to write; stdout by default."
-        ),
-    ] = None,
-    html: Annotated[
-        bool,
-        typer.Option(
-            "--html",
-            help="The text is an HTML page: what a reader sees is translated, everything else "
-            "stays.",
-        ),
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an output that was interrupted.")
-    ] = False,
+    file: FileArgument = None,
+    output: OutputOption = None,
+    html: HtmlOption = False,
+    resume: ResumeOption = False,
     workers: WorkerOptions,
 ) -> None:
     """Translate text line by line.
@@ -159,7 +159,6 @@ def translate(
         translator, request = load()
         with workers.pipeline(translator, request, is_typed(file)) as pipeline:
             translator.searcher.load_now()  # an error must come before `begin` empties the output
-            # the settings are a function, because only an output that can be resumed needs them
             done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
             translate_lines(pipeline, file, lines, options, done, sink)
 

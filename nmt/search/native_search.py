@@ -153,25 +153,21 @@ class NativeSearch:
     def search(
         self, sources: BatchSources, settings: DecodingConfig, n_best: int
     ) -> list[list[Hypothesis]]:
-        """Return up to `n_best` hypotheses of each source that `encode` has encoded, best first.
-
-        Scores and rules are those of `beam_search`.
+        """Return up to `n_best` hypotheses of each source, best first, as `beam_search` does.
 
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
             MemoryError: the memory does not suffice.
             SearchCancelled: nobody waits for the results.
         """
-        assert sources.memory
         # the most tokens of each translation, EOS included, and of any in the batch
-        limits = [settings.max_target_length(len(ids)) for ids in sources.ids]
-        max_lengths = np.maximum(np.array(limits, np.int32), 1)
+        limits = [max(1, settings.max_target_length(len(ids))) for ids in sources.ids]
+        max_lengths = np.array(limits, np.int32)
         row_size = int(max_lengths.max())
         self._weights.extend_positions(row_size)
         penalties = [1.0] + [length_penalty(float(t), settings) for t in range(1, row_size + 1)]
         penalty_of_length = np.array(penalties, np.float32)  # no translation has length 0
-        excluded = [PAD, BOS] if settings.allow_unknown else [PAD, BOS, UNK]
-        excluded += [NONE] * (MAX_EXCLUDED - len(excluded))
+        unknown = NONE if settings.allow_unknown else UNK
         search = CSearch(
             beam_size=settings.beam_size,
             n_best=n_best,
@@ -180,9 +176,10 @@ class NativeSearch:
             no_repeat_ngram=settings.no_repeat_ngram,
             bos=BOS,
             eos=EOS,
-            excluded=(ctypes.c_int32 * MAX_EXCLUDED)(*excluded),
+            excluded=(ctypes.c_int32 * MAX_EXCLUDED)(PAD, BOS, unknown, NONE),
             penalties=penalty_of_length.ctypes.data,
         )
+        assert sources.memory
         chosen = np.array(sources.rows, np.int32)
         # what the library writes; a length is without BOS and EOS, NONE: no such hypothesis
         tokens = np.empty((len(chosen), n_best, row_size), np.int32)
