@@ -20,12 +20,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the long tests as well")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    if not is_pinned_pytorch():
+        config.addinivalue_line("filterwarnings", "default")  # the last line decides
     # More threads gain nothing on tiny tensors, and one thread gives the same sums everywhere.
     torch.set_num_threads(1)
     if "avx2" in processor_features():
         # Without MKL (its choice on AMD) and VNNI, CTranslate2's integer products overflow.
         os.environ.setdefault("CT2_USE_MKL", "1")
+
+
+def is_pinned_pytorch() -> bool:
+    """Whether PyTorch has the version of scripts/constraints.txt: then warnings are errors."""
+    pinned = (PROJECT / "scripts" / "constraints.txt").read_text("utf-8").splitlines()
+    return f"torch=={torch.__version__.partition('+')[0]}" in pinned
 
 
 def pytest_runtest_setup() -> None:

@@ -16,17 +16,19 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from measuring import apart, report
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.profiler import ProfilerActivity, profile
 
-from nmt.data.prepared import prepare
-from nmt.data.tokens.batch import collate
+from nmt.data.prepared import Prepared, prepare
+from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import BatchPlan
 from nmt.data.tokens.tokenizer import PAD
 from nmt.machine.device import (
@@ -85,21 +87,31 @@ def recipe(arguments: argparse.Namespace, folder: str) -> Config:
     )
 
 
-def end_of_step(number: int, arguments: argparse.Namespace, device: torch.device) -> float:
-    """The time, for which a GPU is waited for where the clock starts and where it stops."""
-    if number in (arguments.warm_up, arguments.warm_up + arguments.steps):
-        synchronize(device)
-    return time.perf_counter()
+@dataclass(frozen=True)
+class Engine:
+    """A model in training, of whichever program."""
+
+    device: torch.device
+    take_step: Callable[[int], tuple[Tensor, int]]
+    """takes the step of a number, from 1; returns its summed loss, a scalar, and target tokens"""
+    logits: Callable[[Batch], Tensor]
+    """(B, T, V) of a batch, without dropout"""
 
 
-def figures(
-    losses: list[torch.Tensor], tokens: list[int], ends: list[float], warm_up: int
-) -> dict[str, Any]:
-    """Speed after so many steps of warm-up, and how far the loss fell."""
-    seconds = ends[-1] - ends[warm_up]
+def take_steps(engine: Engine, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Speed after the steps of the warm-up, and how far the loss fell."""
+    losses, tokens, ends = [], [], [time.perf_counter()]
+    for number in range(1, arguments.warm_up + arguments.steps + 1):
+        loss, count = engine.take_step(number)
+        losses.append(loss)
+        tokens.append(count)
+        if number in (arguments.warm_up, arguments.warm_up + arguments.steps):
+            synchronize(engine.device)  # a GPU is waited for where the clock starts and stops
+        ends.append(time.perf_counter())
+    seconds = ends[-1] - ends[arguments.warm_up]
     per_token = [loss.item() / count for loss, count in zip(losses, tokens, strict=True)]
     return {
-        "tokens_per_second": sum(tokens[warm_up:]) / seconds,
+        "tokens_per_second": sum(tokens[arguments.warm_up :]) / seconds,
         "losses": [round(loss, 3) for loss in per_token[:: -max(1, len(per_token) // 5)][::-1]],
         "seconds": seconds,
     }
@@ -118,26 +130,40 @@ def matrix_rate(device: torch.device, precision: str) -> float:
     return 2.0 * size**3 / min(seconds)
 
 
-def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
-    """This toolkit's own trainer."""
+def our_trainer(arguments: argparse.Namespace, folder: str) -> tuple[Trainer, Prepared]:
+    """This toolkit's own trainer at step 0, without validation."""
     config = recipe(arguments, folder)
     device = pick_device(arguments.device)
-    precision = pick_precision(arguments.precision, device)
     use_threads("auto")
     tune_memory()
     prepared = prepare(config, lambda message: None)
     torch.manual_seed(1)
     model = build_model(config, prepared.tokenizer).to(device).train()
     loaded = LoadedModel(config, prepared.tokenizer, model, Path(folder))
-    trainer = Trainer(loaded, prepared.train, None, precision)  # type: ignore[arg-type]
-    losses, tokens, ends = [], [], [time.perf_counter()]
-    reset_peak_memory(device)
-    for number in range(1, arguments.warm_up + arguments.steps + 1):
+    precision = pick_precision(arguments.precision, device)
+    return Trainer(loaded, prepared.train, None, precision), prepared  # type: ignore[arg-type]
+
+
+def our_engine(trainer: Trainer) -> Engine:
+    """The trainer as an engine; its steps must be taken in their order."""
+
+    def take_step(number: int) -> tuple[Tensor, int]:
         computed = trainer.stepper.take()
-        losses.append(computed.loss)
-        tokens.append(computed.tokens)
-        ends.append(end_of_step(number, arguments, device))
-    measured = figures(losses, tokens, ends, arguments.warm_up)
+        return computed.loss, computed.tokens
+
+    def logits(batch: Batch) -> Tensor:
+        with autocast(trainer.device, trainer.precision):
+            return trainer.model.eval()(batch.source, batch.target_input)
+
+    return Engine(trainer.device, take_step, logits)
+
+
+def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
+    """What this toolkit measures of itself."""
+    trainer, prepared = our_trainer(arguments, folder)
+    device, precision = trainer.device, trainer.precision
+    reset_peak_memory(device)
+    measured = take_steps(our_engine(trainer), arguments)
     measured["device_megabytes"] = peak_memory(device) / 1e6
     if arguments.profile:
         print_profile(trainer, device)
@@ -145,7 +171,8 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     ratio = float(lengths[0].mean() / lengths[1].mean())
     speed = measured["tokens_per_second"]
     rate = matrix_rate(device, precision)
-    operations = training_operations(config.model, vocabulary_rows(model), ratio * speed, speed)
+    rows = vocabulary_rows(trainer.model)
+    operations = training_operations(trainer.config.model, rows, ratio * speed, speed)
     return {
         **measured,
         "precision": precision,
@@ -172,41 +199,59 @@ def print_profile(trainer: Trainer, device: torch.device, steps: int = 3) -> Non
         )
 
 
-def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> dict[str, Any]:
-    """The loop that a user of `transformers` writes."""
+def huggingface_model(
+    sizes: ModelConfig, vocabulary_size: int
+) -> tuple[nn.Module, Callable[[Batch], Tensor]]:
+    """A MarianMTModel with weights of the distribution of ours, and its logits of a batch."""
     from marian_model import marian_model
 
+    model: Any = marian_model(sizes, vocabulary_size)
+    for module in model.modules():
+        if isinstance(module, nn.Linear) and module is not model.lm_head:
+            nn.init.xavier_uniform_(module.weight)
+    nn.init.normal_(model.get_input_embeddings().weight, std=sizes.d_model**-0.5)
+
+    def logits(batch: Batch) -> Tensor:
+        output = model(
+            input_ids=batch.source,
+            attention_mask=batch.source != PAD,
+            decoder_input_ids=batch.target_input,
+            use_cache=False,
+        )
+        found: Tensor = output.logits
+        return found
+
+    return model, logits
+
+
+def plain_loop(
+    arguments: argparse.Namespace,
+    folder: str,
+    precision: str,
+    build: Callable[[ModelConfig, int], tuple[nn.Module, Callable[[Batch], Tensor]]],
+) -> Engine:
+    """The loop that a user of another program's model writes."""
     config = recipe(arguments, folder)
-    sizes = config.model
     device = pick_device(arguments.device)
     use_threads("auto")
     prepared = prepare(config, lambda message: None)
     store = prepared.train
     torch.manual_seed(1)
-    model: Any = marian_model(sizes, prepared.tokenizer.target.size)
-    for module in model.modules():
-        if isinstance(module, torch.nn.Linear) and module is not model.lm_head:
-            torch.nn.init.xavier_uniform_(module.weight)
-    torch.nn.init.normal_(model.get_input_embeddings().weight, std=sizes.d_model**-0.5)
-    model = model.to(device).train()
+    model, logits = build(config.model, prepared.tokenizer.target.size)
+    model = model.to(device)
     optimizer = torch.optim.Adam(
         model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True
     )
     plan = BatchPlan(store.source.lengths, store.target.lengths, arguments.batch_tokens, seed=1)
-    losses, tokens, ends = [], [], [time.perf_counter()]
-    for step in range(1, arguments.warm_up + arguments.steps + 1):
-        batch = collate(store, plan.step(step)).to(device)
+
+    def take_step(number: int) -> tuple[Tensor, int]:
+        model.train()
+        batch = collate(store, plan.step(number)).to(device)
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, config)
+            group["lr"] = learning_rate(number, config)
         with autocast(device, precision):
-            logits = model(
-                input_ids=batch.source,
-                attention_mask=batch.source != PAD,
-                decoder_input_ids=batch.target_input,
-                use_cache=False,
-            ).logits
             loss = cross_entropy(
-                logits.flatten(0, 1),
+                logits(batch).flatten(0, 1),
                 batch.target_output.flatten(),
                 ignore_index=PAD,
                 label_smoothing=0.1,
@@ -215,10 +260,20 @@ def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> d
         (loss / batch.tokens).backward()
         optimizer.step()
         optimizer.zero_grad()
-        losses.append(loss.detach())
-        tokens.append(batch.tokens)
-        ends.append(end_of_step(step, arguments, device))
-    return {**figures(losses, tokens, ends, arguments.warm_up), "precision": precision}
+        return loss.detach(), batch.tokens
+
+    def logits_without_dropout(batch: Batch) -> Tensor:
+        model.eval()
+        with autocast(device, precision):
+            return logits(batch)
+
+    return Engine(device, take_step, logits_without_dropout)
+
+
+def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> dict[str, Any]:
+    """What the loop around Hugging Face's model measures."""
+    engine = plain_loop(arguments, folder, precision, huggingface_model)
+    return {**take_steps(engine, arguments), "precision": precision}
 
 
 def marian(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:

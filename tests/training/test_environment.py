@@ -27,7 +27,8 @@ def test_it_holds_what_was_run_and_on_what_and_each_resumed_session(
     assert (found["processes"], found["precision"], found["device"]) == (2, "fp32", "cpu")
     assert found["data_fingerprint"] == "fingerprint"
     assert set(found["libraries"]) == set(LIBRARIES)
-    assert found["libraries"]["torch"] == torch.__version__
+    # PyTorch adds how it was built, such as +cu130, which its package may leave out
+    assert torch.__version__.startswith(found["libraries"]["torch"])
     assert datetime.fromisoformat(found["started"]).tzinfo is not None
     run.environment.write_text("damaged")
     write_environment(run, CPU, "fp32", 1, {})
@@ -43,7 +44,7 @@ def test_without_git_and_proc_there_is_no_revision_and_the_platform_is_asked(
     run = RunDirectory(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(subprocess, "run", missing)
-        patched.setattr(Path, "read_text", missing)
+        patched.setattr("nmt.training.environment.processor_entry", lambda name: "")
         patched.setattr("platform.processor", lambda: "some processor")
         write_environment(run, CPU, "fp32", 1, {})
     found = read_json(run.environment)
