@@ -17,7 +17,8 @@ def test_the_wheels_are_built_and_one_computes_in_c_without_a_compiler(
 ) -> None:
     for tool in ("build", "wheel", "auditwheel", "check_wheel_contents"):
         pytest.importorskip(tool, reason="needs pip install '.[wheels]'")
-    command = [sys.executable, project / "scripts" / "wheels", "x86_64", "--output", tmp_path]
+    script = str(project / "scripts" / "wheels")
+    command = [sys.executable, script, "x86_64", "--output", str(tmp_path)]
     subprocess.run(command, check=True)
     names = sorted(path.name.partition("-")[2] for path in tmp_path.iterdir())
     version = names[0].partition("-")[0]
