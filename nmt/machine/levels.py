@@ -33,6 +33,7 @@ _V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 _AMX = {"avx512_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16"}
 _V4_FLAGS = ("-march=x86-64-v4", WIDE_VECTORS)
 _AMX_FLAGS = ("-mavx512vnni", "-mavx512bf16", "-mamx-tile", "-mamx-int8", "-mamx-bf16")
+_DOTPROD = frozenset({"asimd", "crc32", "atomics", "asimdrdm", "asimddp"})  # ARMv8.2 with one more
 LEVELS = (
     Level("x86-64-v3", "x86_64", _V3, ("-march=x86-64-v3",)),
     Level("avx-vnni", "x86_64", _V3 | {"avx_vnni"}, ("-march=x86-64-v3", "-mavxvnni")),
@@ -40,13 +41,8 @@ LEVELS = (
     Level("vnni", "x86_64", _V4 | {"avx512_vnni"}, (*_V4_FLAGS, "-mavx512vnni")),
     Level("amx", "x86_64", _V4 | _AMX, (*_V4_FLAGS, *_AMX_FLAGS)),
     Level("armv8", "aarch64", frozenset({"asimd"}), ("-march=armv8-a",)),
-    Level("dotprod", "aarch64", frozenset({"asimd", "asimddp"}), ("-march=armv8.2-a+dotprod",)),
-    Level(
-        "i8mm",
-        "aarch64",
-        frozenset({"asimd", "asimddp", "i8mm", "bf16"}),
-        ("-march=armv8.2-a+dotprod+i8mm+bf16",),
-    ),
+    Level("dotprod", "aarch64", _DOTPROD, ("-march=armv8.2-a+dotprod",)),
+    Level("i8mm", "aarch64", _DOTPROD | {"i8mm", "bf16"}, ("-march=armv8.2-a+dotprod+i8mm+bf16",)),
 )
 """from worse to better for each architecture"""
 

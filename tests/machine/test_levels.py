@@ -75,8 +75,8 @@ def test_other_values_of_the_variable_force_no_level(
     [
         ("vnni", "NMT_NATIVE=vnni: this processor has no avx512_vnni; choose one of 0, compile, "
         "x86-64-v3, x86-64-v4"),
-        ("i8mm", "NMT_NATIVE=i8mm: this processor has no asimd, asimddp, bf16, i8mm; choose one "
-        "of 0, compile, x86-64-v3, x86-64-v4"),
+        ("i8mm", "NMT_NATIVE=i8mm: this processor has no asimd, asimddp, asimdrdm, atomics, bf16, "
+        "crc32, i8mm; choose one of 0, compile, x86-64-v3, x86-64-v4"),
         ("avx512", "NMT_NATIVE=avx512: this value is unknown; choose one of 0, compile, x86-64-v3, "
         "x86-64-v4"),
     ],
