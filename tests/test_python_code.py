@@ -313,7 +313,8 @@ def test_attention_is_equation_1_as_it_stands(
 
 def test_doctor_names_what_was_changed(changed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NMT_NATIVE", raising=False)
-    monkeypatch.setattr(machine_checks, "why_not_here", lambda: None)
+    monkeypatch.setattr(machine_checks, "why_no_library", lambda *paths: None)
     changed_name = "FeedForward.forward is not that of nmt/model/feed_forward.py"
-    found = machine_checks._check_search().found
-    assert found == f"PyTorch searches, because {changed_name}"
+    search, training = machine_checks._check_libraries_in_c()
+    assert search.found == f"PyTorch translates on a CPU, about 3 times slower: {changed_name}"
+    assert training.found == f"PyTorch trains on a CPU, up to 1.5 times slower: {changed_name}"

@@ -5,3 +5,5 @@ INLINE Floats load(const Number *x) { return load_bf16(x); }
 INLINE void store(Number *y, Floats x) { store_bf16(y, x); }
 #include "kernels.h"
 #include "linear.h"
+#define ACTIVATIONS_IN_BF16
+#include "instructions.h"

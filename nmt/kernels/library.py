@@ -11,6 +11,9 @@ from nmt.machine.compilation import load_library
 
 WIDTH_MULTIPLE = 16
 """rows of activations and weights are as wide as a multiple of this: floats of a register"""
+FOLDER = Path(__file__).parent
+WITHOUT = "PyTorch computes all of a training step, up to 1.5 times slower"
+"""what a missing library means for the user; see scripts/benchmarks/README.md"""
 _SOURCES = {torch.bfloat16: "bf16.c", torch.float32: "float32.c"}
 """the C file of each type of activations"""
 
@@ -22,7 +25,7 @@ def kernel_library(dtype: torch.dtype) -> ctypes.CDLL | None:
     There is one for bfloat16 and one for float32, unless they cannot be compiled.
     """
     source = _SOURCES.get(dtype)
-    return load_library(Path(__file__).parent / source) if source else None
+    return load_library(FOLDER / source, without=WITHOUT) if source else None
 
 
 def can_use_kernels(x: Tensor, *weights: Tensor) -> bool:

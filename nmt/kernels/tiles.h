@@ -1,4 +1,13 @@
 /* AMX: products of tiles, which are registers of 16 rows of 64 bytes. */
+#if defined(__AMXTILE__) && !defined(__AMX_TILE__) /* names of Clang before version 16 */
+#define __AMX_TILE__ 1
+#ifdef __AMXINT8__
+#define __AMX_INT8__ 1
+#endif
+#ifdef __AMXBF16__
+#define __AMX_BF16__ 1
+#endif
+#endif
 #ifdef __AMX_TILE__
 #include <immintrin.h>
 #include <stdint.h>

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from nmt.errors import ConfigError
@@ -27,6 +28,7 @@ from nmt.machine.levels import (
     digest_of_sources,
     find_library,
 )
+from nmt.machine.library_cache import keep, load_kept, warn_once
 from nmt.machine.processor import processor_features
 
 SWITCH = "NMT_NATIVE"
@@ -49,15 +51,27 @@ COMPILATION_TIMEOUT = 60.0
 """seconds; it takes one or two"""
 
 
+_NEEDS_COMPILER = "install a C compiler (gcc or clang), or name another one by CC"
+_NEEDS_FOLDER = "name a private folder with free space by XDG_CACHE_HOME"
+
+
 class NoLibraryError(Exception):
-    """The reason why there is no library in C, as a clause such as "no C compiler was found"."""
+    """The reason why there is no library in C, as a clause such as "no C compiler was found".
+
+    `remedy` says what the user can do; it is empty if nothing, or if the user wants it so.
+    """
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(reason)
+        self.remedy = remedy
 
 
-def load_library(source: Path, *folders: Path) -> ctypes.CDLL | None:
+def load_library(source: Path, *folders: Path, without: str = "") -> ctypes.CDLL | None:
     """Return the library of a C file; it is compiled first if neither wheel nor machine has it.
 
     It includes files of its own folder and of `folders`. Returns None where there is none; then
-    `why_no_library` says why.
+    `why_no_library` says why. `without` is a clause that says what is slow then: a warning says so
+    once on this machine, unless the user has turned the libraries off.
 
     Raises:
         ConfigError: the value of the variable `NMT_NATIVE` is unknown, or this processor cannot run
@@ -65,17 +79,30 @@ def load_library(source: Path, *folders: Path) -> ctypes.CDLL | None:
     """
     try:
         return _load(source, folders)
-    except NoLibraryError:
+    except NoLibraryError as reason:
+        if without and not is_turned_off():
+            warn_once(f"{reason}, so {without}: nmt doctor says more")
         return None
 
 
-def why_no_library(source: Path, *folders: Path) -> str | None:
-    """Return why `load_library` finds no library, as a clause; None: there is one."""
+def why_no_library(source: Path, *folders: Path) -> NoLibraryError | None:
+    """Return why `load_library` finds no library, and what helps; None: there is one."""
     try:
         _load(source, folders)
     except NoLibraryError as reason:
-        return str(reason)
+        return reason
     return None
+
+
+def what_was_loaded(source: Path, *folders: Path) -> str:
+    """Return where the library of a C file is from, and for which instructions it was compiled.
+
+    Such as: of the wheel, for AVX-512, VNNI.
+    """
+    library = _load(source, folders)
+    library.nmt_instructions.restype = ctypes.c_char_p
+    place = "of the wheel" if Path(library._name).parent == FOLDER else "compiled here"
+    return f"{place}, for {library.nmt_instructions().decode()}"
 
 
 def compile_library(
@@ -100,21 +127,23 @@ def compile_library(
             capture_output=True,
             timeout=COMPILATION_TIMEOUT,
         )
-    except OSError as error:
-        raise NoLibraryError(f"the C compiler {compiler[0]} cannot be started: {error}") from error
-    except subprocess.TimeoutExpired as error:
-        message = f"the C compiler {compiler[0]} took more than {COMPILATION_TIMEOUT:.0f} s"
-        raise NoLibraryError(message) from error
-    except subprocess.CalledProcessError as error:
-        message = f"the C compiler {compiler[0]} failed"
-        lines = error.stderr.decode(errors="replace").splitlines()
-        reasons = [line for line in lines if "error:" in line] or lines
-        raise NoLibraryError(": ".join([message, *reasons[:1]])) from error
+    except (OSError, subprocess.SubprocessError) as error:
+        printed: bytes = getattr(error, "stderr", None) or str(error).encode()
+        lines = printed.decode(errors="replace").splitlines()
+        first = next((line for line in lines if "error" in line.lower()), lines[0])
+        raise NoLibraryError(f"{compiler[0]} failed: {first}", _NEEDS_COMPILER) from error
+    if not target.is_file():
+        raise NoLibraryError(f"{compiler[0]} failed: no library was written", _NEEDS_COMPILER)
+
+
+def is_turned_off() -> bool:
+    """Whether the user has turned the libraries in C off."""
+    return os.environ.get(SWITCH) == "0"
 
 
 def why_not_here() -> str | None:
     """Return why C code is not for this machine or not wanted, as a clause; None: it may run."""
-    if os.environ.get(SWITCH) == "0":
+    if is_turned_off():
         return f"{SWITCH}=0 turns the code in C off"
     system = platform.system()
     # of x86, only Linux tells what the processor can do
@@ -128,27 +157,29 @@ def why_not_here() -> str | None:
     return f"this processor has no {' and no '.join(missing)}" if missing else None
 
 
-def cache_folder() -> Path:
-    """Return the folder for compiled libraries, in the user's folder for caches."""
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches) / "nmt"
-
-
-def find_compiler() -> list[str]:
+def find_compiler() -> list[str] | None:
     """Return the command of the C compiler: that of the variable `CC`, else cc, gcc or clang.
 
-    Raises:
-        NoLibraryError: there is none.
+    None: there is none. A warning says so if `CC` names no program.
     """
-    commands = [shlex.split(os.environ.get("CC", "")), ["cc"], ["gcc"], ["clang"]]
-    found = (command for command in commands if command and shutil.which(command[0]))
-    if command := next(found, None):
-        return command
-    raise NoLibraryError("no C compiler was found")
+    value = os.environ.get("CC", "")
+    try:
+        wanted = shlex.split(value)  # such as "ccache gcc"
+    except ValueError:  # a quotation mark is missing
+        wanted = [value]
+    commands = [command for command in (wanted, ["cc"], ["gcc"], ["clang"]) if command]
+    found = next((command for command in commands if shutil.which(command[0])), None)
+    if found and wanted and found is not wanted:
+        warn_once(f"CC={value} names no program, so {found[0]} compiles the code in C")
+    return found
 
 
 def _load(source: Path, folders: Sequence[Path]) -> ctypes.CDLL:
-    """Return the library of a C file, or raise a NoLibraryError."""
+    """Return the library of a C file: that of the wheel, else one that is compiled here.
+
+    Raises:
+        NoLibraryError: there is none, for this reason.
+    """
     if reason := why_not_here():
         raise NoLibraryError(reason)
     sources = digest_of_sources([source.parent, *folders])
@@ -160,21 +191,56 @@ def _load(source: Path, folders: Sequence[Path]) -> ctypes.CDLL:
             if shipped:
                 return ctypes.CDLL(str(shipped))
     flags = (*PORTABLE_FLAGS, *forced.flags) if forced else FLAGS
-    compiler = find_compiler()
     # a home folder may be shared by different machines
-    all_that_counts = repr((sources, flags, compiler, sorted(processor_features())))
+    all_that_counts = repr((sources, flags, ARCHITECTURE, sorted(processor_features())))
     digest = hashlib.sha256(all_that_counts.encode()).hexdigest()[:16]
+    return _load_compiled(source, flags, f"{source.stem}-{digest}")
+
+
+def _load_compiled(source: Path, flags: Sequence[str], name: str) -> ctypes.CDLL:
+    """Return the library that was compiled before by the same compiler, or else compile it.
+
+    Without a compiler, that of any other compiler is as good.
+
+    Raises:
+        NoLibraryError: there is none, for this reason.
+    """
+    compiler, damages = find_compiler(), list[str]()
+    name = f"{name}-{_version(compiler) if compiler else '*'}.so"
+    if library := load_kept(name, damages):
+        return library
+    if compiler is None:
+        reason = ", and ".join([*damages, "no C compiler was found"])
+        raise NoLibraryError(reason, _NEEDS_COMPILER)
     try:
-        path = cache_folder() / f"{source.stem}-{digest}.so"
-        if not path.exists():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-                unfinished = Path(folder) / path.name
-                compile_library(source, unfinished, flags, compiler)
-                unfinished.replace(path)
-        return ctypes.CDLL(str(path))
-    except (OSError, RuntimeError) as error:  # RuntimeError: no home folder
-        raise NoLibraryError(str(error)) from error
+        library = keep(name, partial(_compile, source, flags, compiler))
+    except OSError as error:
+        raise NoLibraryError(str(error), _NEEDS_FOLDER) from error
+    for damage in damages:
+        warn_once(f"{damage}, so it was compiled again")
+    return library
+
+
+def _compile(source: Path, flags: Sequence[str], compiler: Sequence[str]) -> bytes:
+    """Return the library of a C file, compiled where no other user can change it."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="nmt-") as folder:
+            library = Path(folder) / "library.so"
+            compile_library(source, library, flags, compiler)
+            return library.read_bytes()
+    except OSError as error:
+        reason = f"no temporary files can be written: {error.strerror}"
+        raise NoLibraryError(reason, "free some space, or name another folder by TMPDIR") from error
+
+
+def _version(compiler: Sequence[str]) -> str:
+    """Return a hash of a command and its programs, which are other files after an upgrade.
+
+    Asking the compiler for its version would take milliseconds at each start.
+    """
+    programs = [os.path.realpath(path) for path in map(shutil.which, compiler) if path]
+    files = [(path, os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in programs]
+    return hashlib.sha256(repr((compiler, files)).encode()).hexdigest()[:8]
 
 
 def _forced_level() -> Level | None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from nmt.inference.native.library import KERNELS, SOURCE
 from nmt.kernels.python_code import what_was_changed
 from nmt.machine import control_groups
-from nmt.machine.compilation import why_no_library, why_not_here
+from nmt.machine.compilation import what_was_loaded, why_no_library
 from nmt.machine.processor import available_cores, meminfo
 
 if TYPE_CHECKING:
@@ -38,12 +38,15 @@ _MISSING = importlib.metadata.PackageNotFoundError
 _NVIDIA_DRIVER = Path("/proc/driver/nvidia")
 
 
+Status = Literal["ok", "warning", "failure"]
+
+
 @dataclass(frozen=True)
 class Check:
     """One line of `nmt doctor`: what was checked, what was found, and what to do about it."""
 
     name: str
-    status: Literal["ok", "warning", "failure"]
+    status: Status
     """warning: training works, but worse than it could; failure: it could not start or finish"""
     found: str
     """the state that was found, such as: 8 cores"""
@@ -70,7 +73,7 @@ def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
     yield _check_libraries()
     yield from _check_device()
     yield _check_threads()
-    yield _check_search()
+    yield from _check_libraries_in_c()
     yield _check_memory()
     existing_folders = [_existing_parent(folder) for folder in folders]
     for folder in dict.fromkeys(existing_folders):  # without repetitions
@@ -170,14 +173,21 @@ def _check_threads() -> Check:
     return Check("threads", "ok", found)
 
 
-def _check_search() -> Check:
-    """Check whether translation on a CPU uses the search in C (`nmt.inference.native`)."""
-    if reason := why_not_here() or what_was_changed():
-        return Check("search", "ok", f"PyTorch searches, because {reason}")
-    if reason := why_no_library(SOURCE, KERNELS):
-        remedy = "install a C compiler (gcc or clang) to translate faster"
-        return Check("search", "warning", f"PyTorch searches, because {reason}", remedy)
-    return Check("search", "ok", "in C, compiled for this processor")
+def _check_libraries_in_c() -> Iterator[Check]:
+    """Check whether a CPU translates and trains by the code in C, and say why not."""
+    kernels = [(KERNELS / f"{name}.c",) for name in ("float32", "bf16")]
+    for name, libraries, slower in (
+        ("search", [(SOURCE, KERNELS)], "PyTorch translates on a CPU, about 3 times slower"),
+        ("training", kernels, "PyTorch trains on a CPU, up to 1.5 times slower"),
+    ):
+        reasons = [why_no_library(*paths) for paths in libraries]
+        if reason := next(filter(None, reasons), None):
+            status: Status = "warning" if reason.remedy else "ok"
+            yield Check(name, status, f"{slower}: {reason}", reason.remedy)
+        elif changed := what_was_changed():
+            yield Check(name, "ok", f"{slower}: {changed}")
+        else:
+            yield Check(name, "ok", f"in C {what_was_loaded(*libraries[-1])}")
 
 
 def _check_memory() -> Check:

@@ -87,14 +87,14 @@ def why_library_cannot(config: ModelConfig) -> str | None:
     """
     if not is_code_unchanged():
         return "the model has been changed"
-    library = native_library()
-    if library is None:
-        return "this machine cannot use the C library (`nmt doctor` says why)"
     for name, known in (("activation", ACTIVATIONS), ("positions", POSITIONS)):
         if (value := getattr(config, name)) not in known:
             return f"the C library does not know {name} {value!r}"
     if part := unknown_part(config):
         return f"the C library does not know {part.name} of the shape {part.shape}"
+    library = native_library()  # not before: where there is none, a warning says what that costs
+    if library is None:
+        return "this machine cannot use the C library (`nmt doctor` says why)"
     panel = library.nmt_panel()  # a matrix product computes so many columns together
     lanes = library.nmt_lanes()  # a register holds so many numbers
     if config.d_model % panel or config.d_ff % panel or config.d_model // config.heads % lanes:
@@ -118,9 +118,10 @@ class NativeSearch:
         Raises:
             NonFiniteScoresError: int8 of weights that hold NaN or infinity, which have no scale.
         """
-        library = native_library()
-        if library is None or precision not in PRECISIONS or why_pytorch_searches(loaded):
+        if precision not in PRECISIONS or why_pytorch_searches(loaded):
             return None
+        library = native_library()
+        assert library  # else there is a reason why PyTorch searches
         arrays, int8 = loaded.arrays, precision == "int8"
         try:
             return cls(library, NativeWeights(loaded.config.model, arrays, library, int8))

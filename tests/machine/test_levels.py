@@ -129,7 +129,7 @@ def test_without_a_wheel_a_forced_level_is_compiled(
 
     def compile_nothing(source: Path, target: Path, given: list[str], compiler: list[str]) -> None:
         flags.extend(given)
-        raise compilation.NoLibraryError
+        raise compilation.NoLibraryError("stopped")
 
     monkeypatch.setattr(compilation, "compile_library", compile_nothing)
     load_library(SOURCE, KERNELS)

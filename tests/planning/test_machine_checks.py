@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from nmt.machine import control_groups, processor
+from nmt.machine.compilation import NoLibraryError
 from nmt.planning import machine_checks as module
 from nmt.planning.machine_checks import available_memory, check_machine, free_space
 
@@ -64,14 +65,26 @@ def disk_with(free: float) -> Mock:
         ),
         (
             "nmt.planning.machine_checks.why_no_library",
-            lambda *paths: "no C compiler was found",
-            "warning  search      PyTorch searches, because no C compiler was found; "
-            "install a C compiler (gcc or clang) to translate faster",
+            lambda *paths: NoLibraryError("no C compiler was found", "install one"),
+            "warning  search      PyTorch translates on a CPU, about 3 times slower: "
+            "no C compiler was found; install one",
         ),
         (
-            "nmt.planning.machine_checks.why_not_here",
+            "nmt.planning.machine_checks.why_no_library",
+            lambda *paths: NoLibraryError("no C compiler was found", "install one"),
+            "warning  training    PyTorch trains on a CPU, up to 1.5 times slower: "
+            "no C compiler was found; install one",
+        ),
+        (
+            "nmt.planning.machine_checks.why_no_library",
+            lambda *paths: NoLibraryError("bf16 is broken") if "bf16.c" in str(paths) else None,
+            "ok       training    PyTorch trains on a CPU, up to 1.5 times slower: bf16 is broken",
+        ),
+        (
+            "nmt.machine.compilation.why_not_here",
             lambda: "this processor has no AVX2",
-            "ok       search      PyTorch searches, because this processor has no AVX2",
+            "ok       search      PyTorch translates on a CPU, about 3 times slower: "
+            "this processor has no AVX2",
         ),
         (
             "shutil.which",

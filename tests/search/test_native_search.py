@@ -276,8 +276,10 @@ def test_what_the_library_does_not_know_is_named(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def uncached(monkeypatch: pytest.MonkeyPatch) -> None:
+def uncached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Let the library be looked for again, and forget what was found after the test."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     monkeypatch.setattr(native_search, "native_library", native_library.__wrapped__)
 
 
@@ -290,13 +292,14 @@ def test_without_the_library_pytorch_searches(
     if obstacle == "switched off":
         monkeypatch.setenv(compilation.SWITCH, "0")
     elif obstacle == "folder":
-        cache.write_text("a file, where a folder is expected")
+        for path in (cache, tmp_path / "temporary" / f"nmt-{os.geteuid()}"):
+            path.write_text("a file, where a folder is expected")
     elif obstacle == "no compiler":
         monkeypatch.setenv("PATH", "")
     else:
         monkeypatch.setenv("CC", "false")
     assert NativeSearch.build(random_run(), "fp32") is None
-    assert obstacle == "folder" or not list(cache.rglob("*.so"))
+    assert not list(tmp_path.rglob("*.so"))
 
 
 @needs_library

@@ -2,6 +2,7 @@
 #include "work.h"
 #include "search.h"
 #include "steps.h"
+#include "../../kernels/instructions.h"
 
 EXPORT void nmt_positions(const Model *m, int32_t length, int32_t kind) {
   fill_positions(m, length, kind);
