@@ -1,6 +1,7 @@
 """The C library finds what `beam_search` finds, with the same scores, and fails in the same way."""
 
 import copy
+import os
 import statistics
 from pathlib import Path
 from types import SimpleNamespace
