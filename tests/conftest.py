@@ -11,7 +11,7 @@ from nmt.search import native_search
 
 pytest_plugins = [
     *("tests.marian_models", "tests.stand_in_models", "tests.data.corpora.site"),
-    *("tests.serving.page_in_chromium", "tests.ray_machines"),
+    *("tests.serving.page_in_chromium", "tests.ray_machines", "tests.emulated_arm"),
 ]
 PROJECT = Path(__file__).resolve().parent.parent
 

@@ -1,11 +1,14 @@
-"""Every test here runs with the instructions of three generations of processors.
+"""Every test here runs with the instructions of three generations of processors of x86.
 
-Tests with the argument `dtype` run for both types of activations.
+With `--slow` it runs on emulated ones of ARM as well. Tests with the argument `dtype` run for both
+types of activations.
 """
 
 import ctypes
 import functools
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,10 +16,14 @@ import torch
 from nmt.kernels import dropout, library
 from nmt.machine import compilation
 from nmt.machine.processor import processor_features
+from tests import emulated_arm
+from tests.emulated_arm import needs_emulator
 
 KERNEL_LIBRARY = library.kernel_library  # before it is replaced
-FEATURES = {"haswell": "avx2", "skylake-avx512": "avx512bw", "native": "avx2"}
-"""processors for which a compiler compiles, and a feature that this one needs to run the result"""
+FEATURES = {"haswell": {"avx2"}, "skylake-avx512": {"avx512bw"}, "native": set()}
+"""processors for which a compiler compiles, and features that this one needs to run the result"""
+ARM_LEVELS = ("armv8", "i8mm")
+"""without and with instructions for bfloat16"""
 
 
 Load = Callable[[str, torch.dtype], ctypes.CDLL | None]
@@ -37,19 +44,37 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Load:
     return load
 
 
-@pytest.fixture(params=FEATURES, autouse=True)
+@pytest.fixture(
+    params=[
+        *FEATURES,
+        *(pytest.param(level, marks=[pytest.mark.slow, needs_emulator]) for level in ARM_LEVELS),
+    ],
+    autouse=True,
+)
 def processor(
-    request: pytest.FixtureRequest,
-    compiled: Load,
-    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest, compiled: Load, monkeypatch: pytest.MonkeyPatch
 ) -> str:
     """Let the library be one that is compiled for this processor."""
     name: str = request.param
-    if FEATURES[name] not in processor_features() or compiled(name, torch.float32) is None:
-        pytest.skip(f"needs a C compiler and a processor with {FEATURES[name]}")
+    load: Load = compiled
+    if name in ARM_LEVELS:
+        load = _emulated(request.getfixturevalue("emulated"))
+    elif not FEATURES[name] <= processor_features() or compiled(name, torch.float32) is None:
+        pytest.skip(f"needs a C compiler and a processor like {name}")
     for module in (library, dropout):
-        monkeypatch.setattr(module, "kernel_library", lambda dtype: compiled(name, dtype))
+        monkeypatch.setattr(module, "kernel_library", lambda dtype: load(name, dtype))
     return name
+
+
+def _emulated(load: emulated_arm.Load) -> Load:
+    """Let the functions of a library be those of an emulated processor."""
+
+    def load_by_type(level: str, dtype: torch.dtype) -> ctypes.CDLL | None:
+        source = library._SOURCES.get(dtype)
+        emulated: Any = load(Path(library.__file__).parent / source, level) if source else None
+        return emulated
+
+    return load_by_type
 
 
 @pytest.fixture(params=[torch.bfloat16, torch.float32], ids=["bf16", "fp32"])

@@ -15,6 +15,8 @@ from nmt.machine import compilation
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Activation, Norm, TrainingConfig
 from nmt.training.prepare import prepare_for_training
+from tests.emulated_arm import needs_emulator
+from tests.kernels.conftest import ARM_LEVELS
 from tests.stand_in_models import small_transformer
 
 PAD, BOS, V = 0, 2, 50
@@ -70,6 +72,15 @@ def test_a_model_learns_what_it_learns_without_the_library(
     assert loss_without.item() == pytest.approx(exact_loss.item(), rel=tolerance)
     assert distance(without, exact) < largest
     assert distance(gradients, exact) < slack * distance(without, exact)
+
+
+@needs_emulator
+@pytest.mark.parametrize("processor", ARM_LEVELS, indirect=True)
+def test_a_model_learns_the_same_on_arm(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All kernels at once; with --slow, each test of this folder runs for ARM, too."""
+    test_a_model_learns_what_it_learns_without_the_library({}, dtype, monkeypatch)
 
 
 def distance(gradients: list[Tensor], exact: list[Tensor]) -> float:

@@ -3,6 +3,7 @@
 import copy
 import os
 import statistics
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import NonFiniteScoresError
-from nmt.inference.native.library import native_library
+from nmt.inference.native.library import SOURCE, native_library
 from nmt.inference.native.weights import ACTIVATIONS, POSITIONS
 from nmt.inference.prepare import restrict_vocabulary
 from nmt.machine import compilation
@@ -36,11 +37,13 @@ from nmt.search.beam_search import beam_search
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.native_search import NativeSearch, why_pytorch_searches
 from nmt.search.sampling import greedy_search
+from tests import emulated_arm
+from tests.emulated_arm import needs_emulator
 from tests.search.plain_search import assert_same
 
 VOCABULARY = 90
 needs_library = pytest.mark.skipif(
-    native_library() is None, reason="needs a C compiler and an x86 processor with AVX2"
+    native_library() is None, reason="needs a C compiler, and AVX2 or 64-bit ARM"
 )
 PLAIN = DecodingConfig(beam_size=4, max_length_offset=8)
 
@@ -196,8 +199,8 @@ def assert_rounds_both_factors(loaded: LoadedModel, most: int) -> None:
 
 @needs_library
 def test_int8_rounds_both_factors_of_each_product_and_nothing_else() -> None:
-    has_vnni = bool(processor_features() & {"avx512_vnni", "avx_vnni"})
-    assert_rounds_both_factors(random_run(), most=127 if has_vnni else 63)
+    has_8_bits = bool(processor_features() & {"avx512_vnni", "avx_vnni", "asimd"})
+    assert_rounds_both_factors(random_run(), most=127 if has_8_bits else 63)
 
 
 @needs_library
@@ -256,7 +259,7 @@ def test_it_knows_a_function_or_pytorch_searches(setting: str, value: str) -> No
 
 
 @pytest.mark.parametrize(
-    "changes", [{"d_model": 36, "heads": 4}, {"d_ff": 100}, {"heads": 16}], ids=str
+    "changes", [{"d_model": 36, "heads": 4}, {"d_ff": 100}, {"heads": 32}], ids=str
 )
 def test_other_widths_are_left_to_pytorch(changes: dict[str, Any]) -> None:
     loaded = random_run(**changes)
@@ -347,3 +350,18 @@ def test_instructions_of_every_generation_compute_the_same(
     expected = beam_search(loaded.model, collate_source(rows), PLAIN)
     assert_same_results(translated(native(loaded), rows, PLAIN, 1), expected)
     assert_rounds_both_factors(loaded, most)
+
+
+@needs_emulator
+def test_every_generation_of_arm_computes_the_same(
+    emulated: emulated_arm.Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, rows = random_run(), sentences()
+    expected = beam_search(loaded.model, collate_source(rows), PLAIN, 4)
+    integers = []
+    for level in emulated_arm.PROCESSORS:
+        monkeypatch.setattr(native_search, "native_library", partial(emulated, SOURCE, level))
+        assert_same_results(native(loaded).search(rows, PLAIN, 4), expected)
+        integers.append(native(loaded, "int8").search(rows, PLAIN, 4))
+    assert_rounds_both_factors(loaded, most=127)
+    assert integers[0] == integers[1] == integers[2]  # the sums of integers are exact
