@@ -65,6 +65,8 @@ class Document:
     """those with words; one inside the marks of another comes before it"""
     write: Callable[[], bytes]
     """returns the document as it is now"""
+    is_of_program: bool = False
+    """whether its texts have placeholders of a program, which stay as they are"""
 
 
 def has_text(text: MarkedText) -> bool:

@@ -139,6 +139,10 @@ class _PieceReader:
         """the tag between two words that was read last; further tags and white space join it. None:
         a word, or the start or end of an element with text, has come since"""
 
+        self._replacing: InlineTag | None = None
+        """the tag at the end of an element that stands in place of the space before the next word,
+        so far"""
+
     @property
     def tags(self) -> list[InlineTag]:
         """The tags that are in no other element."""
@@ -175,13 +179,15 @@ class _PieceReader:
             element.start = start
         self.text.append(text)
         self._length += len(text)
-        self._gap, self._spaces, self._point = False, [], None
+        self._gap, self._spaces, self._point, self._replacing = False, [], None, None
         return start, self._length
 
     def _add_space(self, token: Token) -> None:
         """Add white space, which a tag just before it takes to itself."""
         if not self._point:
             self._spaces.append(token)
+            if self._replacing:  # it has its own space, and the text has this one
+                self._replacing.replaces_space, self._replacing = False, None
         else:
             self._point.opening.append(token)
             self._point.replaces_space |= not self._gap
@@ -208,4 +214,6 @@ class _PieceReader:
         start = self._length if element.start is None else element.start
         span = start, self._length
         self._open[-1].children.append(InlineTag(span, element.opening, tokens, element.children))
+        if self._point and self._point.replaces_space:
+            self._replacing = self._point
         self._spaces, self._point = [], None

@@ -7,9 +7,10 @@ from typing import Literal
 
 from nmt.translation.documents.marked_text import Piece
 from nmt.translation.documents.tokens import Token, source_of
-from nmt.translation.documents.xml_tokens import XmlSource, text_of_xml
+from nmt.translation.documents.xml_tokens import XmlSource, text_of_xml, write_text
 
 _WORDS = re.compile(r"(?P<space>[ \t\r\n]+)|[^ \t\r\n]+")
+_EXACT_WORDS = re.compile(r"(?P<space> (?![ \t\r\n]))|(?P<break>[ \t\r\n]+)|[^ \t\r\n]+")
 _REFERENCES = ("rid", "startRef", "i", "id")
 """attributes by which the end of a pair names its start, the first that is there"""
 
@@ -28,6 +29,8 @@ class InlineNames:
     """elements that stand for white space"""
     pairs: Mapping[str, str] = field(default_factory=dict)
     """elements that begin what another element ends, which names it: {name: name}"""
+    preserve: bool = False
+    """whether all white space counts: any but a single space is a mark, at its place"""
     is_kept: Callable[[Token], bool] = lambda tag: False
     """whether what a tag begins is not translated"""
 
@@ -40,7 +43,7 @@ def inline_pieces(source: XmlSource, first: int, end: int, names: InlineNames) -
     while i < end:
         token, stop = tokens[i], source.end(i)
         if token.kind == "text":
-            yield from _words(token.source)
+            yield from _words(token.source, names.preserve)
             i += 1
         elif i in pairs:
             kind: Literal["open", "close"] = "open" if pairs[i] > i else "close"
@@ -83,15 +86,14 @@ def _whole(
     return Piece(kind, inside, shown)
 
 
-def _words(source: str) -> Iterator[Piece]:
+def _words(source: str, preserve: bool) -> Iterator[Piece]:
     """Yield the words and white space of the source of a text."""
     if source.startswith("<"):  # CDATA
-        source = text_of_xml(source)
-        source = source.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    for found in _WORDS.finditer(source):
-        is_space = found["space"] is not None
-        text = "" if is_space else text_of_xml(found[0])
-        yield Piece("space" if is_space else "word", [Token("text", found[0])], text)
+        source = write_text(text_of_xml(source))
+    for found in (_EXACT_WORDS if preserve else _WORDS).finditer(source):
+        kind: Literal["space", "break", "word"] = found.lastgroup or "word"  # type: ignore[assignment]
+        text = text_of_xml(found[0]) if kind == "word" else ""
+        yield Piece(kind, [Token("text", found[0])], text)
 
 
 def _pairs(source: XmlSource, first: int, end: int, names: InlineNames) -> dict[int, int]:

@@ -160,8 +160,14 @@ def write_text(text: str) -> str:
     return text.translate({ord(character): source for character, source in MARKUP.items()})
 
 
-def set_attribute(token: Token, name: str, value: str) -> None:
-    """Write another value of an attribute into a tag that has the attribute; all else stays."""
+def set_attribute(token: Token, name: str, value: str, add: bool = False) -> None:
+    """Write another value of an attribute into the source of a tag; all else stays.
+
+    With `add`, a tag without the attribute gets it.
+    """
     quoted = write_text(value).replace('"', "&quot;")
     pattern = rf"""(\s{re.escape(name)}\s*=\s*)(?:"[^"]*"|'[^']*')"""
-    token.source = re.sub(pattern, lambda found: f'{found[1]}"{quoted}"', token.source, count=1)
+    changed, count = re.subn(pattern, lambda found: f'{found[1]}"{quoted}"', token.source, count=1)
+    if add and not count:
+        changed = re.sub(r"\s*/?>$", lambda found: f' {name}="{quoted}"{found[0].strip()}', changed)
+    token.source = changed

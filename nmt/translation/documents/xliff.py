@@ -1,0 +1,178 @@
+"""XLIFF 1.2 and 2.x, and what programs write as XLIFF 1.2: SDL Trados, memoQ, Phrase."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from nmt.translation.documents.document import (
+    Document,
+    DocumentSegment,
+    LanguagePair,
+    has_text,
+)
+from nmt.translation.documents.marked_text import MARKUP, read_pieces
+from nmt.translation.documents.tokens import Token, source_of
+from nmt.translation.documents.xml_inline import InlineNames, inline_pieces
+from nmt.translation.documents.xml_tokens import XmlSource, set_attribute, text_of_xml
+
+_PREFIXES = {
+    "urn:oasis:names:tc:xliff:document:1.1": "",
+    "urn:oasis:names:tc:xliff:document:1.2": "",
+    "urn:oasis:names:tc:xliff:document:2.0": "",
+    "urn:oasis:names:tc:xliff:document:2.1": "",
+    "urn:oasis:names:tc:xliff:document:2.2": "",
+}
+_TO_TRANSLATE = ("initial", "needs-translation", "new")
+"""states of a target that is not a translation yet"""
+
+
+def _is_kept(token: Token) -> bool:
+    return token.attribute("translate") == "no" or token.attribute("mtype") == "protected"
+
+
+INLINE = InlineNames(
+    around=frozenset({"g", "mrk", "pc"}),
+    pairs={"bpt": "ept", "bx": "ex", "sc": "ec", "sm": "em"},
+    is_kept=_is_kept,
+)
+
+
+def read_xliff(
+    content: bytes, name: str, languages: LanguagePair, overwrite: bool = False
+) -> Document:
+    """Read an XLIFF file; with `overwrite`, segments that have a translation get a new one, too.
+
+    Raises:
+        DataError: it is no well-formed XML.
+    """
+    source = XmlSource(content, name, _PREFIXES)
+    reader = _UnitReader(source, overwrite)
+    segments = list(reader.read())
+    for i, added in sorted(reader.added.items(), reverse=True):
+        source.tokens[i:i] = added
+    for token in source.tokens if languages.target_tag else ():
+        if token.attribute("source-language"):
+            set_attribute(token, "target-language", languages.target_tag, add=True)
+        elif token.attribute("srcLang"):
+            set_attribute(token, "trgLang", languages.target_tag, add=True)
+    return Document("XLIFF", segments, source.encode)
+
+
+class _UnitReader:
+    """Finds the segments of a file."""
+
+    def __init__(self, source: XmlSource, overwrite: bool) -> None:
+        self._source, self._overwrite = source, overwrite
+        self.added: dict[int, list[Token]] = {}
+        """tokens to put before a token of the file, by its index: targets that are new"""
+
+    def read(self) -> Iterator[DocumentSegment]:
+        """Yield the segments of all units."""
+        tokens = self._source.tokens
+        translated, preserved = [True], [False]  # of each open element, and outside of all
+        for i, token in enumerate(tokens):
+            if token.kind == "start":
+                asked = token.attribute("translate")
+                translated.append(asked != "no" if asked else translated[-1])
+                space = token.attribute("xml:space")
+                preserved.append(space == "preserve" if space else preserved[-1])
+                if translated[-1] and token.name in ("segment", "trans-unit"):
+                    yield from self._unit(i, preserved[-1])
+            elif token.kind == "end":
+                translated.pop()
+                preserved.pop()
+
+    def _unit(self, unit: int, preserve: bool) -> Iterator[DocumentSegment]:
+        """Yield the segments of the element of one source and one target.
+
+        The target becomes a copy of the source with its marks, and of what is translated already.
+        """
+        source, tokens, partners = self._source, self._source.tokens, self._source.partners
+        children: dict[str, int] = {}
+        i = unit + 1
+        while i < partners[unit]:
+            children.setdefault(tokens[i].name, i)
+            i = source.end(i)
+        start = children.get("seg-source", children.get("source"))
+        target = children.get("target")
+        if start is None or tokens[start].kind == "empty":
+            return
+        is_new = self._is_new(unit, target)
+        copy = [replace(token) for token in tokens[start : partners[start] + 1]]
+        found = False
+        for part, first, end in self._texts(start):
+            place = copy[first - start : end - start]
+            old = [] if is_new or target is None else self._part(target, part)
+            if _text(old) and _text(old) != _text(place):
+                _put(place, source_of(old))
+                continue
+            names = replace(INLINE, preserve=preserve)
+            text = read_pieces(inline_pieces(source, first, end, names), MARKUP)
+            if has_text(text):
+                found = True
+                yield DocumentSegment(text, place)
+        if not found:
+            return
+        is_old_version = tokens[unit].name == "trans-unit"
+        if not is_old_version:
+            set_attribute(tokens[unit], "state", "translated", add=True)
+        old_tag = tokens[target] if target is not None else None
+        copy[0], copy[-1] = _target_tags(tokens[start], old_tag, is_old_version)
+        if target is not None:
+            _put(tokens[target : source.end(target)], "")
+            self.added[source.end(target)] = copy
+        else:
+            space = tokens[unit + 1].source if tokens[unit + 1].kind == "text" else ""
+            self.added[partners[start] + 1] = [Token("text", space), *copy]
+
+    def _is_new(self, unit: int, target: int | None) -> bool:
+        """Return whether a unit has nothing that stays in its target."""
+        tag = self._source.tokens[unit]
+        if target is None or self._overwrite:
+            return True
+        state = self._source.tokens[target].attribute("state") or tag.attribute("state")
+        return state in _TO_TRANSLATE and tag.attribute("approved") != "yes"
+
+    def _texts(self, start: int) -> list[tuple[str, int, int]]:
+        """Return the texts of a source: the number of each, its first token, and after its last."""
+        tokens, partners = self._source.tokens, self._source.partners
+        if tokens[start].name != "seg-source":
+            return [("", start + 1, partners[start])]
+        return [
+            (tokens[i].attribute("mid") or "", i + 1, partners[i])
+            for i in range(start, partners[start])
+            if tokens[i].kind == "start" and tokens[i].attribute("mtype") == "seg"
+        ]
+
+    def _part(self, target: int, part: str) -> Sequence[Token]:
+        """Return what a target has for a text of its source."""
+        tokens, end = self._source.tokens, self._source.end(target)
+        if not part:
+            return tokens[target + 1 : end - 1]
+        for i in range(target, end):
+            if tokens[i].kind == "start" and tokens[i].attribute("mid") == part:
+                return tokens[i + 1 : self._source.partners[i]]
+        return []
+
+
+def _text(tokens: Sequence[Token]) -> str:
+    """Return the text of some tokens."""
+    return text_of_xml(source_of(token for token in tokens if token.kind == "text")).strip()
+
+
+def _put(tokens: Sequence[Token], source: str) -> None:
+    """Replace the source of some tokens."""
+    for i, token in enumerate(tokens):
+        token.source = source if i == 0 else ""
+
+
+def _target_tags(source: Token, old: Token | None, has_state: bool) -> tuple[Token, Token]:
+    """Return the tags of a target, with the attributes of the old one, beside those of a source."""
+    name = re.sub(r"(seg-)?source$", "target", source.source[1:].split()[0].rstrip("/>"))
+    tag = Token("start", f"<{name}>", "target")
+    for key, value in old.attributes if old else ():
+        set_attribute(tag, key, value or "", add=True)
+    if has_state:
+        set_attribute(tag, "state", "needs-review-translation", add=True)
+        set_attribute(tag, "state-qualifier", "mt-suggestion", add=True)
+    return tag, Token("end", f"</{name}>", "target")
