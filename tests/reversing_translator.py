@@ -4,7 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nmt.translation.documents.document import ANY_LANGUAGE, LanguagePair
+from nmt.translation.documents.translate import TranslateTexts, translate_document
 from nmt.translation.line import Alignment, Line, Translation
+from nmt.translation.markup import html_document
 from nmt.translation.spans import Link, Span
 
 
@@ -56,3 +59,10 @@ def _joined(line: Line, words: Sequence[Span]) -> Translation:
             links.append(Link((a, b), (a + moved, b + moved)))
         text += line.text[start:end]
     return Translation(text, 0.0, alignment=Alignment(links=tuple(links)))
+
+
+def translate_html(
+    html: str, translate: TranslateTexts, languages: LanguagePair = ANY_LANGUAGE
+) -> str:
+    """The translation of a page, or of a part of one."""
+    return translate_document(html_document(html, languages), translate).decode()

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.html_page import check_options, read_page, translate_page
+from nmt.cli.lines.document_file import (
+    FileContent,
+    check_options,
+    format_of_file,
+    read_bytes,
+    translate_file,
+)
 from nmt.cli.lines.line_translation import OutputOptions, translate_lines
 from nmt.cli.lines.partial_output import check_inputs_remain, is_complete, open_window_output
-from nmt.cli.lines.streams import is_typed, log, open_lines, open_output
+from nmt.cli.lines.streams import input_name, is_typed, log, open_lines, open_output
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
     AllSearchOptions,
@@ -60,8 +66,21 @@ HtmlOption = Annotated[
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue an output that was interrupted.")
 ]
-STRUCTURED = (".html", ".htm", ".xhtml", ".xml", ".tmx", ".xlf", ".xliff", ".po", ".srt", ".vtt")
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="text, html, office, opendocument, xliff or po; by default what the content and the "
+        "name of the file say. The translation of a document is one of the same format.",
+    ),
+]
+STRUCTURED = (".xml", ".tmx", ".srt", ".vtt")
 """suffixes of files whose lines are not all text"""
+
+
+TEXT = "text"
+"""the format of plain text, whose lines are translated"""
 
 
 @dataclass(frozen=True)
@@ -123,19 +142,22 @@ def translate(
     file: FileArgument = None,
     output: OutputOption = None,
     html: HtmlOption = False,
+    format: FormatOption = None,
     resume: ResumeOption = False,
     workers: WorkerOptions,
 ) -> None:
-    """Translate text line by line.
+    """Translate text line by line, or a document.
 
     Typed lines are translated at once, and Ctrl-D ends.
     """
-    if html:
+    file_format = "html" if html else format or format_of_file(file)
+    is_document = file_format not in (None, TEXT)
+    if is_document:
         check_options(options, resume or workers.ray is not None)
     check_inputs_remain(output, [file or Path("-"), terms.glossary, terms.forbid_file])
     terminology, protected = terms.terminology(), terms.protected()
-    if file and file.suffix.lower() in STRUCTURED and not html:
-        _warn_of_markup(file)
+    if file and file.suffix.lower() in STRUCTURED and not file_format:
+        print_warning(f"{file}: its tags and numbers are translated as plain text too")
     if resume and is_complete(file, output):
         log(
             f"{output} is complete, so nothing is left to do; leave out --resume to translate it "
@@ -148,12 +170,13 @@ def translate(
         translator = make_translator(model, compute, search, sampling.sampling())
         return translator, options.request(translator, terminology, protected)
 
-    if html:
-        page = read_page(file)
+    if file_format and is_document:
+        document = FileContent(input_name(file), read_bytes(file), file_format)
         translator, request = load()
         processes = workers.choose_processes(translator.loaded.device_type)
+        found = translate_file(document, translator, request, processes, options.to)
         with open_output(output) as file_out:
-            file_out.write(translate_page(page, translator, request, processes, options.to))
+            file_out.write(found)
         return
     with open_lines(file) as lines, open_window_output(file, output, resume) as sink:
         translator, request = load()
@@ -161,16 +184,6 @@ def translate(
             translator.searcher.load_now()  # an error must come before `begin` empties the output
             done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
             translate_lines(pipeline, file, lines, options, done, sink)
-
-
-def _warn_of_markup(file: Path) -> None:
-    """Warn that a file with tags or times is translated as plain text, and say the remedy."""
-    remedy = ""
-    if "htm" in file.suffix.lower():
-        remedy = "; --html translates a page"
-    elif file.suffix.lower() == ".srt":
-        remedy = "; nmt serve translates subtitles, which its page and /translate_file take"
-    print_warning(f"{file}: its tags and numbers are translated as plain text too{remedy}")
 
 
 def _settings(

@@ -17,9 +17,9 @@ from nmt.serving.models import Direction, Models
 from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
 from nmt.serving.segments import SegmentedText, TranslatedText, split_texts
-from nmt.translation.html.languages import PageLanguages
+from nmt.translation.documents.document import Document, LanguagePair
 from nmt.translation.line import Alignment, Line, Terminology, Translation
-from nmt.translation.markup import PageTexts, page_text
+from nmt.translation.markup import html_document, page_text
 from nmt.translation.message_texts import MessageTexts
 
 SLICE = 256
@@ -180,11 +180,11 @@ class TranslationService:
         self, direction: Direction, html: str, asked: Asked, client: str
     ) -> TranslatedText:
         """Translate a page; a thread finds its tags, and puts them into the translation."""
-        languages = PageLanguages(direction.source, direction.target)
+        languages = LanguagePair(direction.source, direction.target)
         in_turn = partial(self.long_work.run, client, len(html))
 
-        def read() -> tuple[PageTexts, list[list[Line]]]:
-            page, terms = PageTexts(html, languages), asked.terminology
+        def read() -> tuple[Document, list[list[Line]]]:
+            page, terms = html_document(html, languages), asked.terminology
             groups = page.plain, page.with_tags
             return page, [[replace(line, terminology=terms) for line in each] for each in groups]
 
@@ -198,10 +198,12 @@ class TranslationService:
 
         def write() -> list[str]:
             others = max((len(text.alternatives) for row in rows for text in row), default=0)
-            pages = [page, *(PageTexts(html, languages) for _ in range(others))]
+            pages = [page, *(html_document(html, languages) for _ in range(others))]
             return list(
                 dict.fromkeys(
-                    each.write(*([_as_translation(text, n) for text in row] for row in rows))
+                    each.write(
+                        *([_as_translation(text, n) for text in row] for row in rows)
+                    ).decode()
                     for n, each in enumerate(pages)
                 )
             )

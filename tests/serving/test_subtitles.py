@@ -10,8 +10,8 @@ import pytest
 from nmt.serving.answers import RequestError
 from nmt.serving.subtitles import subtitle_text, translate_subtitles
 from nmt.translation.line import Alignment, Line, Translation
-from nmt.translation.markup import translate_html
 from nmt.translation.spans import Link
+from tests.reversing_translator import translate_html
 
 TIME = "00:00:0{0},000 --> 00:00:0{0},900"
 

@@ -20,11 +20,12 @@ from nmt.errors import DataError
 from nmt.evaluation.metrics import bleu
 from nmt.recipe.config import DecodingConfig
 from nmt.run.model import LoadedModel, load_model
+from nmt.translation.documents.translate import TranslateTexts, texts_translator
 from nmt.translation.line import Line, Translation
-from nmt.translation.markup import TranslateTexts, page_text, texts_translator, translate_html
+from nmt.translation.markup import page_text
 from nmt.translation.pipeline import TranslationRequest
 from nmt.translation.translator import Translator
-from tests.reversing_translator import copying, guessing, reversing, uppercase
+from tests.reversing_translator import copying, guessing, reversing, translate_html, uppercase
 
 WORDS = st.sampled_from(["dog", "a", "Hund,", "(big)", "H2O", "&amp;", "x.y", "&lt;3", "«Ω»", "7"])
 SPACE = st.sampled_from([" ", "", "\n  "])
@@ -170,7 +171,7 @@ def test_only_texts_with_tags_are_aligned_and_equal_ones_translated_once() -> No
 
     page = "<ul><li><a>Home</a><li>Home<li>a <b>b</b><li>a <b>b</b></ul><img alt='a  dog'>"
     translate_html(page, recorded)
-    assert calls == [(["Home", "a dog"], False), (["a b", "a b"], True)]
+    assert calls == [(["a dog", "Home"], False), (["a b", "a b"], True)]
 
 
 def test_the_text_of_a_page_is_what_is_translated() -> None:

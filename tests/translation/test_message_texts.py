@@ -9,12 +9,13 @@ import pytest
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.recipe.config import DecodingConfig, Sampling
 from nmt.run.model import LoadedModel
+from nmt.translation.documents.translate import texts_translator
 from nmt.translation.line import Alignment, Line, Terminology, Translation, numbered_lines
-from nmt.translation.markup import texts_translator, translate_html
 from nmt.translation.message_texts import MessageTexts
 from nmt.translation.pipeline import TranslationRequest
 from nmt.translation.spans import Link
 from nmt.translation.translator import Translator
+from tests.reversing_translator import translate_html
 
 USUAL = ProtectedText(USUAL_PATTERNS)
 LINES = [

@@ -1,6 +1,6 @@
 """A document as segments to translate: read once, translated, and written back around them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nmt.data.languages import look_up_language
@@ -10,10 +10,6 @@ from nmt.translation.documents.marked_text import MarkedText
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.line import Line, Translation, has_words
 from nmt.translation.spans import Edit, apply_edits
-
-TranslateTexts = Callable[[Sequence[Line], bool], Sequence[Translation]]
-"""takes texts, each of one or several sentences, and whether links between the words are needed;
-returns the translation of each"""
 
 
 @dataclass(frozen=True)
@@ -29,18 +25,19 @@ class LanguagePair:
         return "" if self.target == "und" else look_up_language(self.target).tag
 
 
+ANY_LANGUAGE = LanguagePair()
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentSegment:
-    """A text of a document that is translated as a whole, and where its translation goes."""
+    """A text of a document that is translated as a whole, and what takes its translation."""
 
     text: MarkedText
-    place: Sequence[Token]
-    """the tokens of the document, at least one, that the translation replaces"""
-    tidy: Callable[[str], str] = str
-    """changes the source of a translation last, such as removing what has become empty"""
+    put: Callable[[str], None]
+    """puts the source of the translation, with its marks, into the document"""
 
-    def put(self, translation: Translation) -> None:
-        """Write a translation into the tokens of the document."""
+    def translate(self, translation: Translation) -> None:
+        """Put a translation into the document; one in a mark of another segment comes first."""
         text = self.text
         if text.has_tags:
             links = translation.alignment.links if translation.alignment else ()
@@ -48,51 +45,60 @@ class DocumentSegment:
             inside = place_tags(aligned, text.tags, text.kept, text.escape)
         else:
             inside = text.escape(translation.text)
-        # read before it is replaced: it may stand in the marks of the text
-        written = self.tidy(source_of(text.before) + inside + source_of(text.after))
-        for token in self.place:
-            token.source = ""
-        self.place[0].source = written
+        self.put(source_of(text.before) + inside + source_of(text.after))
 
 
-@dataclass(frozen=True)
-class Document:
-    """The segments of a document, and how it is written with what they have become."""
+def replace_source(tokens: Sequence[Token], source: str) -> None:
+    """Replace the source of tokens that follow each other, at least one."""
+    for i, token in enumerate(tokens):
+        token.source = source if i == 0 else ""
 
-    format: str
-    """the name of its format, such as "docx" """
-    segments: Sequence[DocumentSegment]
-    """those with words; one inside the marks of another comes before it"""
-    write: Callable[[], bytes]
-    """returns the document as it is now"""
-    is_of_program: bool = False
-    """whether its texts have placeholders of a program, which stay as they are"""
+
+def text_beside_kept(text: MarkedText) -> str:
+    """Return a text without the parts that are kept."""
+    return apply_edits(text.text, [Edit(span, "") for span in text.kept])
 
 
 def has_text(text: MarkedText) -> bool:
     """Return whether a text has words to translate, beside what is kept."""
-    return has_words(apply_edits(text.text, [Edit(span, "") for span in text.kept]))
+    return has_words(text_beside_kept(text))
 
 
-def translate_document(document: Document, translate: TranslateTexts) -> bytes:
-    """Translate a document and return it in its format.
+class Document:
+    """The segments of a document, and how it is written with what they have become."""
 
-    The tags inside a text are placed by the alignment of its words, each exactly once. `translate`
-    is called at most twice: for the texts without tags, equal ones only once, and for those with
-    tags. A document is translated once.
+    def __init__(
+        self,
+        segments: Sequence[DocumentSegment],
+        encode: Callable[[], bytes],
+        is_of_program: bool = False,
+    ) -> None:
+        """Take the segments with words; one inside a mark of another comes before it.
 
-    Raises: what `translate` raises.
-    """
-    segments = document.segments
-    plain = list(dict.fromkeys(s.text.text for s in segments if not s.text.has_tags))
-    lines = [Line(i, text) for i, text in enumerate(plain, start=1)]
-    found = dict(zip(plain, translate(lines, False), strict=True)) if lines else {}
-    with_tags = [s.text for s in segments if s.text.has_tags]
-    lines = [
-        Line(i, text.text, protected=tuple(text.kept))
-        for i, text in enumerate(with_tags, start=len(plain) + 1)
-    ]
-    aligned = iter(translate(lines, True) if lines else ())
-    for segment in segments:
-        segment.put(next(aligned) if segment.text.has_tags else found[segment.text.text])
-    return document.write()
+        `encode` returns the document as it is now. `is_of_program` says that the texts have
+        placeholders of a program, which should stay as they are.
+        """
+        self._segments, self._encode, self.is_of_program = segments, encode, is_of_program
+        plain = (segment.text.text for segment in segments if not segment.text.has_tags)
+        self.plain = [Line(i, text) for i, text in enumerate(dict.fromkeys(plain), start=1)]
+        """the texts without tags, equal ones once"""
+        with_tags = (segment.text for segment in segments if segment.text.has_tags)
+        self.with_tags = [
+            # the numbers go on, so that each text of the document has its own
+            Line(i, text.text, protected=tuple(text.kept))
+            for i, text in enumerate(with_tags, start=len(self.plain) + 1)
+        ]
+        """the texts with tags, whose translations need links between the words"""
+
+    def write(self, plain: Sequence[Translation], with_tags: Sequence[Translation]) -> bytes:
+        """Return the document with the translations of its texts; call this only once."""
+        found = {line.text: t for line, t in zip(self.plain, plain, strict=True)}
+        aligned = iter(with_tags)
+        for segment in self._segments:
+            has_tags = segment.text.has_tags
+            segment.translate(next(aligned) if has_tags else found[segment.text.text])
+        return self._encode()
+
+    def texts(self) -> Iterator[str]:
+        """Yield the text of each segment."""
+        return (segment.text.text for segment in self._segments)

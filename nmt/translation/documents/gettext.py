@@ -18,23 +18,26 @@ _KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s+(?=\
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_SLAVIC = "n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2"
 _PLURALS = {
-    "nplurals=1; plural=0;": "id ja ko lo ms th vi zh",
-    "nplurals=2; plural=(n > 1);": "fa fil fr oc pt-BR ti tr uz wa",
-    "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20)"
-    " ? 1 : 2);": "be bs hr ru sr uk",
-    "nplurals=3; plural=(n==1) ? 0 : (n>=2 && n<=4) ? 1 : 2;": "cs sk",
-    "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);": "pl",
-    "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n%10>=2 && (n%100<10 || n%100>=20) ? 1 : 2);": "lt",
-    "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n != 0 ? 1 : 2);": "lv",
-    "nplurals=3; plural=(n==1 ? 0 : (n==0 || (n%100>0 && n%100<20)) ? 1 : 2);": "ro",
-    "nplurals=4; plural=(n%100==1 ? 0 : n%100==2 ? 1 : n%100==3 || n%100==4 ? 2 : 3);": "sl",
-    "nplurals=5; plural=(n==1 ? 0 : n==2 ? 1 : n<7 ? 2 : n<11 ? 3 : 4);": "ga",
-    "nplurals=6; plural=(n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ?"
-    " 4 : 5);": "ar",
+    "id ja ko lo ms th vi zh": (1, "0"),
+    "fa fil fr oc pt-BR ti tr uz wa": (2, "n > 1"),
+    "be bs hr ru sr uk": (3, f"n%10==1 && n%100!=11 ? 0 : {_SLAVIC}"),
+    "cs sk": (3, "n==1 ? 0 : n>=2 && n<=4 ? 1 : 2"),
+    "pl": (3, f"n==1 ? 0 : {_SLAVIC}"),
+    "lt": (3, "n%10==1 && n%100!=11 ? 0 : n%10>=2 && (n%100<10 || n%100>=20) ? 1 : 2"),
+    "lv": (3, "n%10==1 && n%100!=11 ? 0 : n != 0 ? 1 : 2"),
+    "ro": (3, "n==1 ? 0 : n==0 || (n%100>0 && n%100<20) ? 1 : 2"),
+    "sl": (4, "n%100==1 ? 0 : n%100==2 ? 1 : n%100==3 || n%100==4 ? 2 : 3"),
+    "ga": (5, "n==1 ? 0 : n==2 ? 1 : n<7 ? 2 : n<11 ? 3 : 4"),
+    "ar": (
+        6,
+        "n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5",
+    ),
 }
-"""the rules of gettext's manual, and the languages that have them; others distinguish one and many"""
-_USUAL_PLURAL = "nplurals=2; plural=(n != 1);"
+"""the rules of gettext's manual: languages, how many forms they have, and which a number takes"""
+_TWO_FORMS = (2, "n != 1")
+"""of all other languages"""
 
 
 @dataclass
@@ -100,7 +103,7 @@ def read_po(
             _write(entry, key, source_of(value))
         return source_of(tokens).encode("utf-8" if encoding == "utf-8-sig" else encoding)
 
-    return Document("PO", segments, write, is_of_program=True)
+    return Document(segments, write, is_of_program=True)
 
 
 def _entries(tokens: list[Token], name: str) -> Iterator[_Entry]:
@@ -142,23 +145,22 @@ def _unescape(found: re.Match[str]) -> str:
 
 def _fill_header(entry: _Entry, target: str) -> int:
     """Write the target language into a header, and return how many plural forms it has then."""
-    lines = entry.lines["msgstr"]
-    declared = re.search(r"^Language: *(\S*)", entry.texts["msgstr"], re.MULTILINE)
-    rule = re.search(r"nplurals *= *(\d+)", entry.texts["msgstr"])
-    has_rule = rule is not None
+    lines, header = entry.lines["msgstr"], entry.texts["msgstr"]
+    declared = re.search(r"^Language: *(\S*)", header, re.MULTILINE)
+    rule = re.search(r"nplurals *= *(\d+)", header)
+    count = int(rule[1]) if rule else 2
     if target != "und":
         tag = look_up_language(target).tag
-        if not declared or look_up_language(declared[1]).tag != tag:
-            has_rule = False
+        if not rule or not declared or look_up_language(declared[1]).tag != tag:
+            known = (rule for codes, rule in _PLURALS.items() if {tag, tag[:2]} & {*codes.split()})
+            count, plural = next(known, _TWO_FORMS)
+            _set_header(lines, "Plural-Forms", f"nplurals={count}; plural=({plural});")
         _set_header(lines, "Language", tag.replace("-", "_"))
-        rules = (rule for rule, codes in _PLURALS.items() if {tag, tag[:2]} & set(codes.split()))
-        plural = next(rules, _USUAL_PLURAL)
-        if not has_rule:
-            _set_header(lines, "Plural-Forms", plural)
-            rule = re.search(r"nplurals *= *(\d+)", plural)
     for line in lines:
         line.source = line.source.replace("charset=CHARSET", "charset=UTF-8")
-    return int(rule[1]) if rule else 2
+    if entry.flags:  # a template's header is marked
+        entry.flags.source = entry.flags.source.replace("#, fuzzy", "#,", 1)
+    return count
 
 
 def _set_header(lines: list[Token], name: str, value: str) -> None:

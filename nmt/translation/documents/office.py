@@ -104,7 +104,7 @@ def read_office(content: bytes, name: str, languages: LanguagePair) -> Document:
             archive.change(part, source.encode())
         return archive.write()
 
-    return Document("office", segments, write)
+    return Document(segments, write)
 
 
 def _kinds_of_parts(archive: Archive, name: str) -> dict[str, str]:

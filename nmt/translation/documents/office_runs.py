@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Literal, NamedTuple
 
-from nmt.translation.documents.document import DocumentSegment, has_text
+from nmt.translation.documents.document import DocumentSegment, has_text, replace_source
 from nmt.translation.documents.marked_text import MARKUP, Piece, read_pieces
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.documents.xml_tokens import XmlSource, text_of_xml, write_text
@@ -101,13 +101,14 @@ def _segment(source: XmlSource, names: RunNames, start: int, end: int) -> Docume
     if not has_text(text):
         return None
     empty = {atom.run.start + atom.run.end for atom in atoms if atom.run}
-    return DocumentSegment(text, tokens[start + 1 : end], partial(_without, sorted(empty)))
+    return DocumentSegment(text, partial(_put, tokens[start + 1 : end], sorted(empty)))
 
 
-def _without(parts: Sequence[str], source: str) -> str:
-    for part in parts:
-        source = source.replace(part, "")
-    return source
+def _put(place: Sequence[Token], empty: Sequence[str], source: str) -> None:
+    """Put the source of a translation into its place, without what its marks have left empty."""
+    for each in empty:
+        source = source.replace(each, "")
+    replace_source(place, source)
 
 
 class _RunReader:

@@ -1,9 +1,16 @@
 """OpenDocument (ISO/IEC 26300): odt, ods, odp and their templates."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from nmt.translation.documents.archive import Archive
-from nmt.translation.documents.document import Document, DocumentSegment, LanguagePair, has_text
+from nmt.translation.documents.document import (
+    Document,
+    DocumentSegment,
+    LanguagePair,
+    has_text,
+    replace_source,
+)
 from nmt.translation.documents.marked_text import MARKUP, read_pieces
 from nmt.translation.documents.xml_inline import InlineNames, inline_pieces
 from nmt.translation.documents.xml_tokens import XmlSource, set_attribute
@@ -51,7 +58,7 @@ def read_open_document(content: bytes, name: str, languages: LanguagePair) -> Do
             archive.change(part, source.encode())
         return archive.write()
 
-    return Document("OpenDocument", segments, write)
+    return Document(segments, write)
 
 
 def _segments(source: XmlSource) -> Iterator[DocumentSegment]:
@@ -61,7 +68,7 @@ def _segments(source: XmlSource) -> Iterator[DocumentSegment]:
             first = source.partners[end] + 1
             text = read_pieces(inline_pieces(source, first, end, INLINE), MARKUP)
             if has_text(text):
-                yield DocumentSegment(text, source.tokens[first:end])
+                yield DocumentSegment(text, partial(replace_source, source.tokens[first:end]))
 
 
 def _set_language(source: XmlSource, tag: str) -> None:

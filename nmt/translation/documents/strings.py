@@ -7,8 +7,9 @@ sentence, separates two segments; other line breaks are marks inside one.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 
-from nmt.translation.documents.document import DocumentSegment, has_text
+from nmt.translation.documents.document import DocumentSegment, has_text, replace_source
 from nmt.translation.documents.marked_text import Piece, read_pieces
 from nmt.translation.documents.tokens import Token
 
@@ -35,7 +36,7 @@ def string_segments(
         if i % 2 == 0:
             found = read_pieces(string_pieces(part, codes), written)
             if has_text(found):
-                segments.append(DocumentSegment(found, tokens[-1:]))
+                segments.append(DocumentSegment(found, partial(replace_source, tokens[-1:])))
     return tokens, segments
 
 

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
     LanguagePair,
     has_text,
+    replace_source,
 )
 from nmt.translation.documents.marked_text import MARKUP, read_pieces
 from nmt.translation.documents.tokens import Token, source_of
@@ -55,7 +57,7 @@ def read_xliff(
             set_attribute(token, "target-language", languages.target_tag, add=True)
         elif token.attribute("srcLang"):
             set_attribute(token, "trgLang", languages.target_tag, add=True)
-    return Document("XLIFF", segments, source.encode)
+    return Document(segments, source.encode)
 
 
 class _UnitReader:
@@ -104,13 +106,13 @@ class _UnitReader:
             place = copy[first - start : end - start]
             old = [] if is_new or target is None else self._part(target, part)
             if _text(old) and _text(old) != _text(place):
-                _put(place, source_of(old))
+                replace_source(place, source_of(old))
                 continue
             names = replace(INLINE, preserve=preserve)
             text = read_pieces(inline_pieces(source, first, end, names), MARKUP)
             if has_text(text):
                 found = True
-                yield DocumentSegment(text, place)
+                yield DocumentSegment(text, partial(replace_source, place))
         if not found:
             return
         is_old_version = tokens[unit].name == "trans-unit"
@@ -119,7 +121,7 @@ class _UnitReader:
         old_tag = tokens[target] if target is not None else None
         copy[0], copy[-1] = _target_tags(tokens[start], old_tag, is_old_version)
         if target is not None:
-            _put(tokens[target : source.end(target)], "")
+            replace_source(tokens[target : source.end(target)], "")
             self.added[source.end(target)] = copy
         else:
             space = tokens[unit + 1].source if tokens[unit + 1].kind == "text" else ""
@@ -158,12 +160,6 @@ class _UnitReader:
 def _text(tokens: Sequence[Token]) -> str:
     """Return the text of some tokens."""
     return text_of_xml(source_of(token for token in tokens if token.kind == "text")).strip()
-
-
-def _put(tokens: Sequence[Token], source: str) -> None:
-    """Replace the source of some tokens."""
-    for i, token in enumerate(tokens):
-        token.source = source if i == 0 else ""
 
 
 def _target_tags(source: Token, old: Token | None, has_state: bool) -> tuple[Token, Token]:

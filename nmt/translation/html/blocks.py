@@ -11,9 +11,10 @@ from html import unescape
 from itertools import accumulate
 from typing import Literal
 
+from nmt.translation.documents.document import ANY_LANGUAGE, LanguagePair
 from nmt.translation.documents.tokens import Token
 from nmt.translation.html.addresses import is_link_to_itself
-from nmt.translation.html.languages import PageLanguages
+from nmt.translation.html.languages import is_translated
 
 
 def _names(text: str) -> frozenset[str]:
@@ -71,8 +72,8 @@ Block = list[Item]
 class Elements:
     """The elements of a page: where each one ends, and which are translated."""
 
-    def __init__(self, tokens: Sequence[Token], languages: PageLanguages | None = None) -> None:
-        """Find the elements; without `languages`, those of any language are translated."""
+    def __init__(self, tokens: Sequence[Token], languages: LanguagePair = ANY_LANGUAGE) -> None:
+        """Find the elements; those of another language than the source are not translated."""
         self._tokens, self._languages = tokens, languages
         self.ends: dict[int, int] = {}
         """for each start tag with content: the index of the end tag, or of the token before which
@@ -141,7 +142,7 @@ class Elements:
             self.text_translated[i] = wanted and spoken
             if token.kind == "start":
                 wanted = _asked_to_translate(token, wanted)
-                declared = self._languages.is_translated(token) if self._languages else None
+                declared = is_translated(self._languages, token)
                 spoken = spoken if declared is None else declared
                 self.attributes_translated[i] = wanted and spoken
                 wanted = wanted and token.name not in UNTOUCHED and not self._is_address(i)

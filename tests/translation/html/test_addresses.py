@@ -2,8 +2,7 @@
 
 import pytest
 
-from nmt.translation.markup import translate_html
-from tests.reversing_translator import uppercase
+from tests.reversing_translator import translate_html, uppercase
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,10 @@
 
 import pytest
 
-from nmt.translation.html.languages import PageLanguages
-from nmt.translation.markup import translate_html
-from tests.reversing_translator import uppercase
+from nmt.translation.documents.document import LanguagePair
+from tests.reversing_translator import translate_html, uppercase
 
-EN_DE = PageLanguages("en", "de")
+EN_DE = LanguagePair("en", "de")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +62,7 @@ def test_the_codes_of_pages_have_hyphens_and_the_direction_follows(
 ) -> None:
     if expected is None:
         expected = '<html dir="ltr" lang="en"><p dir=rtl>A'
-    assert translate_html(page, uppercase, PageLanguages(*languages)) == expected
+    assert translate_html(page, uppercase, LanguagePair(*languages)) == expected
 
 
 def test_without_languages_all_elements_are_translated() -> None:

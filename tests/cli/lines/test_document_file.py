@@ -1,14 +1,19 @@
-"""`nmt translate --html`: a page in, a page out, in the encoding of its file."""
+"""`nmt translate` of a document: a page or another document in, the same format out."""
 
 import gzip
 from pathlib import Path
 
 import pytest
 
-from nmt.cli.lines.html_page import read_page
+from nmt.cli.lines.document_file import read_bytes
 from nmt.errors import DataError
 from nmt.translation.html.page import HtmlPage
 from tests.cli.commands import invoke, succeed
+
+
+def read_page(path: Path) -> HtmlPage:
+    return HtmlPage.decode(str(path), read_bytes(path))
+
 
 PAGE = "<html><title>a dog</title>\r\n<p id=x>a <b>small</b> dog &amp; 😀</p><pre>a</pre></html>"
 

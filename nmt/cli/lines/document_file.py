@@ -1,0 +1,116 @@
+"""A document in a file, such as a page or a file of Word, translated into another such file."""
+
+import re
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.cli.lines.streams import is_stdin
+from nmt.data.text.compressed import SUFFIXES
+from nmt.data.text.lines import open_bytes
+from nmt.data.text.remote_files import open_file
+from nmt.errors import ConfigError, print_warning
+from nmt.files import explain_os_errors
+
+if TYPE_CHECKING:
+    from nmt.cli.lines.line_translation import OutputOptions
+    from nmt.translation.pipeline import TranslationRequest
+    from nmt.translation.translator import Translator
+
+_TAG = re.compile(rb"<[a-zA-Z/!]")  # the start of one, or of a comment
+
+
+def format_of_file(path: Path | None) -> str | None:
+    """Return the format of a document by its content and name; None: it is plain text.
+
+    Nothing is read from a stream, whose beginning could not be read again.
+    """
+    if path is None or is_stdin(path) or not path.is_file():
+        return None
+    from nmt.translation.documents.formats import PEEKED_BYTES, recognise_format
+
+    with explain_os_errors(path, "read"), path.open("rb") as file:
+        return recognise_format(path.name, file.read(PEEKED_BYTES))
+
+
+def read_bytes(path: Path | None) -> bytes:
+    """Return the content of a file, or of stdin for None and "-".
+
+    Raises:
+        ConfigError: stdin is closed.
+        DataError: the file cannot be read.
+    """
+    if path is None or is_stdin(path):
+        if sys.stdin is None:
+            raise ConfigError("stdin is closed; give a FILE or pipe a document in")
+        return sys.stdin.buffer.read()
+    if path.suffix in SUFFIXES:
+        with open_bytes(path) as decompressed:
+            return decompressed.read()
+    with explain_os_errors(path, "read"), open_file(path) as file:
+        return file.read()
+
+
+def check_options(options: "OutputOptions", is_long: bool) -> None:
+    """Check that the options fit a document, which is no lines.
+
+    `is_long` says whether an option for long texts is given: --resume or --ray.
+
+    Raises:
+        ConfigError: an option asks for lines of input or output.
+    """
+    if options.json_input or options.as_json or options.alignments or options.n_best > 1 or is_long:
+        raise ConfigError(
+            "a document is translated as a whole, so it goes with none of --json, --json-input, "
+            "--alignments, --n-best, --resume and --ray; leave them out, or say --format text for "
+            "its lines"
+        )
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """A file that is a document."""
+
+    name: str
+    """what messages call it"""
+    content: bytes
+    format: str
+
+
+def translate_file(
+    file: FileContent,
+    translator: "Translator",
+    request: "TranslationRequest",
+    processes: int,
+    language: str | None,
+) -> bytes:
+    """Return the translation of a document, in its format.
+
+    A page without any HTML tag is translated as one text, with a warning. `processes` is the number
+    of processes that translate. `language` is that of --to, for a model of several languages; None:
+    the model has one. Where nothing is protected, the usual placeholders of programs are in a
+    document of messages.
+
+    Raises:
+        ConfigError: there is no such format.
+        DataError: the document is not in its format, or damaged.
+    """
+    from nmt.data.text.protected_text import usual_text
+    from nmt.recipe.config import spell_tag
+    from nmt.translation.documents.document import LanguagePair
+    from nmt.translation.documents.formats import read_document
+    from nmt.translation.documents.translate import texts_translator, translate_document
+
+    if file.format == "html" and file.content.strip() and not _TAG.search(file.content):
+        print_warning(
+            f"{file.name}: has no HTML tag, and is translated as one text; without --html, each "
+            "line is translated"
+        )
+    source, target = translator.loaded.config.data.languages
+    languages = LanguagePair(source, language or target)
+    document = read_document(file.content, file.name, file.format, languages)
+    if document.is_of_program and not request.protected.patterns:
+        request = replace(request, protected=usual_text(True))
+    tag = spell_tag(language) if language else ""
+    return translate_document(document, texts_translator(translator, request, processes, tag))
