@@ -15,6 +15,7 @@ import pytest
 
 from nmt.data.corpora import demo_corpus
 from nmt.recipe.config_file import load_config
+from tests.office_files import word_file
 
 PROJECT = Path(__file__).resolve().parent.parent
 FRONT_PAGE = "README.md"
@@ -68,6 +69,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
             text = "".join(f"{pair[side]}\n" for pair in pairs)
             (folder / f"{split}.{language}").write_text(text, "utf-8")
     (folder / "page.html").write_text("<p>She reads <b>a book</b>.</p>", "utf-8")
+    (folder / "report.docx").write_bytes(word_file("<w:p><w:r><w:t>She reads.</w:t></w:r></w:p>"))
+    xliff = "<xliff><trans-unit><source>She reads.</source></trans-unit></xliff>"
+    (folder / "project.xlf").write_text(xliff, "utf-8")
     return folder
 
 

@@ -62,16 +62,7 @@ def read_po(
     Raises:
         DataError: it is not in its encoding, or a line is not in the format.
     """
-    charset = _CHARSET.search(content)
-    encoding = charset[1].decode("ascii") if charset else "utf-8"
-    if encoding.upper() == "CHARSET":  # of a template that nobody has filled in
-        encoding = "utf-8"
-    try:
-        text = content.decode("utf-8-sig" if encoding.lower() == "utf-8" else encoding)
-    except (LookupError, UnicodeError) as error:
-        raise DataError(
-            f"{name}: is no text in {encoding}, its encoding; convert it to UTF-8"
-        ) from error
+    text, encoding = _decode(content, name)
     tokens = [Token("text", line) for line in _LINE.findall(text)]
     entries = list(_entries(tokens, name))
     segments: list[DocumentSegment] = []
@@ -99,11 +90,28 @@ def read_po(
             _set_fuzzy(entry)
 
     def write() -> bytes:
+        for entry in {id(entry): entry for entry, _, _ in values}.values():
+            _remove_forms(entry, count)
         for entry, key, value in values:
             _write(entry, key, source_of(value))
-        return source_of(tokens).encode("utf-8" if encoding == "utf-8-sig" else encoding)
+        return source_of(tokens).encode(encoding)
 
     return Document(segments, write, is_of_program=True)
+
+
+def _decode(content: bytes, name: str) -> tuple[str, str]:
+    """Return the text of a file, and the encoding that its header declares."""
+    charset = _CHARSET.search(content)
+    encoding = charset[1].decode("ascii") if charset else "utf-8"
+    if encoding.upper() == "CHARSET":  # of a template that nobody has filled in
+        encoding = "utf-8"
+    try:
+        text = content.decode("utf-8-sig" if encoding.lower() == "utf-8" else encoding)
+    except (LookupError, UnicodeError) as error:
+        raise DataError(
+            f"{name}: is no text in {encoding}, its encoding; convert it to UTF-8"
+        ) from error
+    return text, encoding
 
 
 def _entries(tokens: list[Token], name: str) -> Iterator[_Entry]:
@@ -179,6 +187,14 @@ def _set_fuzzy(entry: _Entry) -> None:
         entry.flags.source = entry.flags.source.replace("#,", "#, fuzzy,", 1)
     elif not entry.flags and entry.first:
         entry.first.source = "#, fuzzy\n" + entry.first.source
+
+
+def _remove_forms(entry: _Entry, count: int) -> None:
+    """Remove the plural forms that the target language does not have."""
+    for key in [key for key in entry.lines if key.startswith("msgstr[")]:
+        if int(key[7:-1]) >= count:
+            for line in entry.lines.pop(key):
+                line.source = ""
 
 
 def _write(entry: _Entry, key: str, source: str) -> None:

@@ -40,7 +40,7 @@ WORD = RunNames(
     fields=_names("w:fldSimple"),
     looks_alike=re.compile(
         r"<w:(?:lang|noProof|rPrChange)\b[^>]*/>|<w:rPrChange\b.*</w:rPrChange>"
-        r'|<w:rFonts w:hint="[^"]*"/>|<w:rPr>\s*</w:rPr>',
+        r'|<w:rFonts w:hint="[^"]*"/>',
         re.DOTALL,
     ),
     preserve=' xml:space="preserve"',

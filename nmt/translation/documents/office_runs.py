@@ -19,6 +19,7 @@ from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.documents.xml_tokens import XmlSource, text_of_xml, write_text
 
 _PREFIX = re.compile(r"<([^\s/>:]+:)?")
+_EMPTY = re.compile(r"<\w+:rPr>\s*</\w+:rPr>")
 _WORDS = re.compile(r"(?P<break>\n)|(?P<space>[ \t\r]+)|[^ \t\r\n]+")
 _TRANSLATED_FIELDS = re.compile(r"\s*(HYPERLINK|TOC|QUOTE)\b", re.IGNORECASE)
 """fields whose result is text for a reader; those of others are numbers, dates and references"""
@@ -116,9 +117,6 @@ class _RunReader:
 
     def __init__(self, source: XmlSource, names: RunNames) -> None:
         self._source, self._names = source, names
-        root = next(token for token in source.tokens if token.kind == "start")
-        found = _PREFIX.match(root.source)
-        self._prefix = (found and found[1]) or ""
 
     def read(self, first: int, last: int) -> Iterator[_Atom]:
         """Yield what stands in a paragraph between two tokens."""
@@ -142,7 +140,7 @@ class _RunReader:
                 yield from self._read_run(i + 1, end - 1)
                 i = end
             elif token.name == names.text:  # of Excel, which needs no run
-                yield _Atom("text", [], self._marks("", has_run=False), self._text(i, end))
+                yield _Atom("text", [], self._marks(token, "", has_run=False), self._text(i, end))
                 i = end
             else:
                 yield self._mark(i, end)
@@ -159,19 +157,20 @@ class _RunReader:
         """Yield the texts and marks of a run, whose content is between two tokens."""
         source, names = self._source, self._names
         tokens = source.tokens
-        look, i = "", first
+        run, look, i = tokens[first - 1], "", first
         while i < last:
             token, end = tokens[i], source.end(i)
             if token.name == names.look:
                 look = names.looks_alike.sub("", source_of(tokens[i:end]))
+                look = _EMPTY.sub("", look)
             elif token.name == names.text:
-                yield _Atom("text", [], self._marks(look), self._text(i, end))
+                yield _Atom("text", [], self._marks(run, look), self._text(i, end))
             elif token.name not in names.dropped and not token.source.isspace():
                 mark = self._mark(i, end)
-                around = self._marks(look, has_text=False)
+                around = self._marks(run, look, has_text=False)
                 mark.tokens = [Token("other", around.start), *mark.tokens]
                 mark.tokens.append(Token("other", around.end))
-                mark.run = self._marks(look)
+                mark.run = self._marks(run, look)
                 yield mark
             i = end
 
@@ -193,13 +192,19 @@ class _RunReader:
         inside = self._source.tokens[first:end]
         return text_of_xml(source_of(token for token in inside if token.kind == "text"))
 
-    def _marks(self, look: str, has_text: bool = True, has_run: bool = True) -> _Marks:
-        """Return the marks around a text in a run that looks as `look` says."""
-        names, prefix = self._names, self._prefix
-        run, text = (prefix + name.rpartition(":")[2] for name in (names.run, names.text))
+    def _marks(self, tag: Token, look: str, has_text: bool = True, has_run: bool = True) -> _Marks:
+        """Return the marks around a text in a run that looks as `look` says.
+
+        `tag` is one of the run or the text, whose prefix the document uses.
+        """
+        found = _PREFIX.match(tag.source)
+        prefix = (found and found[1]) or ""
+        run, text = (
+            prefix + name.rpartition(":")[2] for name in (self._names.run, self._names.text)
+        )
         start, end = (f"<{run}>{look}", f"</{run}>") if has_run else ("", "")
         if has_text:
-            start, end = f"{start}<{text}{names.preserve}>", f"</{text}>{end}"
+            start, end = f"{start}<{text}{self._names.preserve}>", f"</{text}>{end}"
         return _Marks(start, end)
 
 

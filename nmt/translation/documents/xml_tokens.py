@@ -87,7 +87,7 @@ def _check(content: bytes, name: str) -> None:
         raise DataError(
             f"{name}: is no well-formed XML ({error}); save it again with the program that made it"
         ) from error
-    except ValueError as error:  # an encoding of several bytes that Expat does not know
+    except (LookupError, ValueError) as error:  # an encoding that Expat does not know
         raise DataError(f"{name}: {error}; convert it to UTF-8") from error
 
 

@@ -1,0 +1,120 @@
+"""XLIFF: each mark of a source is once in its target, and what a person has done stays."""
+
+import pytest
+
+from nmt.errors import DataError
+from nmt.translation.documents.document import LanguagePair
+from nmt.translation.documents.translate import translate_document
+from nmt.translation.documents.xliff import read_xliff
+from tests.reversing_translator import uppercase
+
+STATE = 'state="needs-review-translation" state-qualifier="mt-suggestion"'
+OLD = '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">'
+NEW = '<xliff version="2.0" srcLang="en"{} xmlns="urn:oasis:names:tc:xliff:document:2.0">'
+
+
+def translated(document: str, overwrite: bool = False) -> str:
+    languages = LanguagePair("en", "de")
+    read = read_xliff(document.encode(), "a.xlf", languages, overwrite)
+    return translate_document(read, uppercase).decode()
+
+
+def unit(inside: str, attributes: str = "") -> str:
+    return f'{OLD}<trans-unit id="1"{attributes}>{inside}</trans-unit></xliff>'
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("a dog", "A DOG"),
+        ("a <g id='1'>big</g> dog", "A <g id='1'>BIG</g> DOG"),
+        ("<g id='1'>a dog</g>", "<g id='1'>A DOG</g>"),
+        ("a<x id='1'/> b", "A<x id='1'/> B"),
+        ("a <g id='1'>b <x id='2'/></g> c", "A <g id='1'>B <x id='2'/></g> C"),
+        ("<bx id='1'/>a<ex id='1'/> b", "<bx id='1'/>A<ex id='1'/> B"),
+        # pairs that overlap are marks between words
+        (
+            "<bx id='1'/>a <bx id='2'/>b<ex id='1'/> c<ex id='2'/>",
+            "<bx id='1'/>A <bx id='2'/>B<ex id='1'/> C<ex id='2'/>",
+        ),
+        ("<bpt id='1'>&lt;b></bpt>a<ept id='1'>&lt;/b></ept> b", None),
+        ("a <ph id='1'>{0}</ph> b", "A <ph id='1'>{0}</ph> B"),
+        ("a <mrk mtype='protected'>Acme</mrk> b", "A <mrk mtype='protected'>Acme</mrk> B"),
+        ("a &lt;b&gt; &amp; c", "A &lt;B&gt; &amp; C"),
+        ("<![CDATA[a & b]]>", "A &amp; B"),
+    ],
+)
+def test_marks_are_in_the_target(source: str, target: str | None) -> None:
+    if target is None:
+        target = source.replace("a<", "A<").replace(" b", " B")
+    source = f"<source>{source}</source>"
+    found = translated(unit(f"{source}\n<note>n</note>"))
+    assert found == unit(f"{source}<target {STATE}>{target}</target>\n<note>n</note>")
+
+
+@pytest.mark.parametrize(
+    ("inside", "attributes"),
+    [
+        ("<source>a</source><target>ein</target>", ""),
+        ("<source>a</source><target state='final'>ein</target>", ""),
+        ("<source>a</source><target state='new'>ein</target>", ' approved="yes"'),
+        ("<source>a</source>", ' translate="no"'),
+        ("<source/>", ""),
+        ("<source>12</source>", ""),
+    ],
+)
+def test_what_is_translated_stays(inside: str, attributes: str) -> None:
+    document = unit(inside, attributes)
+    assert translated(document) == document
+
+
+@pytest.mark.parametrize(
+    "old", ["<target/>", "<target>a</target>", "<target state='new'>x</target>"]
+)
+def test_a_target_that_is_no_translation_is_replaced(old: str) -> None:
+    found = translated(unit(f"<source>a</source>{old}"))
+    assert found == unit(f"<source>a</source><target {STATE}>A</target>")
+
+
+def test_a_translation_is_replaced_if_asked_for() -> None:
+    document = unit('<source>a</source><target xml:lang="de">ein</target>')
+    expected = unit(f'<source>a</source><target xml:lang="de" {STATE}>A</target>')
+    assert translated(document, overwrite=True) == expected
+
+
+def test_segments_of_a_unit_are_translated_one_by_one() -> None:
+    mark = '<mrk mtype="seg" mid="{}">{}</mrk>'
+    divided = mark.format(1, "a.") + " " + mark.format(2, "b.")
+    old = mark.format(1, "ein.") + " " + mark.format(2, "")
+    source = f"<source>a. b.</source><seg-source>{divided}</seg-source>"
+    new = mark.format(1, "ein.") + " " + mark.format(2, "B.")
+    found = translated(unit(f"{source}<target>{old}</target>"))
+    assert found == unit(f"{source}<target {STATE}>{new}</target>")
+
+
+def test_the_second_version() -> None:
+    inside = '<source>a <pc id="1">big</pc> <sc id="2"/>dog<ec startRef="2"/></source>'
+    document = NEW.format("") + f'<unit id="1"><segment>{inside}</segment></unit></xliff>'
+    target = '<target>A <pc id="1">BIG</pc> <sc id="2"/>DOG<ec startRef="2"/></target>'
+    assert translated(document) == (
+        NEW.format("").replace("xmlns", "xmlns")[:-1] + ' trgLang="de">'
+        f'<unit id="1"><segment state="translated">{inside}{target}</segment></unit></xliff>'
+    )
+
+
+def test_white_space_that_counts_is_kept() -> None:
+    document = unit("<source>a\n  b c</source>", ' xml:space="preserve"')
+    assert "<target " + STATE + ">A\n  B C</target>" in translated(document)
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("<xliff>", "a.xlf: is no well-formed XML"),
+        ('<!DOCTYPE x [<!ENTITY a "b">]><xliff>&a;</xliff>', "a.xlf: declares entities"),
+        ('<?xml version="1.0" encoding="none-such"?><xliff/>', "a.xlf: .*unknown encoding"),
+    ],
+)
+def test_what_is_no_xliff_is_refused(document: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        translated(document)
