@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from starlette.responses import JSONResponse
 
 from nmt.errors import DataError, NmtError
+from nmt.machine.memory import is_shortage
 
 
 class RequestError(NmtError):
@@ -32,6 +33,8 @@ def refusal_of(error: Exception) -> RequestError:
         return RequestError(400, str(error))
     if isinstance(error, NmtError):
         return busy("this model cannot translate now; try again later")
+    if is_shortage(error):
+        return busy("the memory of the server does not suffice now; try again later")
     return RequestError(500, "the server made a mistake; its log says which")
 
 

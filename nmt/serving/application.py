@@ -15,13 +15,18 @@ from nmt.errors import NmtError
 from nmt.serving.answers import RequestError, busy, error_answer, refusal_of
 from nmt.serving.files import files_router
 from nmt.serving.guard import EXPOSED, Guard
-from nmt.serving.libretranslate import ErrorBody, libretranslate_router
+from nmt.serving.libretranslate import (
+    DetectBody,
+    ErrorBody,
+    TranslateBody,
+    libretranslate_router,
+)
 from nmt.serving.operations import METRICS_TYPE
 from nmt.serving.page import page_router
-from nmt.serving.parsing import explain
+from nmt.serving.parsing import component_schemas, explain
 from nmt.serving.proxies import Proxies
 from nmt.serving.server import Server
-from nmt.serving.v1 import v1_router
+from nmt.serving.v1 import TranslationBody, v1_router
 
 
 def build_application(server: Server) -> ASGIApp:
@@ -50,7 +55,10 @@ def build_application(server: Server) -> ASGIApp:
         root = request.scope["root_path"]
         return JSONResponse(app.openapi() | ({"servers": [{"url": root}]} if root else {}))
 
-    for path in app.openapi()["paths"].values():  # built once, and kept
+    description = app.openapi()  # built once, and kept
+    bodies = (TranslateBody, DetectBody, TranslationBody)
+    description["components"]["schemas"] |= component_schemas(bodies)
+    for path in description["paths"].values():
         for operation in path.values():
             operation["responses"].pop("422", None)  # an error of FastAPI, which here is a 400
 

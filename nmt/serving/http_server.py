@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import resource
 import select
 import signal
 import socket
@@ -12,10 +13,11 @@ import uvicorn
 import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from nmt.errors import ConfigError, StoppedBySignal
+from nmt.errors import ConfigError, NmtError, StoppedBySignal
 from nmt.machine.memory import check_threads, tune_memory
 from nmt.machine.processor import available_cores
 from nmt.serving.application import build_application
+from nmt.serving.models import LOADED_BYTES
 from nmt.serving.operations import log_to_stderr
 from nmt.serving.server import Server
 from nmt.serving.settings import ServerSettings
@@ -26,6 +28,9 @@ MAX_ACCEPT_SECONDS = 5.0
 """seconds for which a server that ends accepts the connections that the kernel keeps"""
 LAST_SECONDS = 15
 """seconds that a server which ends has for all but the requests that are being answered"""
+ADDRESSES = 1_050_000_000
+"""bytes of addresses that a server takes besides its models: half of them for PyTorch, a quarter
+for the language identification"""
 READ_ROUNDS = 10
 """rounds of the event loop that read what has arrived on connections: more than are needed"""
 
@@ -42,9 +47,26 @@ def serve(settings: ServerSettings) -> None:
     tune_memory()
     log_to_stderr()
     server = Server.build(settings)
+    check_addresses(server)
     check_threads(available_cores() + 4, 128 << 20)  # what requests take
     with listen(settings) as opened, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(server, opened))
+
+
+def check_addresses(server: Server) -> None:
+    """Check that `ulimit -v` allows what the server takes: libraries in C++ end it otherwise.
+
+    Raises:
+        NmtError: it does not; the message says how much is needed.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    model = server.models.models[0].current.version  # loaded at the start
+    needed = ADDRESSES + LOADED_BYTES * model.weight_bytes
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        raise NmtError(
+            f"ulimit -v allows {limit / 1e9:.1f} GB of addresses, and the server needs "
+            f"{needed / 1e9:.1f} GB; raise the limit"
+        )
 
 
 def listen(settings: ServerSettings) -> socket.socket:

@@ -11,7 +11,7 @@ from nmt.data.languages import look_up_language
 from nmt.data.text.protected_text import usual_text
 from nmt.serving.answers import RequestError
 from nmt.serving.detection import AUTO, LanguageCode, detect
-from nmt.serving.parsing import FORMS, read_body
+from nmt.serving.parsing import ANY_FORM, body_schema, read_body
 from nmt.serving.server import Server
 from nmt.serving.translate_request import Asked
 
@@ -61,19 +61,12 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def body_schema(kind: type[BaseModel]) -> dict[str, Any]:
-    """Return the description of a body that may be JSON or a form, for OpenAPI."""
-    schema = kind.model_json_schema()
-    content = {media_type: {"schema": schema} for media_type in ("application/json", *FORMS)}
-    return {"requestBody": {"content": content, "required": True}}
-
-
 def libretranslate_router(server: Server) -> APIRouter:
     """Return the routes of LibreTranslate."""
     router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
 
     @router.get("/translate", include_in_schema=False)  # the plugin of OmegaT
-    @router.post("/translate", openapi_extra=body_schema(TranslateBody))
+    @router.post("/translate", openapi_extra=body_schema(TranslateBody, ANY_FORM))
     async def translate(request: Request) -> JSONResponse:
         """Translate a text or a list of texts."""
         body = await read_body(request, TranslateBody)
@@ -91,7 +84,7 @@ def libretranslate_router(server: Server) -> APIRouter:
             for code in server.models.sources
         ]
 
-    @router.post("/detect", openapi_extra=body_schema(DetectBody))
+    @router.post("/detect", openapi_extra=body_schema(DetectBody, ANY_FORM))
     async def detect_language(request: Request) -> list[dict[str, Any]]:
         """Name the language of a text, among those that are served."""
         body = await read_body(request, DetectBody)

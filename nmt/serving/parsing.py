@@ -8,17 +8,21 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 
 from nmt.serving.answers import RequestError
 
 URL_ENCODED = "application/x-www-form-urlencoded"
 FORMS = (URL_ENCODED, "multipart/form-data")
+JSON = "application/json"
+ANY_FORM = (JSON, *FORMS)
 LISTS = ("q",)
 """keys of forms that may be given several times, once for each text"""
 MAX_FIELDS = 2000
 """fields of a form or a query; a request may have 1000 texts by default"""
 NO_JSON = "Invalid request: the body is no JSON in UTF-8"
+NO_OBJECT = f"Invalid request: expected a JSON object, with Content-Type: {JSON}"
 _TYPE = re.compile(r"str|bool|list\[.*\]")
 """how pydantic names the types of a key that may have several, after the key"""
 SomeBody = TypeVar("SomeBody", bound=BaseModel)
@@ -35,7 +39,7 @@ async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
     """
     pairs = _parse_pairs(request.scope["query_string"])
     values: dict[str, Any] = {}
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    content_type = _content_type(request)
     if content_type == URL_ENCODED:
         pairs += _parse_pairs(await request.body())
     elif content_type in FORMS:
@@ -44,11 +48,52 @@ async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
     elif body := await request.body():
         values = parse_json(body)
     values = _join_repeated(pairs) | values
+    return _validate(kind, {k: v for k, v in values.items() if v not in (None, "", [])})
+
+
+async def read_json(request: Request, kind: type[SomeBody]) -> SomeBody:
+    """Return the body of a request, which must say that it is JSON: pages of other sites may not.
+
+    FastAPI would take the last value of a key that is given twice.
+
+    Raises:
+        RequestError: the body is no JSON, or a key is missing or has another type.
+    """
+    content_type = _content_type(request)
+    if content_type != JSON and not content_type.endswith("+json"):
+        raise RequestError(400, NO_OBJECT)
+    return _validate(kind, parse_json(await request.body()))
+
+
+def _content_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _validate(kind: type[SomeBody], values: dict[str, Any]) -> SomeBody:
+    """Return an object with these values, or raise a RequestError about the first mistake."""
     try:
-        given = {key: value for key, value in values.items() if value not in (None, "", [])}
-        return kind.model_validate(given)
+        return kind.model_validate(values)
     except ValidationError as error:
         raise RequestError(400, explain(error.errors())) from error
+
+
+def body_schema(kind: type[BaseModel], media_types: Sequence[str]) -> dict[str, Any]:
+    """Return the description of a body that a route reads itself, for OpenAPI.
+
+    `component_schemas` has what it refers to.
+    """
+    schema = {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}
+    content = dict.fromkeys(media_types, schema)
+    return {"requestBody": {"content": content, "required": True}}
+
+
+def component_schemas(kinds: Sequence[type[BaseModel]]) -> dict[str, Any]:
+    """Return {name: schema} of bodies and of the classes in them."""
+    _, schemas = models_json_schema(
+        [(kind, "validation") for kind in kinds], ref_template="#/components/schemas/{model}"
+    )
+    found: dict[str, Any] = schemas["$defs"]
+    return found
 
 
 def _parse_pairs(pairs: bytes) -> list[tuple[str, str]]:
@@ -116,7 +161,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise RequestError(400, NO_JSON) from error
     if not isinstance(value, dict):
-        raise RequestError(400, "Invalid request: expected a JSON object")
+        raise RequestError(400, NO_OBJECT)
     return value
 
 
@@ -127,7 +172,7 @@ def explain(errors: Sequence[Any]) -> str:
     if error["type"] == "json_invalid":
         return NO_JSON
     if not place:
-        return "Invalid request: expected a JSON object, with Content-Type: application/json"
+        return NO_OBJECT
     message = str(error["msg"])
     if _is_of_union(error):
         error, message = _best_of_union([e for e in errors if _place(e)[0] == place[0]])

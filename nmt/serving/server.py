@@ -101,8 +101,8 @@ class Server:
         """Load the model that detects languages, before a request needs it."""
         try:
             known_languages()
-        except ConfigError as error:
-            self.operations.log("languages are not detected", {"error": str(error)})
+        except (ConfigError, MemoryError) as error:
+            self.operations.log("languages are not detected", {"error": repr(error)})
 
     async def _watch(self, reload: asyncio.Event) -> None:
         """Read keys and models again every `reload_seconds`, and whenever `reload` is set."""

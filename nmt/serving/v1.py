@@ -17,7 +17,7 @@ from nmt.errors import ConfigError
 from nmt.serving.answers import RequestError
 from nmt.serving.detection import LanguageCode
 from nmt.serving.libretranslate import ERRORS, MAX_NGRAM
-from nmt.serving.parsing import parse_json
+from nmt.serving.parsing import JSON, body_schema, read_json
 from nmt.serving.segments import SegmentedText, TranslatedText
 from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked
@@ -191,10 +191,14 @@ def v1_router(server: Server) -> APIRouter:
     """Return the routes of our own API."""
     router = APIRouter(prefix="/v1", responses=ERRORS, tags=["nmt"])
 
-    @router.post("/translate", response_model=AnswerBody, responses=STREAM)
-    async def translate(request: Request, body: TranslationBody) -> Response:
+    body_is_json = body_schema(TranslationBody, [JSON])
+
+    @router.post(
+        "/translate", response_model=AnswerBody, responses=STREAM, openapi_extra=body_is_json
+    )
+    async def translate(request: Request) -> Response:
         """Translate a text or a list of texts, in all ways that `nmt translate` knows."""
-        parse_json(await request.body())  # FastAPI would take the last value of a repeated key
+        body = await read_json(request, TranslationBody)
         # each translation begins with the prefix, which takes as long as a text
         server.check_texts([text + body.prefix for text in body.texts], "text")
         client = server.admit(request, None, body.texts)

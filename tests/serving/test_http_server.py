@@ -1,6 +1,7 @@
 """A server as its clients meet it: sockets, signals, connections that hang."""
 
 import contextlib
+import resource
 import shutil
 import signal
 import socket
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, NmtError
+from nmt.serving import http_server
 from nmt.serving.http_server import listen
+from nmt.serving.server import Server
 from nmt.serving.settings import ServerSettings
 from tests.serving.served_runs import write_weights
 from tests.serving.server_processes import ServerProcess, started
@@ -198,3 +201,15 @@ def test_a_port_that_is_taken_is_an_error() -> None:
             listen(ServerSettings(models=["run"], port=port))
     with pytest.raises(ConfigError, match="cannot listen at no.such.address"):
         listen(ServerSettings(models=["run"], host="no.such.address"))
+
+
+def test_too_few_addresses_are_a_sentence_that_says_how_many_are_needed(
+    en_de: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Server.build(ServerSettings(models=[str(en_de)]))
+    for limit in (resource.RLIM_INFINITY, 1_200_000_000):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
+        http_server.check_addresses(server)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (700_000_000, 700_000_000))
+    with pytest.raises(NmtError, match=r"allows 0\.7 GB of addresses, .* needs 1\.1 GB; raise"):
+        http_server.check_addresses(server)

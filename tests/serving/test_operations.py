@@ -35,6 +35,9 @@ def test_clients_are_told_of_their_own_mistakes_only() -> None:
     assert (told.status, "secret" in str(told)) == (503, False)
     told = operations.explain(OSError("/secret/path"))
     assert (told.status, "secret" in str(told)) == (500, False)
+    for shortage in (MemoryError(), RuntimeError("can't start new thread")):
+        told = operations.explain(shortage)
+        assert (told.status, "memory" in str(told)) == (503, True)
 
 
 @pytest.mark.parametrize("error", [OSError("a mistake"), CheckpointError("damaged")])

@@ -230,9 +230,9 @@ def test_a_mistake_is_answered_with_a_sentence(
     ("body", "message"),
     [
         (b"{", "the body is no JSON in UTF-8"),
-        (b"\xff", "error parsing the body"),
-        (b"[" * 100_000, "error parsing the body"),
-        (b"", "Invalid request"),
+        (b"\xff", "the body is no JSON in UTF-8"),
+        (b"[" * 100_000, "the body is no JSON in UTF-8"),
+        (b"", "the body is no JSON in UTF-8"),
         (b"[1]", "expected a JSON object"),
         (b'{"text": "a", "text": "b", "source": "en", "target": "de"}', "text is given 2 times"),
         (
@@ -252,12 +252,27 @@ def test_a_body_that_is_no_json_is_answered_with_a_sentence(
             assert message in response.json()["error"]
 
 
+def test_a_body_is_parsed_once(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[object] = []
+    loads = json.loads
+
+    def counted(text: bytes, **options: Any) -> Any:
+        parsed.append(text)
+        return loads(text, **options)
+
+    monkeypatch.setattr(json, "loads", counted)
+    assert client.post("/v1/translate", json={"text": "a dog", **PAIR}).status_code == 200
+    assert len(parsed) == 1
+
+
 def test_the_models_and_the_description_are_listed(client: TestClient) -> None:
     [model] = client.get("/frontend/settings").json()["models"]
     expected = {**model, **PAIR, "loaded": True}
     assert client.get("/v1/models").json() == [expected]
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/translate", "/v1/translate", "/languages", "/detect", "/metrics"} <= paths.keys()
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    assert {"TranslateBody", "DetectBody", "TranslationBody", "TermBody"} <= schemas.keys()
 
 
 def test_a_finished_segment_is_not_translated_again(serve: Client) -> None:
