@@ -85,11 +85,14 @@ def prepare(config: Config, log: Log, splits: Splits | None = None) -> Prepared:
     root = Path(config.data.directory) / "prepared"
     name = fingerprint(config, texts, root)
     directory = root / name
-    if _read_manifest(directory) is None:
-        with disk_errors(directory), locked(root, name, log):
-            if _read_manifest(directory) is None:  # no other process has made it meanwhile
-                _prepare_folder(config, texts, directory, log)
-    return _open(directory, config, texts)
+    if prepared := _open(directory, config, texts):
+        return prepared
+    with disk_errors(directory), locked(root, name, log):
+        if _read_manifest(directory) is None:  # no other process has made it meanwhile
+            _prepare_folder(config, texts, directory, log)
+    made = _open(directory, config, texts)
+    assert made is not None
+    return made
 
 
 def find_prepared(config: Config) -> Prepared | None:
@@ -104,7 +107,7 @@ def find_prepared(config: Config) -> Prepared | None:
         return None
     texts = training_texts(config, splits)
     directory = root / fingerprint(config, texts, root, remember=False)
-    return _open(directory, config, texts) if _read_manifest(directory) else None
+    return _open(directory, config, texts)
 
 
 def training_texts(config: Config, splits: Splits) -> list[TrainingText]:
@@ -173,9 +176,12 @@ def _read_manifest(folder: Path) -> dict[str, Any] | None:
     return manifest if complete else None
 
 
-def _open(directory: Path, config: Config, texts: Sequence[TrainingText]) -> Prepared:
-    """Open a complete folder of prepared data; `texts` are the training texts it was made from."""
-    counts = read_counts(directory)
+def _open(directory: Path, config: Config, texts: Sequence[TrainingText]) -> Prepared | None:
+    """Open a folder of prepared data that was made from `texts`; None unless it is complete."""
+    manifest = _read_manifest(directory)
+    if manifest is None:
+        return None
+    counts = manifest["counts"]
     return Prepared(
         directory=directory,
         fingerprint=directory.name,

@@ -6,9 +6,11 @@
 import contextlib
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -31,6 +33,8 @@ from nmt.run.model import LoadedModel
 from nmt.training.lora import add_adapters, merged
 from nmt.training.trainer import Trainer
 from nmt.training.validation import BATCH_TOKENS
+
+_Result = TypeVar("_Result")
 
 _WARM_UP_STEPS = 2
 """number of first steps that do not count: memory and kernels are still being set up"""
@@ -189,34 +193,27 @@ def _take_steps(trainer: Trainer) -> Sequence[_ProbedStep]:
 
 def _take_step(trainer: Trainer) -> _ProbedStep:
     """Train one step, and measure the gradient and the update separately; changes the model."""
-    trainer.state.step += 1
-    clock = _Clock(trainer.device)
-    computed = trainer.gradient_computer.compute(trainer.state.step)
-    computing, waited_in_gradient = clock.lap()
-    trainer.stepper.update(computed)
-    updating, waited_in_update = clock.lap()
-    return _ProbedStep(computing, updating, waited_in_gradient + waited_in_update, computed.tokens)
+    state, stepper = trainer.state, trainer.stepper
+    state.step += 1
+    compute = partial(trainer.gradient_computer.compute, state.step)
+    computed, computing, waited = _timed(trainer.device, compute)
+    _, updating, also_waited = _timed(trainer.device, partial(stepper.update, computed))
+    return _ProbedStep(computing, updating, waited + also_waited, computed.tokens)
 
 
-class _Clock:
-    """A stopwatch for two times: computing, and waiting for a processor that others use."""
+def _timed(device: torch.device, work: Callable[[], _Result]) -> tuple[_Result, float, float]:
+    """Return the result of `work`, the seconds that it computes (above 0), and those that it waits.
 
-    def __init__(self, device: torch.device) -> None:
-        self._device, self._time, self._waits = device, time.perf_counter(), _read_waits()
-
-    def lap(self) -> tuple[float, float]:
-        """Return the seconds of computing (above 0) and of waiting since the last lap.
-
-        The waiting time is that of the thread that waited longest, or 0 if it is unknown.
-        """
-        synchronize(self._device)
-        now, waits = time.perf_counter(), _read_waits()
-        elapsed = now - self._time
-        new_waits = [wait - self._waits.get(thread, 0) for thread, wait in waits.items()]  # ns
-        longest_wait = max(new_waits, default=0) / 1e9
-        self._time, self._waits = now, waits
-        waited = min(longest_wait, elapsed)
-        return max(_SHORTEST_SECONDS, elapsed - waited), waited
+    It waits for a processor that others use. The time is that of the thread that waited longest, or
+    0 if it is unknown.
+    """
+    earlier_waits, start = _read_waits(), time.perf_counter()
+    result = work()
+    synchronize(device)
+    elapsed = time.perf_counter() - start
+    waits = [wait - earlier_waits.get(thread, 0) for thread, wait in _read_waits().items()]  # ns
+    waited = min(max(waits, default=0) / 1e9, elapsed)
+    return result, max(_SHORTEST_SECONDS, elapsed - waited), waited
 
 
 def _read_waits() -> dict[str, int]:
@@ -242,11 +239,13 @@ def _greedy_seconds(model: Transformer, length: int, precision: str) -> float:
     prepared = prepare_for_inference(model, precision)
     sentences = max(1, BATCH_TOKENS // length)
     source = torch.full((sentences, length), BOS, device=device)  # any id takes the same time
-    clock = _Clock(device)
-    cache = prepared.start(prepared.encode(source), source)
-    for _ in range(length):
-        logits = prepared.step(source[:, :1], cache)
-        # a search normalises the logits: the result is not used, but takes time
-        logits[:, 0].float().logsumexp(1)
-    computing, _waited = clock.lap()
+
+    def search() -> None:
+        cache = prepared.start(prepared.encode(source), source)
+        for _ in range(length):
+            logits = prepared.step(source[:, :1], cache)
+            # a search normalises the logits: the result is not used, but takes time
+            logits[:, 0].float().logsumexp(1)
+
+    _, computing, _waited = _timed(device, search)
     return computing

@@ -31,12 +31,10 @@ _Outcome = tuple[bool, str | None]
 a file that points to it and could not be written"""
 
 
-def _copy_to_cpu(tensor: Tensor) -> Tensor:
-    return tensor.detach().to("cpu", copy=True)
-
-
 def snapshot(
-    value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] = _copy_to_cpu
+    value: Any,
+    previous: Any = None,
+    new: Callable[[Tensor], Tensor] = lambda tensor: tensor.detach().to("cpu", copy=True),
 ) -> Any:
     """Return a copy of `value`, nested dicts, lists and tuples, with all tensors on the CPU.
 

@@ -62,7 +62,9 @@ def prepare_for_training(model: Transformer, training: TrainingConfig, precision
     if on_cpu:  # always, because each thread draws masks from a generator of its own
         use_faster_modules(objective.model, {nn.Dropout: FastDropout})
     if is_code_unchanged(model):  # true unless somebody has changed the model
-        packs = precision == "bf16" and can_attend_packed(device, _head_width(model))
+        attention = model.decoder.layers[0].self_attention
+        head_width = attention.query.out_features // attention.heads
+        packs = precision == "bf16" and can_attend_packed(device, head_width)
         faster = ON_CPU if on_cpu else PACKED if packs else FUSED_MODULES
         use_faster_modules(objective.model, faster)
         if on_cpu or packs:  # another device would have to tell first where the real tokens are
@@ -131,11 +133,6 @@ def _way(attention: nn.Module, in_bf16: bool, in_c: bool) -> str:
         if in_bf16 or has_dropout:
             return "Eq. 1 as written"
     return "PyTorch's fused kernel"
-
-
-def _head_width(model: Transformer) -> int:
-    attention = model.decoder.layers[0].self_attention
-    return attention.query.out_features // attention.heads
 
 
 def _softmax_in_c(

@@ -131,17 +131,6 @@ def check_text_unchanged(
         )
 
 
-def resume(trainer: Trainer) -> None:
-    """Load the newest intact checkpoint, if any; remove the records of all later steps.
-
-    Raises:
-        CheckpointError: there are checkpoints, but all are damaged.
-    """
-    path = _load_newest_checkpoint(trainer)
-    if path is not None:
-        trainer.log(f"resuming after step {trainer.state.step:,} from {path}")
-
-
 def roll_back(trainer: Trainer, error: DivergedError) -> None:
     """After a divergent step, load the last checkpoint and save it as the state of that step.
 
@@ -171,7 +160,7 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
             "lower training.peak_learning_rate or set training.clip_norm, in a new `run_dir`"
         )
     else:
-        path = _load_newest_checkpoint(trainer)
+        path = load_newest_checkpoint(trainer)
         assert path is not None  # there are checkpoints
         trainer.model.zero_grad(set_to_none=True)
         trainer.log(f"{error}; going on with the weights of {path.name}, without the steps since")
@@ -184,10 +173,13 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
     raise DivergedError(f"{error}. {advice}") from error
 
 
-def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
+def load_newest_checkpoint(trainer: Trainer) -> Path | None:
     """Load the newest intact checkpoint and return its folder; return None if there is none.
 
     Records and example translations of all later steps are removed; without checkpoint, all are.
+
+    Raises:
+        CheckpointError: there are checkpoints, but all are damaged.
     """
     path = trainer.group.broadcast_from_main(
         lambda: recover_newest_checkpoint(trainer.directory.saved_checkpoints(), trainer.log)

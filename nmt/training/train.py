@@ -34,7 +34,12 @@ from nmt.training.result import (
     text_fingerprint,
     write_result,
 )
-from nmt.training.resume import check_recipe_unchanged, check_text_unchanged, resume, roll_back
+from nmt.training.resume import (
+    check_recipe_unchanged,
+    check_text_unchanged,
+    load_newest_checkpoint,
+    roll_back,
+)
 from nmt.training.retention import update_after_checkpoint
 from nmt.training.schedule import describe_endless_warmup
 from nmt.training.step_memory import parameter_count
@@ -162,9 +167,13 @@ def _read_validation_texts(config: Config, texts: Sequence[TextPair]) -> list[Va
 
 def _train_and_score(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
     """Train from the last checkpoint to the end, choose the best weights and score them."""
-    resume(trainer)
+    if path := load_newest_checkpoint(trainer):
+        trainer.log(f"resuming after step {trainer.state.step:,} from {path}")
     group = trainer.group
-    is_trained = group.broadcast_from_main(lambda: _has_best_weights(trainer))
+    # whether an earlier session has ended the training: `choose_best_weights` writes this number
+    best_step = read_json_or_empty(trainer.directory.best).get("trained_steps")
+    has_best_weights = trainer.finished() and best_step == trainer.state.step
+    is_trained = group.broadcast_from_main(lambda: has_best_weights)
     if group.is_main and not is_trained:
         _write_session(trainer, fingerprints)
     while not trainer.finished():
@@ -208,13 +217,6 @@ def _check_best_weights(trainer: Trainer) -> None:
             "`run_dir` with a lower training.peak_learning_rate, a longer warm-up or "
             "training.clip_norm; the checkpoints are kept"
         )
-
-
-def _has_best_weights(trainer: Trainer) -> bool:
-    """Return whether an earlier session has ended the training and chosen the best weights."""
-    best = read_json_or_empty(trainer.directory.best)
-    # `choose_best_weights` writes this number; best.json of an earlier checkpoint has none
-    return trainer.finished() and best.get("trained_steps") == trainer.state.step
 
 
 def _score(trainer: Trainer, is_trained: bool) -> None:

@@ -1,6 +1,7 @@
 """The probe takes real steps, writes no files, and copes with other processes."""
 
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -77,12 +78,11 @@ def test_outliers_do_not_change_the_interquartile_mean() -> None:
 
 def test_waiting_is_not_computing_and_is_0_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_read_waits", iter([{"1": 5}, {"1": 9, "2": 10**18}]).__next__)
-    clock = module._Clock(torch.device("cpu"))
-    time.sleep(0.01)
-    computing, waited = clock.lap()  # a thread waits no longer than the time that has passed
+    work, device = partial(time.sleep, 0.01), torch.device("cpu")
+    # a thread waits no longer than the time that has passed
+    _, computing, waited = module._timed(device, work)
     assert 0 < computing < 1e-5 and 0.01 <= waited < 60
     monkeypatch.undo()
     monkeypatch.setattr(Path, "glob", lambda *_: [Path("missing/schedstat")])
-    clock = module._Clock(torch.device("cpu"))
-    computing, waited = clock.lap()
+    _, computing, waited = module._timed(device, work)
     assert computing > 0 and waited == 0.0

@@ -57,8 +57,8 @@ def find_messages(text: str) -> list[Message]:
             continue
         try:
             message = _parse_message(text, first, 1, False)
-        except _MalformedError as error:
-            at = max(end, error.at)  # nothing is read twice
+        except ValueError as error:
+            at = max(end, error.args[0])  # nothing is read twice
             if first in ends:
                 found.append(Message((first, end), ()))
         else:
@@ -87,18 +87,15 @@ def _brace_ends(text: str) -> dict[int, int]:
     return ends
 
 
-class _MalformedError(Exception):
-    def __init__(self, at: int) -> None:
-        super().__init__(at)
-        self.at = at
-        """so far the text has been read"""
-
-
 def _parse_message(text: str, at: int, depth: int, in_plural: bool) -> Message:
-    """Return the message that begins at a place, inside `depth` - 1 others."""
+    """Return the message that begins at a place, inside `depth` - 1 others.
+
+    Raises:
+        ValueError: it is malformed; the argument is how far the text was read.
+    """
     start = _START.match(text, at)
     if start is None or depth > MAX_DEPTH:
-        raise _MalformedError(at + 1)
+        raise ValueError(at + 1)
     first, at = at, start.end()
     is_plural = start[1].lower() != "select"
     if is_plural and (offset := _OFFSET.match(text, at)):
@@ -113,7 +110,7 @@ def _parse_message(text: str, at: int, depth: int, in_plural: bool) -> Message:
         at = branch_text.span[1] + 1
     end = _END.match(text, at)
     if end is None or "other" not in keywords:  # every message needs this branch
-        raise _MalformedError(at)
+        raise ValueError(at)
     return Message((first, end.end()), tuple(texts))
 
 
@@ -123,7 +120,7 @@ def _parse_branch(text: str, at: int, depth: int, in_plural: bool) -> BranchText
     `in_plural` says whether a `#` in it stands for a number.
 
     Raises:
-        _MalformedError: the text ends before the branch.
+        ValueError: the text ends before the branch; its argument is how far it was read.
     """
     first = at
     kept: list[tuple[int, int]] = []
@@ -146,7 +143,7 @@ def _parse_branch(text: str, at: int, depth: int, in_plural: bool) -> BranchText
             is_syntax = in_plural
         if is_syntax:
             kept.append((start, at))
-    raise _MalformedError(len(text))
+    raise ValueError(len(text))
 
 
 def _quoted_end(text: str, at: int, special: str) -> int:
@@ -163,7 +160,7 @@ def _argument_end(text: str, at: int) -> int:
     """Return where an argument ends whose style, if it has one, is no text."""
     start = _ARGUMENT.match(text, at)
     if start is None:
-        raise _MalformedError(at + 1)
+        raise ValueError(at + 1)
     at = start.end()
     if start[1] or start[2]:
         return at
@@ -176,4 +173,4 @@ def _argument_end(text: str, at: int) -> int:
             opened += 1 if mark[0] == "{" else -1
             if not opened:
                 return at
-    raise _MalformedError(len(text))
+    raise ValueError(len(text))
