@@ -1,5 +1,6 @@
 """The mixture of the training texts: how often the pairs of each occur, and in which steps."""
 
+import math
 from collections.abc import Sequence
 
 from nmt.data.tokens.batches import CorpusWeight, Stage
@@ -26,8 +27,8 @@ def stages_of(
     for start in starts:
         weights = []
         for pair_count, text in zip(kept_of_each_text, texts, strict=True):
-            weight = text.weight if _is_learnt(text, start) else 0.0
-            weights.append(CorpusWeight(pair_count, weight))
+            is_learnt = text.after_step <= start < (text.until_step or math.inf)
+            weights.append(CorpusWeight(pair_count, text.weight if is_learnt else 0.0))
         if all(corpus.pairs_per_epoch == 0 for corpus in weights):
             raise DataError(
                 f"no pair is left to learn after step {start:,}; check after_step and until_step "
@@ -35,11 +36,6 @@ def stages_of(
             )
         stages.append(Stage(start, _balance_weights(config.data, weights)))
     return stages
-
-
-def _is_learnt(text: TextPair, step: int) -> bool:
-    """Return whether a text is learnt in the step after the first `step` ones."""
-    return text.after_step <= step and (text.until_step is None or step < text.until_step)
 
 
 def _balance_weights(data: DataConfig, weights: list[CorpusWeight]) -> list[CorpusWeight]:

@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import NoneType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -233,8 +233,8 @@ def _explain_mistakes(
     """
     expected: dict[tuple[str, str], list[str]] = {}  # {(start, got): what the value may be}
     for found in error.errors():  # pydantic has one for each type that the value may have
-        mistake = _explain(found, where, locations, section)
-        expected.setdefault((mistake.start, mistake.got), []).insert(0, mistake.expected)
+        around, choice = _explain(found, where, locations, section)
+        expected.setdefault(around, []).insert(0, choice)
     sentences = []
     for (start, got), choices in expected.items():
         first, *others = dict.fromkeys(choices)  # each once
@@ -243,20 +243,14 @@ def _explain_mistakes(
     return sentences
 
 
-class _Mistake(NamedTuple):
-    """A sentence about a value, in three parts; `expected` and `got` may be empty."""
-
-    start: str
-    expected: str
-    got: str
-
-
 def _explain(
     error: Any, where: str, locations: Mapping[KeyPath, str], section: type[BaseModel]
-) -> _Mistake:
+) -> tuple[tuple[str, str], str]:
     """Return an error that pydantic found in the keys of `section` as a sentence with its place.
 
-    `locations` maps key paths to file:line; `where` stands in for a path without a location.
+    The sentence is in parts: ((its start, what was got), what is expected, which stands between
+    them); the last two may be empty. `locations` maps key paths to file:line; `where` stands in for
+    a path without a location.
     """
     path = tuple(str(part) for part in error["loc"])
     if path not in locations and path[:-1] not in locations:
@@ -268,14 +262,14 @@ def _explain(
     location = locations.get(key_path, where)
     if error["type"] == "extra_forbidden":
         hint = _suggest_keys(path, section)
-        return _Mistake(f"{location}: unknown key '{'.'.join(path)}'; {hint}", "", "")
+        return (f"{location}: unknown key '{'.'.join(path)}'; {hint}", ""), ""
     message = error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
     message = message[:1].lower() + message[1:]
     if not path or error["type"] == "value_error":
-        return _Mistake(f"{location}: {message}", "", "")
+        return (f"{location}: {message}", ""), ""
     if error["type"] == "missing":
-        return _Mistake(f"{location}: '{'.'.join(path)}' is missing", "", "")
-    return _Mistake(f"{location}: '{'.'.join(key_path)}': ", message, f", got {error['input']!r}")
+        return (f"{location}: '{'.'.join(path)}' is missing", ""), ""
+    return (f"{location}: '{'.'.join(key_path)}': ", f", got {error['input']!r}"), message
 
 
 def _suggest_keys(path: KeyPath, recipe: type[BaseModel]) -> str:

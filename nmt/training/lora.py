@@ -18,9 +18,8 @@ from nmt.kernels.faster_modules import share_weights
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import LoraConfig
 from nmt.run.adapter import AdapterOrigin, low_rank_update
-from nmt.run.checkpoint import load_into, weights_digest, weights_of
+from nmt.run.checkpoint import load_into, trained_parameters, weights_digest, weights_of
 from nmt.run.model import LoadedModel, load_model
-from nmt.training.step_memory import trained_weights, vocabulary_rows
 
 
 class LoraLinear(nn.Linear):
@@ -101,6 +100,6 @@ def adapt_parent(loaded: LoadedModel, lora: LoraConfig, log: Log) -> LoadedModel
     load_into(loaded.model, weights_of(parent.model), parent.path)
     origin = AdapterOrigin(weights_digest(loaded.model), lora.alpha / lora.rank)
     add_adapters(loaded.model, lora)
-    trained = trained_weights(loaded.config, vocabulary_rows(loaded.model))
+    trained = sum(parameter.numel() for parameter in trained_parameters(loaded.model).values())
     log(f"LoRA: {trained:,} parameters are trained; {parent.path} is frozen")
     return replace(loaded, metadata=origin.metadata())
