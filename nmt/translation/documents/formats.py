@@ -1,17 +1,16 @@
 """The formats of documents: how each is recognised and read. A new one is a line of this table."""
 
+import pkgutil
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmt.errors import ConfigError
-from nmt.translation.documents.document import Document, LanguagePair
-from nmt.translation.documents.gettext import read_po
-from nmt.translation.documents.office import read_office
-from nmt.translation.documents.open_document import read_open_document
-from nmt.translation.documents.xliff import read_xliff
-from nmt.translation.markup import read_html
+
+if TYPE_CHECKING:
+    from nmt.translation.documents.document import Document, LanguagePair
 
 PEEKED_BYTES = 4096
 """of the beginning of a file, by which its format is recognised"""
@@ -23,8 +22,10 @@ class DocumentFormat:
 
     suffixes: tuple[str, ...]
     """the ends of file names, in small letters"""
-    read: Callable[[bytes, str, LanguagePair], Document]
-    """takes the content of a file, what messages call it, and the languages"""
+    reader: str
+    """the function that reads one, as module:name. It takes the content, what messages call the
+    file, and the languages. It is imported when it is called: every file is looked at, and most are
+    plain text"""
     beginning: re.Pattern[bytes] = re.compile(b"(?!)")
     """what the beginning of a file matches, whatever its name is"""
 
@@ -32,21 +33,21 @@ class DocumentFormat:
 FORMATS: Mapping[str, DocumentFormat] = {
     "xliff": DocumentFormat(
         (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"),
-        read_xliff,
+        "nmt.translation.documents.xliff:read_xliff",
         re.compile(rb"\s*(?:<[?!][^>]*>\s*)*<(?:\w+:)?xliff\b"),
     ),
     "office": DocumentFormat(
         (".docx", ".docm", ".dotx", ".dotm", ".pptx", ".pptm", ".potx", ".ppsx", ".xlsx", ".xlsm"),
-        read_office,
+        "nmt.translation.documents.office:read_office",
         re.compile(rb"PK\x03\x04.{26}(?:\[Content_Types\]\.xml|_rels/|word/|ppt/|xl/)", re.DOTALL),
     ),
     "opendocument": DocumentFormat(
         (".odt", ".ott", ".ods", ".ots", ".odp", ".otp"),
-        read_open_document,
+        "nmt.translation.documents.open_document:read_open_document",
         re.compile(rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis\.opendocument", re.DOTALL),
     ),
-    "po": DocumentFormat((".po", ".pot"), read_po),
-    "html": DocumentFormat((".html", ".htm", ".xhtml"), read_html),
+    "po": DocumentFormat((".po", ".pot"), "nmt.translation.documents.gettext:read_po"),
+    "html": DocumentFormat((".html", ".htm", ".xhtml"), "nmt.translation.markup:read_html"),
 }
 
 
@@ -62,7 +63,7 @@ def recognise_format(name: str, beginning: bytes) -> str | None:
     return next((key for key, each in FORMATS.items() if suffix in each.suffixes), None)
 
 
-def read_document(content: bytes, name: str, key: str, languages: LanguagePair) -> Document:
+def read_document(content: bytes, name: str, key: str, languages: "LanguagePair") -> "Document":
     """Read a file in the format `key`; messages call it `name`.
 
     Raises:
@@ -71,4 +72,6 @@ def read_document(content: bytes, name: str, key: str, languages: LanguagePair) 
     """
     if key not in FORMATS:
         raise ConfigError(f"the format is {key!r}, expected one of {', '.join(FORMATS)}")
-    return FORMATS[key].read(content, name, languages)
+    read: Callable[[bytes, str, LanguagePair], Document]
+    read = pkgutil.resolve_name(FORMATS[key].reader)
+    return read(content, name, languages)
