@@ -1,6 +1,5 @@
 """`nmt compare`: which of several systems is better, by how much, where, and whether by chance."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,32 +29,22 @@ if TYPE_CHECKING:
     from nmt.recipe.config import DataConfig
 
 
-@dataclass(frozen=True)
-class ComparisonOptions:
-    """The systems to compare, and how the comparison is shown."""
-
-    systems: Annotated[list[Path], typer.Argument(metavar="A B…")]
-    """Run directories, checkpoints or files of translations."""
-    examples: Annotated[int, typer.Option(min=0)] = 3
-    """Sentences to show for each, where it stands out most."""
-    as_json: JsonObjectOption = False
-
-    def __post_init__(self) -> None:
-        if missing := [path for path in self.systems if not path.exists()]:
-            raise DataError(
-                f"{missing[0]}: no such run directory, checkpoint or file of translations"
-            )
-        if len(self.systems) < 2:
-            raise ConfigError(
-                f"{self.systems[0]} alone cannot be compared; give another run directory, "
-                "checkpoint or file of translations"
-            )
+SystemsArgument = Annotated[
+    list[Path],
+    typer.Argument(metavar="A B…", help="Run directories, checkpoints or files of translations."),
+]
+ExamplesOption = Annotated[
+    int, typer.Option(min=0, help="Sentences to show for each, where it stands out most.")
+]
 
 
 @with_option_groups
 def compare(
+    *,
     text: TextOptions,
-    options: ComparisonOptions,
+    systems: SystemsArgument,
+    examples: ExamplesOption = 3,
+    as_json: JsonObjectOption = False,
     search: BeamOptions,
     compute: ComputeOptions = EXACT,
 ) -> None:
@@ -64,7 +53,8 @@ def compare(
     By default it is the first run's own. Differences of BLEU are tested by paired bootstrap and
     approximate randomisation.
     """
-    folders = [path for path in options.systems if path.is_dir()]
+    _check_systems(systems)
+    folders = [path for path in systems if path.is_dir()]
     runs = list(dict.fromkeys(folders))  # each once, in the order of the command line
     if not runs:
         check_translates_nothing("all systems are files, which are", compute, search)
@@ -76,24 +66,40 @@ def compare(
     from nmt.evaluation.compare import compare as compare_translations
     from nmt.report.tables import render_comparison
 
-    check_system_count(len(options.systems))  # before hours of translation
+    check_system_count(len(systems))  # before hours of translation
     test_set = load_test_set(text, data)
     if text.to:
         test_set = _into_language(test_set, text.to, runs)
-    files = [path for path in options.systems if path not in runs]
+    files = [path for path in systems if path not in runs]
     translations = {path: read_translations(path, test_set, text) for path in files}
     models = []  # weights and precision of each run, for --json
     for run in runs:
         translator = make_translator([str(run)], compute, search)
         models.append(provenance(translator, [str(run)], compute))
         translations[run] = translate_with_progress(translator, test_set, str(run))
-    systems = [(str(path), translations[path]) for path in options.systems]
+    named = [(str(path), translations[path]) for path in systems]
     training_words = local_training_words(data, test_set.tokenizer) if data else None
-    comparison = compare_translations(systems, test_set, training_words, options.examples)
-    if options.as_json:
+    comparison = compare_translations(named, test_set, training_words, examples)
+    if as_json:
         print(format_record(comparison.as_json() | {"models": models}))
     else:
         print(render_comparison(comparison))
+
+
+def _check_systems(systems: list[Path]) -> None:
+    """Check that there are two systems at least.
+
+    Raises:
+        DataError: One of them does not exist.
+        ConfigError: There is only one.
+    """
+    if missing := [path for path in systems if not path.exists()]:
+        raise DataError(f"{missing[0]}: no such run directory, checkpoint or file of translations")
+    if len(systems) < 2:
+        raise ConfigError(
+            f"{systems[0]} alone cannot be compared; give another run directory, checkpoint or "
+            "file of translations"
+        )
 
 
 def _into_language(test_set: "EvaluationSet", language: str, runs: list[Path]) -> "EvaluationSet":

@@ -1,6 +1,6 @@
 """`nmt translate`: raw text in, raw text out, a line for a line."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -172,11 +172,7 @@ def translate(
 
     if file_format and is_document:
         document = FileContent(input_name(file), read_bytes(file), file_format)
-        translator, request = load()
-        processes = workers.choose_processes(translator.loaded.device_type)
-        found = translate_file(document, translator, request, processes, options.to)
-        with open_output(output) as file_out:
-            file_out.write(found)
+        _translate_document(document, load, workers, options.to, output)
         return
     with open_lines(file) as lines, open_window_output(file, output, resume) as sink:
         translator, request = load()
@@ -184,6 +180,21 @@ def translate(
             translator.searcher.load_now()  # an error must come before `begin` empties the output
             done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
             translate_lines(pipeline, file, lines, options, done, sink)
+
+
+def _translate_document(
+    document: FileContent,
+    load: Callable[[], "tuple[Translator, TranslationRequest]"],
+    workers: WorkerOptions,
+    language: str | None,
+    output: Path | None,
+) -> None:
+    """Write the translation of a document, which is translated as a whole; `language` is --to."""
+    translator, request = load()
+    processes = workers.choose_processes(translator.loaded.device_type)
+    found = translate_file(document, translator, request, processes, language)
+    with open_output(output) as file:
+        file.write(found)
 
 
 def _settings(

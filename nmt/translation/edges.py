@@ -23,8 +23,10 @@ class EdgesTransform:
 
     def cut(self, lines: Sequence[Line]) -> list[Line]:
         """Return the lines without their edges, except those whose translation begins as asked."""
+        if self.terminology.prefix:
+            return list(lines)
         return [
-            line if (self.terminology | line.terminology).prefix else cut_edges(line, self.language)
+            line if line.terminology and line.terminology.prefix else cut_edges(line, self.language)
             for line in lines
         ]
 

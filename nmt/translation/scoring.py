@@ -101,22 +101,6 @@ def pair_batches(
         yield indices, collate(store, np.array(indices))
 
 
-@dataclass(frozen=True)
-class _ScoredWindow:
-    """Pairs that are read together, and the scores of those already computed."""
-
-    targets: list[list[int]]
-    """the ids of each pair's target"""
-    scores: dict[int, TargetScore]
-    """by the index of the pair"""
-
-    def add_batch(self, indices: Sequence[int], rows: Sequence[Sequence[float]]) -> None:
-        """Add the scores (B, T), padding included, of the pairs with these indices."""
-        for i, row in zip(indices, rows, strict=True):
-            target = tuple(self.targets[i])
-            self.scores[i] = TargetScore(target, tuple(row[: len(target)]))
-
-
 class Scorer:
     """Scores translations with a model and its tokenizer.
 
@@ -171,24 +155,28 @@ class Scorer:
         `first_number` is the number of the first pair. A `pool` computes `score_batch` elsewhere,
         and some windows are read ahead; without one, a window is yielded before the next is read.
         """
-        begun: deque[tuple[_ScoredWindow, list[int]]] = deque()  # whose scores have not arrived
+        # of each batch that is computed: the ids of the targets of its window, the scores of this
+        # by the index of the pair, and the indices of the pairs of the batch
+        begun: deque[tuple[list[list[int]], dict[int, TargetScore], list[int]]] = deque()
 
         def batches() -> Iterator[Batch]:
             number = first_number
             for pairs in windows_of_pairs:
                 sources, targets = self._encode(pairs, number, warn)
-                window = _ScoredWindow(targets, {})
+                scores: dict[int, TargetScore] = {}
                 for indices, batch in pair_batches(sources, targets, self.batch_tokens):
-                    begun.append((window, indices))
+                    begun.append((targets, scores, indices))
                     yield batch
                 number += len(pairs)
 
         for rows in pool.map(batches()) if pool else map(self.score_batch, batches()):
-            window, indices = begun.popleft()
-            window.add_batch(indices, rows)
+            targets, scores, indices = begun.popleft()
+            for i, row in zip(indices, rows, strict=True):
+                target = tuple(targets[i])
+                scores[i] = TargetScore(target, tuple(row[: len(target)]))  # without padding
             progress(len(indices))
-            if len(window.scores) == len(window.targets):  # all its batches are computed
-                yield [score for _, score in sorted(window.scores.items())]  # in the pairs' order
+            if len(scores) == len(targets):  # all batches of the window are computed
+                yield [score for _, score in sorted(scores.items())]  # in the pairs' order
 
     def score_batch(self, batch: Batch) -> list[list[float]]:
         """Return log p (B, T) of the target ids of a batch, 0 at padding.
