@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 TwoFiles = tuple[Path, Path]
 
+_NOT_OVER_IT = "remove it, or choose another name with --output"
+
 
 @dataclass(frozen=True)
 class InitOptions:
@@ -128,7 +130,7 @@ def init(options: InitOptions) -> None:
     elif missing and folder.exists():
         raise ConfigError(
             f"{folder} exists, and the {' and '.join(missing)} lines would be split off "
-            "into it; remove it, or choose another name with --output"
+            f"into it; {_NOT_OVER_IT}"
         )
     else:
         profile, data = _profile_files(text, languages, held_out, missing, folder)
@@ -155,7 +157,7 @@ def _check_output(output: Path) -> None:
         ConfigError: It exists, or lies below a file.
     """
     if output.exists():
-        raise ConfigError(f"{output} exists; remove it, or choose another name with --output")
+        raise ConfigError(f"{output} exists; {_NOT_OVER_IT}")
     above = next((path for path in output.parents if path.exists()), Path())
     if not above.is_dir():
         raise ConfigError(

@@ -102,7 +102,6 @@ def score(
     file, output = options.source or options.file, options.output
     check_inputs_remain(output, [file or Path("-"), options.reference])
     if options.resume and is_complete(file, output):
-        log(f"{output} is complete, so nothing is left to do; leave out --resume to score it again")
         return
     with options.open_pairs() as pairs, open_window_output(file, output, options.resume) as sink:
         scorer = _make_scorer(model, options, compute)

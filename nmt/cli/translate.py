@@ -16,7 +16,7 @@ from nmt.cli.lines.document_file import (
 )
 from nmt.cli.lines.line_translation import OutputOptions, translate_lines
 from nmt.cli.lines.partial_output import check_inputs_remain, is_complete, open_window_output
-from nmt.cli.lines.streams import input_name, is_typed, log, open_lines, open_output
+from nmt.cli.lines.streams import input_name, is_typed, open_lines, open_output
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
     AllSearchOptions,
@@ -159,10 +159,6 @@ def translate(
     if file and file.suffix.lower() in STRUCTURED and not file_format:
         print_warning(f"{file}: its tags and numbers are translated as plain text too")
     if resume and is_complete(file, output):
-        log(
-            f"{output} is complete, so nothing is left to do; leave out --resume to translate it "
-            "again"
-        )
         return
 
     def load() -> "tuple[Translator, TranslationRequest]":

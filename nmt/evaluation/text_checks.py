@@ -20,6 +20,7 @@ SUBWORD_MARKS = {
 # a full stop or comma after a word; the group is the space between them, empty in plain text
 _PUNCTUATION = re.compile(r"\w(\s?)[.,](?=\s|$)")
 _OR_SKIP = "or score it as it is (`no_text_checks`)"  # the end of several messages
+_DETOKENISE = f"detokenise it, for instance with sacremoses, {_OR_SKIP}"
 # what tokenizer.perl of Moses writes for quotation marks, brackets and hyphens
 _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);| @-@ ")
 
@@ -88,14 +89,14 @@ def check_text_forms(
         if form.tokenized and other.tokenized is False:  # not if it is None: undecided
             raise DataError(
                 f"{name} is tokenised ({form.evidence}) and what it is compared with is not "
-                f"({other.evidence}); detokenise it, for instance with sacremoses, {_OR_SKIP}"
+                f"({other.evidence}); {_DETOKENISE}"
             )
         # lines with escapes may be text as it should be: one, 2 % of all, or four times as many as
         # the other side has
         if form.escapes > max(1, len(references) // 50, 4 * other.escapes):
             raise DataError(
                 f"{name} has escapes of a tokeniser (&apos;, &quot;, @-@), and what it is "
-                f"compared with does not; detokenise it, for instance with sacremoses, {_OR_SKIP}"
+                f"compared with does not; {_DETOKENISE}"
             )
 
 

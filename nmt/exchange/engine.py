@@ -60,7 +60,12 @@ def check_computes(
         if part.name not in names or not {config.d_model, config.d_ff}.issuperset(part.shape):
             lacks = lacks or f"{part.name} of the shape {part.shape}"
     if lacks:
-        raise ExchangeError(f"{program} has no {lacks}; export the model as safetensors")
+        raise lack_of(program, lacks)
+
+
+def lack_of(program: str, what: str) -> ExchangeError:
+    """Return the error about a part of the model that another program does not have."""
+    return ExchangeError(f"{program} has no {what}; export the model as safetensors")
 
 
 def import_engine(package: str, feature: str) -> Any:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
-from nmt.errors import ExchangeError, print_warning
+from nmt.errors import ExchangeError
 from nmt.exchange.huggingface_files import abbreviate, license_of, parse_json, read_weights
 from nmt.exchange.huggingface_names import (
     BIAS,
@@ -28,6 +28,7 @@ from nmt.exchange.imported import (
     check_links,
     file_digests,
     read_small_file,
+    warn_of_lack,
 )
 from nmt.model.anatomy import output_bias, weight_shapes
 from nmt.model.positional_encoding import sinusoids
@@ -278,8 +279,7 @@ def _warn_of_search(generation: Mapping[str, Any], specials: Mapping[int, int], 
         if any(entry not in rows for entry in _forbidden(generation, (name,)))
     }
     for name in sorted(left_out):
-        value = abbreviate(generation[name])
-        print_warning(f"{where}: {name}: {value} is left out; nmt does not have it")
+        warn_of_lack(where, name, abbreviate(generation[name]))
 
 
 def _languages(files: Mapping[str, bytes], folder: Path) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nmt.errors import ExchangeError
-from nmt.exchange.marian_files import MAX_EXPANSION, MIB, open_zip
+from nmt.exchange.marian_files import MAX_EXPANSION, MIB, check_mapping, open_zip
 from nmt.run.checkpoint_files import check_header
 
 
@@ -29,9 +29,7 @@ def parse_json(content: bytes, path: Path) -> dict[str, Any]:
         json.dumps(value, ensure_ascii=False).encode()  # a ValueError for half of a surrogate pair
     except (ValueError, RecursionError) as error:
         raise ExchangeError(f"{path}: damaged, or no JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ExchangeError(f"{path}: expected names and values, found {type(value).__name__}")
-    return value
+    return check_mapping(value, path)
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:

@@ -23,7 +23,7 @@ from nmt.data.tokens.foreign_vocabulary import (
     tokenizer_of,
 )
 from nmt.data.tokens.tokenizer import SOURCE, TARGET
-from nmt.errors import DataError, ExchangeError
+from nmt.errors import DataError, ExchangeError, print_warning
 from nmt.exchange.engine import EXCLUDED_BIAS
 from nmt.files import create_folder_atomically, explain_os_errors, read_json, write_json
 from nmt.model.anatomy import output_bias
@@ -130,6 +130,11 @@ def _config(imported: ImportedModel, output: Path, shared: bool) -> Config:
         model=imported.config,
         decoding=imported.decoding,
     )
+
+
+def warn_of_lack(where: str, name: str, value: str) -> None:
+    """Warn that a setting of the other program is left out."""
+    print_warning(f"{where}: {name}: {value} is left out; nmt does not have it")
 
 
 def read_small_file(path: Path) -> bytes:

@@ -142,6 +142,11 @@ def parse_yaml(data: bytes, where: str) -> dict[str, Any]:
         value, _line_numbers = strict_yaml.parse(data.decode("utf-8"), where)
     except (ConfigError, UnicodeDecodeError, RecursionError) as error:
         raise ExchangeError(f"{where}: cannot be read: {error}") from error
+    return check_mapping(value, where)
+
+
+def check_mapping(value: object, where: str | Path) -> dict[str, Any]:
+    """Return a value of YAML or JSON; raise an ExchangeError if it is no mapping."""
     if not isinstance(value, dict):
         raise ExchangeError(f"{where}: expected names and values, found {type(value).__name__}")
     return value

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import ExchangeError, print_warning
-from nmt.exchange.imported import read_small_file
+from nmt.exchange.imported import read_small_file, warn_of_lack
 from nmt.exchange.marian_files import parse_yaml, unpack
 from nmt.recipe.config import DecodingConfig
 from nmt.recipe.config_file import replace_settings
@@ -73,7 +73,7 @@ def read_decoding(package: MarianPackage) -> DecodingConfig:
             "does not have; it divides them by the length"
         )
     if penalty != 0:
-        print_warning(f"{where}: word-penalty: {penalty!r} is left out; nmt does not have it")
+        warn_of_lack(where, "word-penalty", repr(penalty))
     changes = {  # missing settings have Marian's defaults
         "max_length_factor": settings.get("max-length-factor", 3),
         "max_length_offset": 0,

@@ -16,8 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import ExchangeError
-from nmt.exchange.engine import MAX_SOURCE
+from nmt.exchange.engine import MAX_SOURCE, lack_of
 from nmt.model.attention import AttentionContext
 from nmt.model.decoder import DecoderLayer
 from nmt.model.transformer import Transformer
@@ -172,9 +171,7 @@ def check_operators(model: Transformer, activation: str) -> None:
         with quietly():
             torch.onnx.export(network, (example,), unused, opset_version=OPSET, dynamo=False)
     except (RuntimeError, torch.onnx.OnnxExporterError) as error:
-        raise ExchangeError(
-            f"ONNX has no activation {activation!r}; export the model as safetensors"
-        ) from error
+        raise lack_of("ONNX", f"activation {activation!r}") from error
 
 
 def _graphs(

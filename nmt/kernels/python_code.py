@@ -1,7 +1,7 @@
 """Tells whether the Python code that faster code replaces is the original, and what was changed.
 
 The libraries in C, the kernels of a GPU and PyTorch's fused attention compute what the Python files
-in the record `python_code.txt` said when it was written. Whoever changes the model wants the change
+in the record `python_code.txt` said when it was written. A change of the model is
 to be computed. So faster code asks `is_code_unchanged` before it takes the place of this code, in
 training and in translation.
 

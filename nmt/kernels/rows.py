@@ -26,7 +26,7 @@ class RowContext(AttentionContext):
     """Which sentences tokens are of: each attends to its own sentence. Nothing is recorded."""
 
     mask: Tensor | None = None
-    """None: whoever needs a mask takes that of `memory`"""
+    """None: code that needs a mask takes that of `memory`"""
     queries: PackedSide
     memory: PackedSide
     """where the sentences of the queries stand, and those of the keys and values"""

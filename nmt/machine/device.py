@@ -44,7 +44,7 @@ def pick_device(name: str) -> torch.device:
     if device.index is not None and device.type != "cpu":
         torch.accelerator.set_device_index(device.index)
     if device.type == "cuda":
-        # cuDNN plans its attention anew for each shape, and nearly every batch has another: on an
+        # cuDNN plans its attention again for each shape, and nearly every batch has another: on an
         # H100 the first batch of a search took 1.05 s with it, and 0.27 s without.
         torch.backends.cuda.enable_cudnn_sdp(False)
     return device

@@ -1,6 +1,6 @@
 """Levels of processors, and the compiled libraries that a wheel for Linux holds for each of them.
 
-Whoever builds a wheel does not know the processor that it will meet. So the wheel holds each
+When a wheel is built, the processor that will run it is not known. So the wheel holds each
 library once for each level, and the best one that the processor can run is loaded. A checkout and
 the pure wheel hold none.
 """

@@ -12,7 +12,7 @@ import numpy as np
 
 from nmt.data.languages import look_up_language
 from nmt.data.text.language_identification import unspaced_script
-from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.data.text.parallel_text import NO_TEXT, ParallelText, SentencePair
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.text_checks import detect_text_form
 from nmt.planning.resources import known_figures
@@ -111,7 +111,7 @@ def _spread_sample(pairs: Iterator[SentencePair] | ParallelText) -> tuple[int, l
 def _check_alignment(sample: Sequence[SentencePair], name: str) -> None:
     """Raise a DataError if the two sides cannot be translations of each other."""
     if not sample:
-        raise DataError(f"{name}: no pair has text on both sides; check which files are given")
+        raise DataError(f"{name}: {NO_TEXT}")
     same = sum(pair.source == pair.target for pair in sample)
     if same > len(sample) / 2:
         raise DataError(

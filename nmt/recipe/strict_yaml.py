@@ -46,10 +46,11 @@ class _StrictLoader(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except ValueError as error:
             raise yaml.MarkedYAMLError(
-                problem=f"a value cannot be read: {error}", problem_mark=node.start_mark
+                problem=f"{_UNREADABLE}: {error}", problem_mark=node.start_mark
             ) from error
 
 
+_UNREADABLE = "a value cannot be read"
 _WHOLE = r"(0|[1-9](_?[0-9])*)"  # 0, 12, 25_000, but not 010
 _FLOAT = rf"[-+]?({_WHOLE}?\.[0-9]+|{_WHOLE}\.?)([eE][-+]?[0-9]+)?"
 _StrictLoader.yaml_implicit_resolvers = {}  # without those of YAML 1.1; ours follow below
@@ -105,7 +106,7 @@ def parse(text: str, where: str) -> tuple[Any, dict[tuple[str, ...], int]]:
         line = loader.line + 1 if loader else 1  # where the loader stopped
         # for a ValueError or OverflowError, as of an escape that stands for no character; the
         # other errors replace this problem, and those of the library know their line, too
-        problem = f"a value cannot be read: {error}"
+        problem = f"{_UNREADABLE}: {error}"
         if isinstance(error, yaml.reader.ReaderError):
             line = text.count("\n", 0, error.position) + 1
             problem = f"unacceptable character #x{error.character:04x}"

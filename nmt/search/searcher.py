@@ -245,18 +245,17 @@ class Searcher:
 def check_beam_size(loaded: LoadedModel, settings: DecodingConfig, memory: float | None) -> None:
     """Raise a ConfigError if the beam exceeds vocabulary or `memory` (bytes; None: no limit)."""
     beam, vocabulary = settings.beam_size, loaded.tokenizer.target.size
-    if beam > vocabulary:
-        raise ConfigError(
-            f"a beam of {beam} is wider than the vocabulary of {vocabulary:,} entries; "
-            f"give a `beam_size` (decoding.beam_size) of at most {widest_beam(loaded, memory)}"
-        )
     widest = widest_beam(loaded, memory)
-    if memory is not None and beam > widest:
-        raise ConfigError(
-            f"a beam of {beam} needs more memory for a single short sentence than the "
-            f"{memory / 1e9:.1f} GB there are; give a `beam_size` (decoding.beam_size) of "
-            f"at most {widest}"
-        )
+    if beam > vocabulary:
+        problem = f"is wider than the vocabulary of {vocabulary:,} entries"
+    elif memory is not None and beam > widest:
+        problem = "needs more memory for a single short sentence than the "
+        problem += f"{memory / 1e9:.1f} GB there are"
+    else:
+        return
+    raise ConfigError(
+        f"a beam of {beam} {problem}; give a `beam_size` (decoding.beam_size) of at most {widest}"
+    )
 
 
 def widest_beam(loaded: LoadedModel, memory: float | None) -> int:

@@ -23,6 +23,7 @@ MAX_FIELDS = 2000
 """fields of a form or a query; a request may have 1000 texts by default"""
 NO_JSON = "Invalid request: the body is no JSON in UTF-8"
 NO_OBJECT = f"Invalid request: expected a JSON object, with Content-Type: {JSON}"
+HALF_A_PAIR = "Invalid request: {} holds half of a surrogate pair; write whole characters"
 _TYPE = re.compile(r"str|bool|list\[.*\]")
 """how pydantic names the types of a key that may have several, after the key"""
 SomeBody = TypeVar("SomeBody", bound=BaseModel)
@@ -181,7 +182,7 @@ def explain(errors: Sequence[Any]) -> str:
     if error["type"] == "missing" or is_text:
         return f"Invalid request: missing {'.'.join(place)} parameter"
     if error["type"] == "string_unicode":
-        return f"Invalid request: {'.'.join(place)} holds half of a surrogate pair"
+        return HALF_A_PAIR.format(".".join(place))
     message = message.removeprefix("Value error, ")
     return f"Invalid request: {'.'.join(place)[:80]}: {message[:1].lower()}{message[1:]}"
 

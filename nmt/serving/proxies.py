@@ -65,7 +65,7 @@ def address_in_answer(request: Request, path: str, hosts: Collection[str]) -> st
     """Return the address of `path` of this server, as an answer may name it.
 
     It names the host of the request only if that is one of `hosts`, "*" being any, or this machine
-    itself: whoever asks may write another server there. Otherwise it begins with the path.
+    itself: a client may write any other host there. Otherwise it begins with the path.
     """
     host = request.headers.get("host", "").lower()
     found = _HOST.fullmatch(host)

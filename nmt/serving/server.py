@@ -19,6 +19,7 @@ from nmt.serving.batcher import Batcher
 from nmt.serving.compute import Compute, ThreadCompute
 from nmt.serving.models import Models
 from nmt.serving.operations import Operations
+from nmt.serving.parsing import HALF_A_PAIR
 from nmt.serving.segment_cache import SegmentCache
 from nmt.serving.segments import TranslatedText
 from nmt.serving.settings import ServerSettings
@@ -199,6 +200,4 @@ def check_characters(text: str, name: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise RequestError(
-            400, f"Invalid request: {name} holds half of a surrogate pair; write whole characters"
-        ) from error
+        raise RequestError(400, HALF_A_PAIR.format(name)) from error

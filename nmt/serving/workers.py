@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.errors import ConfigError, NmtError
+from nmt.errors import NmtError
 from nmt.files import make_temporary_folder
 from nmt.machine.processor import is_cpu
 from nmt.serving import frames
@@ -20,6 +20,7 @@ from nmt.serving.engine import ModelVersion, SearchKind
 from nmt.serving.model_host import BatchCommand, HostCommand, Versions
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Line, Translation
+from nmt.translation.process_pool import check_processes
 
 ATTEMPTS = 2
 """how often a batch is begun before its requests are refused"""
@@ -87,10 +88,7 @@ class ProcessCompute:
             ConfigError: the models are on a GPU, which one process fills.
         """
         if not is_cpu(settings.device):
-            raise ConfigError(
-                f"workers {settings.workers} divides the cores of a CPU, and this is a GPU, which "
-                "one process fills; leave workers out, or choose the device cpu"
-            )
+            check_processes(settings.workers)
         self.slots = self.spare = settings.workers
         self._settings = settings
         self._loaded: list[ModelVersion] = []

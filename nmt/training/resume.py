@@ -41,6 +41,10 @@ CHANGEABLE_KEYS = {
     "data.directory",
 }
 _CHANGEABLE_SECTION = "decoding."
+_CALMER = (
+    "lower training.peak_learning_rate, raise training.warmup_steps or set training.clip_norm, "
+    "in a new `run_dir`"
+)
 
 FINGERPRINTS = {"data_fingerprint": "training text", "validation_fingerprint": "validation set"}
 """names of the digests of text in environment.json, and what each is a digest of"""
@@ -150,14 +154,13 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
         )
     elif trainer.config.training.on_divergence == "stop":
         advice = (
-            f"All checkpoints in {trainer.directory.checkpoints} are from before. "
-            "Lower training.peak_learning_rate, raise training.warmup_steps or set "
-            "training.clip_norm, in a new `run_dir`; or set training.on_divergence: roll_back"
+            f"All checkpoints in {trainer.directory.checkpoints} are from before; {_CALMER}; "
+            "or set training.on_divergence: roll_back"
         )
     elif roll_backs >= MAX_ROLL_BACKS:
         advice = (
             f"This run has gone back to an earlier checkpoint {MAX_ROLL_BACKS} times already; "
-            "lower training.peak_learning_rate or set training.clip_norm, in a new `run_dir`"
+            f"{_CALMER}"
         )
     else:
         path = load_newest_checkpoint(trainer)

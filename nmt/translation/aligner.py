@@ -157,7 +157,7 @@ def copy_unknown_words(
 
     Each unknown symbol becomes the source piece that the decoder attended to most at its position.
     Only texts change, not tokens. A line with constraints keeps its translations unchanged: its
-    terms may have been spelled anew, so that the text is not what the tokens decode to.
+    terms may have another spelling, so that the text is not what the tokens decode to.
     """
     return [
         row if encoded.constraints else _with_copies(encoded, row, searcher)

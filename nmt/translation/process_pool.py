@@ -19,7 +19,7 @@ from itertools import chain, islice
 from multiprocessing.connection import Connection
 from typing import Any, Generic, Protocol, TypeVar
 
-from nmt.errors import NmtError, StoppedBySignal
+from nmt.errors import ConfigError, NmtError, StoppedBySignal
 from nmt.machine.processor import use_one_thread
 
 # how many tasks per process may be submitted before their results are yielded
@@ -40,6 +40,15 @@ class Pool(Protocol[_Task, _Result]):
 
     def close(self) -> None:
         """End what the pool has started."""
+
+
+def check_processes(processes: int) -> None:
+    """Raise a ConfigError if there are several processes to translate on a GPU."""
+    if processes > 1:
+        raise ConfigError(
+            f"`workers` {processes} divides the cores of a CPU, and this is a GPU, which one "
+            "process fills; leave it out, or choose the `device` cpu"
+        )
 
 
 class ProcessPool(Generic[Task, Result]):

@@ -266,7 +266,7 @@ def test_auto_is_one_process_a_core_where_that_helps_and_a_number_gives_each_one
     assert [WorkerOptions(workers=n).choose_processes("cpu") for n in ("3", "1")] == [3, 1]
     assert threads == [1, 1]
     assert WorkerOptions(workers="1").choose_processes("cuda") == 1
-    with pytest.raises(ConfigError, match="--workers 2 divides the cores of a CPU.*leave out"):
+    with pytest.raises(ConfigError, match="`workers` 2 divides the cores of a CPU.*leave it out"):
         WorkerOptions(workers="2").choose_processes("cuda")
     assert WorkerOptions().choose_processes("cpu", is_typed=True) == 1
     monkeypatch.setattr(sys, "platform", "darwin")

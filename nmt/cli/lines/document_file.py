@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.lines.streams import is_stdin
+from nmt.cli.lines.streams import check_stdin, is_stdin
 from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.lines import open_bytes
 from nmt.data.text.remote_files import open_file
@@ -42,8 +42,7 @@ def read_bytes(path: Path | None) -> bytes:
         DataError: the file cannot be read.
     """
     if path is None or is_stdin(path):
-        if sys.stdin is None:
-            raise ConfigError("stdin is closed; give a FILE or pipe a document in")
+        check_stdin()
         return sys.stdin.buffer.read()
     if path.suffix in SUFFIXES:
         with open_bytes(path) as decompressed:

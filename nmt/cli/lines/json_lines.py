@@ -19,7 +19,7 @@ KINDS = {type(None): "null", bool: "a boolean", str: "a string", list: "a list",
 def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise ValueError(f"{digits} is no number that JSON can hold")
+        raise ValueError(f"{digits}: JSON has no such number")
     return number
 
 

@@ -23,6 +23,7 @@ from nmt.cli.lines.streams import (
     check_output,
     explain_write_errors,
     is_stdin,
+    log,
     open_output,
 )
 from nmt.data.text.remote_files import RemotePath, before_upload, check_service, is_file, upload
@@ -39,6 +40,8 @@ START_AGAIN = "leave out --resume to begin again"
 def is_complete(file: Path | None, output: Path | None) -> bool:
     """Return whether --resume has nothing to do: the output exists, and `OUT.part` does not.
 
+    If so, a message says it.
+
     Raises:
         ConfigError: `file` is stdin, or `output` is not a regular file; neither can be resumed.
     """
@@ -49,7 +52,10 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
         )
     if output is None or part is None:
         raise ConfigError("--resume needs an output that remains; give a regular file as -o FILE")
-    return not part.exists() and is_file(output)
+    if part.exists() or not is_file(output):
+        return False
+    log(f"{output} is complete, so nothing is left to do; leave out --resume to begin again")
+    return True
 
 
 def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> None:

@@ -85,6 +85,12 @@ def _identity(path: Path | None, standard: Sequence[str], descriptor: int) -> ob
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
+def check_stdin() -> None:
+    """Raise a ConfigError if stdin is closed."""
+    if sys.stdin is None:
+        raise ConfigError("stdin is closed; give a FILE or pipe text in")
+
+
 @contextlib.contextmanager
 def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
     """Open a file, or stdin for None and "-", as an iterator of its lines without line ends.
@@ -97,8 +103,7 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
         ConfigError: there is no stdin.
     """
     if path is None or is_stdin(path):
-        if sys.stdin is None:
-            raise ConfigError("stdin is closed; give a FILE or pipe text in")
+        check_stdin()
         yield decode_or_warn(sys.stdin.buffer, "stdin", print_warning)
     elif path.suffix in SUFFIXES:
         yield read_lines(path)

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.errors import ConfigError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -97,6 +95,7 @@ class WorkerOptions(RayOptions):
             ConfigError: --workers is more than 1 on a GPU.
         """
         from nmt.machine.processor import available_cores, use_one_thread
+        from nmt.translation.process_pool import check_processes
 
         if self.workers == "auto":
             one_process = device != "cpu" or is_typed or sys.platform != "linux"
@@ -104,9 +103,6 @@ class WorkerOptions(RayOptions):
         processes = int(self.workers)
         if device == "cpu":
             use_one_thread()
-        elif processes > 1:
-            raise ConfigError(
-                f"--workers {processes} divides the cores of a CPU, and this is a GPU, which one "
-                "process fills; leave out --workers, or give a larger --batch-tokens"
-            )
+        else:
+            check_processes(processes)
         return processes

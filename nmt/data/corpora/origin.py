@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from nmt.data.corpora.download import AbsentError, DiskError, disk_errors, fetch
-from nmt.data.text.compressed import DAMAGED, SUFFIXES
+from nmt.data.text.compressed import DAMAGED, DAMAGED_FILE, SUFFIXES
 from nmt.data.text.lines import open_bytes
 from nmt.errors import DataError, Log
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
@@ -198,9 +198,7 @@ def _unpack(archive: Path, member: str | None) -> Iterator[bytes]:
             with files.open(matches[0]) as file:
                 yield from iter(lambda: file.read(_CHUNK), b"")
     except (*DAMAGED, ValueError, RuntimeError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"{archive}: damaged or cut short ({error}); fetch the file again"
-        ) from error
+        raise DataError(DAMAGED_FILE.format(archive, error)) from error
 
 
 def _tar_member(archive: Path, member: str) -> Iterator[bytes]:
@@ -223,8 +221,6 @@ def _tar_member(archive: Path, member: str) -> Iterator[bytes]:
             while stream.read(_CHUNK):
                 pass
     except (gzip.BadGzipFile, tarfile.TarError) as error:
-        raise DataError(
-            f"{archive}: damaged or cut short ({error}); fetch the file again"
-        ) from error
+        raise DataError(DAMAGED_FILE.format(archive, error)) from error
     if not found:
         raise AbsentError(f"{archive}: holds no file called {member}")

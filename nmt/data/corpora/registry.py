@@ -95,7 +95,7 @@ class Corpus:
         for language in (source, target):
             if language is not None and not _LANGUAGE.fullmatch(language):
                 raise ConfigError(
-                    f"'{language}' is not the code of a language, such as en or pt_br"
+                    f"'{language}' names no language of a corpus; expected a code, such as pt_br"
                 )
         if source is None or target is None or source == target:
             raise ConfigError(

@@ -18,6 +18,8 @@ BEGINNINGS = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0", ".zst": b"\x28\xb5\x2f\x
 SUFFIXES = tuple(BEGINNINGS)
 """The suffixes of compressed files."""
 DAMAGED = (OSError, EOFError, lzma.LZMAError, zlib.error)
+DAMAGED_FILE = "{}: damaged or cut short ({}); fetch the file again"
+"""the message about a file, and why"""
 """What reading a damaged file raises; an `OSError` of damaged data has no `errno`."""
 
 _PROGRAMS = {".gz": "gzip", ".xz": "xz", ".zst": "Zstandard"}

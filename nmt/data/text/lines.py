@@ -12,7 +12,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from nmt.data.text.compressed import BEGINNINGS, DAMAGED, SUFFIXES, decompress
+from nmt.data.text.compressed import BEGINNINGS, DAMAGED, DAMAGED_FILE, SUFFIXES, decompress
 from nmt.data.text.remote_files import open_file
 from nmt.errors import DataError, print_warning
 
@@ -117,8 +117,7 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
             yield file
     except DAMAGED as error:
         raise DataError(
-            f"{path}: damaged or cut short ({error}); fetch the file again, or rename it if it is "
-            "not compressed"
+            f"{DAMAGED_FILE.format(path, error)}, or rename it if it is not compressed"
         ) from error
 
 

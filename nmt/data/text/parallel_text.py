@@ -26,6 +26,7 @@ BLOCK_BYTES = 1 << 24
 TRANSLATION = "translation"
 """The key of the object {language: text} in records of data sets of the Hugging Face Hub."""
 
+NO_TEXT = "no pair has text on both sides; check which files are given"
 _LINE_BREAKS = re.compile(r"[\r\n]+")
 _MISSING = object()  # differs from null, which is an empty text
 
@@ -140,10 +141,7 @@ def check_has_text(text: ParallelText) -> None:
         DataError: all pairs are blank on a side, or the text cannot be read.
     """
     if not any(pair.source.strip() and pair.target.strip() for pair in text):
-        raise DataError(
-            f"{' and '.join(text.files.paths)}: no pair has text on both sides, so there is "
-            "nothing to compare translations with; check which files are given"
-        )
+        raise DataError(f"{' and '.join(text.files.paths)}: {NO_TEXT}")
 
 
 def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:

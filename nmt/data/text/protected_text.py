@@ -56,6 +56,7 @@ SECONDS_WITHOUT_TEXT = 0.05
 MAX_CHARACTERS = 20_000
 """the most characters of a pattern with its repetitions written out, as `regex` compiles them.
 Compiling so many takes about 20 ms, during which a server cannot answer."""
+_SIMPLER = "write it without repetitions inside repetitions"
 _LEAST_COUNT = re.compile(r"(\)?)\s*(\\*)\{\s*(\d[\d\s]*)")
 """the least count of a repetition such as {3} or {3,5}, which may stand after the end of a group;
 (?x) allows spaces in it. After an odd number of backslashes it is none."""
@@ -89,8 +90,7 @@ class ProtectedText:
                 found = pattern.search("", timeout=max(0.001, end - time.monotonic()))
             except TimeoutError as error:
                 raise ConfigError(
-                    f"{where} takes too long even without a text; write it without repetitions "
-                    "inside repetitions"
+                    f"{where} takes too long even without a text; {_SIMPLER}"
                 ) from error
             if found:
                 raise ConfigError(f"{where} matches the empty string; write + instead of *")
@@ -111,7 +111,7 @@ class ProtectedText:
             except TimeoutError as error:
                 raise DataError(
                     f"the protected pattern {pattern.pattern!r} takes over {SECONDS_PER_TEXT:g} "
-                    f"seconds for {text[:60]!r}; write it without repetitions inside repetitions"
+                    f"seconds for {text[:60]!r}; {_SIMPLER}"
                 ) from error
         # one may be longer than what the pattern of braces matches
         matches += [message.span for message in self.find_messages(text)]

@@ -205,7 +205,7 @@ def test_languages_that_nothing_tells_must_be_named(name: str) -> None:
         with pytest.raises(ConfigError, match="which languages. got .*; name two .*`source_lang"):
             corpus.pair_of(source, target)
     for bad in ("../en", "", "e n", "_"):
-        with pytest.raises(ConfigError, match=f"'{bad}' is not the code of a language"):
+        with pytest.raises(ConfigError, match=f"'{bad}' names no language of a corpus"):
             corpus.pair_of(bad, "fr")
 
 
