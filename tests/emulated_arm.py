@@ -24,7 +24,6 @@ from nmt.inference.native import weights
 from nmt.machine.compilation import PORTABLE_FLAGS, compile_library
 from nmt.machine.levels import LEVELS
 from nmt.search import native_search, native_sources, native_steps
-from nmt.search.cancellation import current_cancellation
 
 CALLER = Path(__file__).with_suffix(".c")
 PROCESSORS = {"armv8": "cortex-a53", "dotprod": "neoverse-n1", "i8mm": "max"}
@@ -87,8 +86,6 @@ class Recorder:
 def record_arrays(patch: pytest.MonkeyPatch) -> Arrays:
     """Return the arrays and tensors whose addresses the code in Python asks for from now on."""
     arrays, data_ptr = Arrays(), torch.Tensor.data_ptr
-    nobody = current_cancellation()  # its number is read at each step of a search
-    arrays.add(nobody.address.value or 0, ctypes.sizeof(ctypes.c_int32), nobody)
 
     def recorded(tensor: torch.Tensor) -> int:
         storage = tensor.untyped_storage()

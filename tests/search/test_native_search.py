@@ -361,7 +361,7 @@ def test_every_generation_of_arm_computes_the_same(
     integers = []
     for level in emulated_arm.PROCESSORS:
         monkeypatch.setattr(native_search, "native_library", partial(emulated, SOURCE, level))
-        assert_same_results(native(loaded).search(rows, PLAIN, 4), expected)
-        integers.append(native(loaded, "int8").search(rows, PLAIN, 4))
+        assert_same_results(translated(native(loaded), rows, PLAIN, 4), expected)
+        integers.append(translated(native(loaded, "int8"), rows, PLAIN, 4))
     assert_rounds_both_factors(loaded, most=127)
     assert integers[0] == integers[1] == integers[2]  # the sums of integers are exact
