@@ -15,13 +15,17 @@ import torch
 
 from nmt.kernels import dropout, library
 from nmt.machine import compilation
+from nmt.machine.levels import LEVELS
 from nmt.machine.processor import processor_features
 from tests import emulated_arm
 from tests.emulated_arm import needs_emulator
 
 KERNEL_LIBRARY = library.kernel_library  # before it is replaced
-FEATURES = {"haswell": {"avx2"}, "skylake-avx512": {"avx512bw"}, "native": set()}
-"""processors for which a compiler compiles, and features that this one needs to run the result"""
+WIDTHS = ("x86-64-v3", "x86-64-v4")
+"""levels with other vectors"""
+FEATURES = {level.name: level.features for level in LEVELS if level.name in WIDTHS}
+FEATURES["compile"] = frozenset()
+"""values of `NMT_NATIVE`, and the features that this processor needs to run the library"""
 ARM_LEVELS = ("armv8", "i8mm")
 """without and with instructions for bfloat16"""
 
@@ -35,10 +39,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Load:
 
     @functools.cache
     def load(processor: str, dtype: torch.dtype) -> ctypes.CDLL | None:
-        flags = tuple(f.replace("=native", f"={processor}") for f in compilation.FLAGS)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp(processor)))
-            patch.setattr(compilation, "FLAGS", flags)
+            patch.setenv(compilation.SWITCH, processor)
             return KERNEL_LIBRARY.__wrapped__(dtype)
 
     return load

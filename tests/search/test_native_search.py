@@ -21,6 +21,7 @@ from nmt.inference.native.library import SOURCE, native_library
 from nmt.inference.native.weights import ACTIVATIONS, POSITIONS
 from nmt.inference.prepare import restrict_vocabulary
 from nmt.machine import compilation
+from nmt.machine.levels import LEVELS, Level
 from nmt.machine.processor import processor_features
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import (
@@ -323,29 +324,16 @@ def test_it_is_compiled_once_for_each_processor(
 
 
 @needs_library
-@pytest.mark.parametrize(
-    ("processor", "feature", "most"),
-    [
-        # without VNNI, sums of two products have 16 bits, which only 7 bits do not overflow
-        ("haswell", "avx2", 63),
-        ("skylake-avx512", "avx512bw", 63),
-        ("icelake-server", "avx512_vnni", 127),
-        ("sapphirerapids", "amx_int8", 127),
-    ],
-)
-def test_instructions_of_every_generation_compute_the_same(
-    processor: str,
-    feature: str,
-    most: int,
-    uncached: None,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+@pytest.mark.parametrize("level", LEVELS, ids=[level.name for level in LEVELS])
+def test_every_level_of_this_processor_computes_the_same(
+    level: Level, uncached: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if feature not in processor_features():
-        pytest.skip(f"this processor has no {feature}")
-    flags = tuple(f.replace("=native", f"={processor}") for f in compilation.FLAGS)
+    if missing := level.features - processor_features():
+        pytest.skip(f"this processor has no {min(missing)}")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(compilation, "FLAGS", flags)
+    monkeypatch.setenv(compilation.SWITCH, level.name)
+    # without VNNI, sums of two products have 16 bits, which only 7 bits do not overflow
+    most = 63 if level.name in ("x86-64-v3", "x86-64-v4") else 127
     loaded, rows = random_run(), sentences()
     expected = beam_search(loaded.model, collate_source(rows), PLAIN)
     assert_same_results(translated(native(loaded), rows, PLAIN, 1), expected)
