@@ -86,7 +86,8 @@ def token_positions(ids: Tensor, padding: int) -> Tensor:
 class UnpaddedSide(PackedSide):
     """Where the tokens (U,) of one side stood in its rows (B, L); their order: `token_positions`.
 
-    Two sentences, a b c and d, with padding "-" that is not computed: B = 2, L = 3, U = 4:
+    `row` and `token_at` are those of `_row_indices`. Two sentences, a b c and d, with padding "-"
+    that is not computed: B = 2, L = 3, U = 4:
 
         ids   a b c     token_at  0 1 2     row        0 0 0 1
               d - -               3 4 4     positions  0 1 2 0
