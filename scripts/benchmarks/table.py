@@ -32,6 +32,8 @@ GENERATIONS = {
     "avx512bw": "AVX-512",
     "avx_vnni": "AVX-VNNI",
     "avx2": "AVX2",
+    "asimddp": "ARM, dot products",
+    "asimd": "ARM",
 }
 """from the name of a processor's feature to the kind of processor; the first one counts"""
 ENGINES = {
