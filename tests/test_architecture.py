@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from nmt.recipe.config import Config, TextPair
+from tests.cli.commands import all_commands
+
 PROJECT = Path(__file__).resolve().parent.parent
 PACKAGE = PROJECT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -293,7 +296,23 @@ def test_the_library_names_parameters_and_not_options() -> None:
     assert bare == []
 
 
-def texts_of(tree: ast.Module) -> Iterator[str]:
+def test_parameters_that_errors_name_are_options_or_keys() -> None:
+    """So the command line can put its option in their place (cli/options/groups.py)."""
+    known = {parameter.name for command in all_commands() for parameter in command.params}
+    sections = [field.annotation for field in Config.model_fields.values()]
+    known |= {key for each in [*sections, TextPair] for key in getattr(each, "model_fields", ())}
+    errors = [(m, n) for m, t in TREES.items() for n in ast.walk(t) if isinstance(n, ast.Raise)]
+    unknown = [
+        f"{FILES[module]}: {name}"
+        for module, error in errors
+        for text in texts_of(error)
+        for name in re.findall(r"`([a-z]\w*)`", text)
+        if name not in known
+    ]
+    assert unknown == []
+
+
+def texts_of(tree: ast.AST) -> Iterator[str]:
     """Every string of a file, docstrings included; an f-string with its {expressions}."""
     nodes = list(ast.walk(tree))
     texts: list[list[ast.expr]] = [n.values for n in nodes if isinstance(n, ast.JoinedStr)]

@@ -137,7 +137,7 @@ def _print_listings(listings: "Sequence[Listing]") -> None:
         typer.echo("  ".join(cells).rstrip())
 
 
-@app.command()
+@app.command(cls=CommandWithGroups)
 def download(
     name: Annotated[
         str,

@@ -56,7 +56,7 @@ def schedule(recipe: RecipeOptions, output: OutputOption = None) -> None:
     print(*files, sep="\n")
 
 
-@app.command()
+@app.command(cls=CommandWithGroups)
 def attention(
     sentence: Annotated[str, typer.Argument(help="The text to translate.")],
     model: OneModelOption,

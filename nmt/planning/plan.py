@@ -165,7 +165,7 @@ def _check_model_fits(memory: Memory, device: torch.device) -> None:
         raise ConfigError(
             f"the model with its gradients and moments takes {gigabytes(needed)}, and "
             f"{gigabytes(free)} are free here, so its time cannot be measured; "
-            "plan the rest without it (`probe`)"
+            "plan the rest without it (`measure`)"
         )
 
 

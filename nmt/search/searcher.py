@@ -86,7 +86,7 @@ class Searcher:
         if n_best > settings.beam_size:
             raise ConfigError(
                 f"{n_best} translations of each line were asked for, and the beam holds "
-                f"{settings.beam_size}; raise `beam_size`, or use `sample`"
+                f"{settings.beam_size}; raise `beam_size`, or draw samples (`sample`)"
             )
         memory = process_memory()
         if self.loaded.is_in_torch:

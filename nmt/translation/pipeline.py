@@ -377,8 +377,8 @@ def _check_request(request: TranslationRequest, searcher: Searcher) -> None:
         )
     if request.utilities and candidates < 2:
         raise ConfigError(
-            "`mbr` chooses among several candidates, and there is 1; raise `beam_size`, "
-            "or use `sample`"
+            "minimum Bayes risk (`mbr`) chooses among several candidates, and there is 1; "
+            "raise `beam_size`, or draw samples (`sample`)"
         )
     if request.utilities and n_best > candidates:
         raise ConfigError(

@@ -1,14 +1,22 @@
 """Commands of `nmt` run inside the process of the test."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from nmt.cli.app import app
 from nmt.errors import NmtError
+
+
+def all_commands(group: Any = None) -> Iterator[Any]:
+    """Yield the commands of a group as typer knows them; by default those of `nmt`."""
+    top: Any = group or get_command(app)
+    for command in top.commands.values():
+        yield from all_commands(command) if hasattr(command, "commands") else [command]
 
 
 def invoke(*arguments: object, text: str | bytes | None = None) -> Result:

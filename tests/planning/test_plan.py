@@ -64,7 +64,9 @@ def test_a_too_large_model_is_not_probed(recipe: Recipe, monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "free_memory", lambda device: 10_000)
     with pytest.raises(ConfigError) as raised:
         make_plan(recipe("model.d_model=1024", "model.d_ff=4096"))
-    assert "so its time cannot be measured; plan the rest without it (`probe`)" in str(raised.value)
+    assert "so its time cannot be measured; plan the rest without it (`measure`)" in str(
+        raised.value
+    )
     assert make_plan(recipe("model.d_model=1024"), measure=False).speed is None
 
 

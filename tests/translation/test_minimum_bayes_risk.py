@@ -71,7 +71,7 @@ def test_the_candidates_are_those_of_the_search_or_the_draws(
 @pytest.mark.parametrize(
     ("n_best", "candidates", "message"),
     [
-        (1, 1, "there is 1; raise `beam_size`, or use `sample`"),
+        (1, 1, "there is 1; raise `beam_size`, or draw samples"),
         (3, 2, "3 translations .* of 2 candidates; raise `candidates`"),
         (1, 4, "the beam holds 3; raise `beam_size`"),
     ],

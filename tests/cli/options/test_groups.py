@@ -1,18 +1,16 @@
 """A dataclass as a parameter of a command stands for options, one for each of its fields."""
 
 import pickle
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import pytest
 import typer
-from typer.main import get_command
 from typer.testing import CliRunner
 
-from nmt.cli.app import app as nmt_app
 from nmt.cli.options.groups import CommandWithGroups, with_option_groups
 from nmt.errors import ConfigError, MissingExtraError, NmtError, NonFiniteScoresError
+from tests.cli.commands import all_commands
 
 
 @dataclass(frozen=True)
@@ -80,8 +78,4 @@ def test_an_error_names_the_option_of_the_command_instead_of_the_parameter(
 
 
 def test_errors_of_every_command_name_its_options() -> None:
-    def commands(group: Any) -> Iterator[Any]:
-        for command in group.commands.values():
-            yield from commands(command) if hasattr(command, "commands") else [command]
-
-    assert {type(command) for command in commands(get_command(nmt_app))} == {CommandWithGroups}
+    assert {type(command) for command in all_commands()} == {CommandWithGroups}
