@@ -1,13 +1,22 @@
 """Documents that are ZIP archives of parts: Word, PowerPoint, Excel, OpenDocument, EPUB."""
 
+import struct
 import zlib
 from io import BytesIO
+from lzma import LZMAError
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from nmt.errors import DataError
 
-MAX_PART_BYTES = 1 << 30
-"""most bytes of one part, and of all parts together, once they are unpacked"""
+MAX_BYTES = 1 << 30
+"""most bytes of all parts together, once they are unpacked"""
+MAX_READ_BYTES = 1 << 28
+"""most bytes of a part whose text is read"""
+_DAMAGE = (
+    *(BadZipFile, LZMAError, struct.error, zlib.error),
+    *(EOFError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError),
+)
+"""what `zipfile` raises for an archive that is damaged"""
 _ENCRYPTED = 0x1
 """a bit of the flags of an archive's part"""
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -31,15 +40,15 @@ class Archive:
             )
         try:
             self._file = ZipFile(BytesIO(content))
-        except (BadZipFile, ValueError, NotImplementedError) as error:
+        except _DAMAGE as error:
             raise DataError(
                 f"{name}: is damaged ({error}); save it again with the program that made it"
             ) from error
         self._parts = self._file.infolist()
         size = sum(part.file_size for part in self._parts)
-        if size > MAX_PART_BYTES:
+        if size > MAX_BYTES:
             raise DataError(
-                f"{name}: has {size:,} bytes unpacked, at most {MAX_PART_BYTES:,} are read; divide "
+                f"{name}: has {size:,} bytes unpacked, at most {MAX_BYTES:,} are read; divide "
                 "the document"
             )
         if any(part.flag_bits & _ENCRYPTED for part in self._parts):
@@ -61,17 +70,23 @@ class Archive:
             DataError: it is missing or damaged.
         """
         try:
-            return self._read(self._file.getinfo(part))
+            found = self._file.getinfo(part)
         except KeyError as error:
             raise DataError(
                 f"{self._name}: is no complete document, {part} is missing in it; save it again "
                 "with the program that made it"
             ) from error
+        if found.file_size > MAX_READ_BYTES:
+            raise DataError(
+                f"{self._name}: its part {part} has {found.file_size:,} bytes unpacked, at most "
+                f"{MAX_READ_BYTES:,} are read; divide the document"
+            )
+        return self._read(found)
 
     def _read(self, part: ZipInfo) -> bytes:
         try:
             return self._file.read(part)  # no more than its size, which the table has told
-        except (BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        except _DAMAGE as error:
             raise DataError(
                 f"{self._name}: its part {part.filename} is damaged ({error}); save it again with "
                 "the program that made it"

@@ -7,7 +7,7 @@ run is an element around its words, which ends the run before it and begins one 
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -94,21 +94,28 @@ def _segment(source: XmlSource, names: RunNames, start: int, end: int) -> Docume
         start = source.end(start + 1) - 1
     while start + 1 < end and tokens[end - 1].name in outside:
         end = source.partners.get(end - 1, end - 1)
-    atoms = list(_RunReader(source, names).read(start + 1, end))
+    atoms = list(_join_fields(list(_RunReader(source, names).read(start + 1, end))))
     if not any(atom.kind == "text" for atom in atoms):
         return None
-    atoms = list(_join_fields(atoms))
     text = read_pieces(_pieces(atoms), MARKUP)
     if not has_text(text):
         return None
-    empty = {atom.run.start + atom.run.end for atom in atoms if atom.run}
-    return DocumentSegment(text, partial(_put, tokens[start + 1 : end], sorted(empty)))
+    runs = {atom.run for atom in atoms if atom.run}
+    return DocumentSegment(text, partial(_put, tokens[start + 1 : end], runs))
 
 
-def _put(place: Sequence[Token], empty: Sequence[str], source: str) -> None:
-    """Put the source of a translation into its place, without what its marks have left empty."""
-    for each in empty:
-        source = source.replace(each, "")
+def _put(place: Sequence[Token], runs: Set[_Marks], source: str) -> None:
+    """Put the source of a translation into its place, without runs that have no text."""
+    for end in {run.end for run in runs}:
+        starts = {run.start for run in runs if run.end == end}
+        opening = next(iter(starts)).partition(">")[0] + ">"
+        *parts, rest = source.split(end)
+        written = []
+        for part in parts:
+            at = part.rfind(opening)
+            is_empty = at >= 0 and part[at:] in starts
+            written.append(part[:at] if is_empty else part + end)
+        source = "".join(written) + rest
     replace_source(place, source)
 
 

@@ -18,7 +18,7 @@ _PIECE = re.compile(
     rf"(?P<tag>{_TAG})|(?P<space> (?![ \t\n]))|(?P<break>[ \t\n]+)|(?:(?!{_TAG})[^ \t\n])+"
 )
 _NAME = re.compile(r"</?([A-Za-z][^\s<>/]*)")
-_SEPARATOR = re.compile(r"([ \t]*\n[ \t]*\n\s*|(?<=[.!?:…。！？])[ \t]*\n[ \t]*)")
+_SEPARATOR = re.compile(r"((?<![ \t])[ \t]*\n[ \t]*\n\s*|(?<=[.!?:…。！？])[ \t]*\n[ \t]*)")
 
 
 def string_segments(

@@ -32,6 +32,10 @@ _BYTE_ORDER_MARKS = {
 }
 
 
+MAX_DEPTH = 256
+"""elements inside each other, as libxml2 reads by default"""
+
+
 class XmlSource:
     """The tokens of an XML document, which may be changed, and its encoding."""
 
@@ -70,7 +74,7 @@ class XmlSource:
 
 
 def _check(content: bytes, name: str) -> None:
-    """Raise a DataError if a document is not well-formed or declares entities."""
+    """Raise a DataError if a document is not well-formed, has entities, or is nested too deeply."""
 
     def stop(*_: object) -> None:
         raise DataError(
@@ -78,7 +82,23 @@ def _check(content: bytes, name: str) -> None:
             "never needs; remove the declarations between [ and ] in its DOCTYPE"
         )
 
+    depth = 0
+
+    def start(element: str, _: object) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise DataError(
+                f"{name}: has over {MAX_DEPTH} elements inside each other, the last one is "
+                f"<{element}>; no program needs so many, so it is not read"
+            )
+
+    def end(_: str) -> None:
+        nonlocal depth
+        depth -= 1
+
     parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.EntityDeclHandler = stop
     parser.ElementDeclHandler = stop
     try:

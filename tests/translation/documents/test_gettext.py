@@ -1,5 +1,7 @@
 """PO files: messages are filled in and marked, and everything else stays."""
 
+import time
+
 import pytest
 
 from nmt.errors import DataError
@@ -78,3 +80,12 @@ def test_a_line_of_no_message_is_refused() -> None:
     message = "a.po: line 7 is 'what is this', expected a string in double quotes, or msgid"
     with pytest.raises(DataError, match=message):
         translated("what is this\n")
+
+
+@pytest.mark.parametrize(
+    "text", [" " * 200_000 + "a", "<b>" * 20_000 + "a" + "</b>" * 20_000, "<b><" * 20_000]
+)
+def test_a_long_message_takes_linear_time(text: str) -> None:
+    start = time.process_time()
+    translated(f'msgid "{text}"\nmsgstr ""\n')
+    assert time.process_time() - start < 5
