@@ -69,7 +69,9 @@ class NativeSteps:
         if count > self._most_rows or not self._steps_left:
             raise AssertionError("more hypotheses or tokens than the memory was taken for")
         self._steps_left -= 1
-        sentences, parents, tokens, asked_rows, asked_tokens = map(_as_int32, rows)
+        sentences, parents, tokens, asked_rows, asked_tokens = (
+            np.ascontiguousarray(array, np.int32) for array in rows
+        )
         check_ids(sentences, self._sentences)
         check_ids(parents, self._width)
         check_ids(tokens, self._weights.target_rows)
@@ -103,7 +105,3 @@ class NativeSteps:
         check_ids(indices, self._rows)  # of the last step, so that their copies fit, too
         self._library.nmt_log_p(self._steps, len(rows), pointer_to(indices), pointer_to(log_p))
         return log_p[:, : self._projection.outputs]
-
-
-def _as_int32(array: Array) -> Array:
-    return np.ascontiguousarray(array, np.int32)

@@ -175,7 +175,7 @@ def explain(errors: Sequence[Any]) -> str:
     if not place:
         return NO_OBJECT
     message = str(error["msg"])
-    if _is_of_union(error):
+    if len(place) > 1 and _TYPE.fullmatch(place[1]):  # the key may have several types
         error, message = _best_of_union([e for e in errors if _place(e)[0] == place[0]])
         place = [place[0], *_place(error)[2:]]
     is_text = "UploadFile" in error["msg"]  # FastAPI's message about a text in place of a file
@@ -190,11 +190,6 @@ def explain(errors: Sequence[Any]) -> str:
 def _place(error: Any) -> list[str]:
     """Return where the error is: the key, then perhaps a type of several, keys and numbers."""
     return [str(part) for part in error["loc"] if part != "body"]
-
-
-def _is_of_union(error: Any) -> bool:
-    """Return whether the key may have several types, and the error is about one of them."""
-    return len(_place(error)) > 1 and bool(_TYPE.fullmatch(_place(error)[1]))
 
 
 def _best_of_union(errors: Sequence[Any]) -> tuple[Any, str]:

@@ -58,8 +58,9 @@ def load_translator(
             f"load: 'precision': expected one of {', '.join(PRECISIONS)}, got {precision!r}"
         )
     changed = {name: value for name, value in changes.items() if value is not None}
-    # the only change that is no field of `DecodingConfig`
-    shortlist_size = _check_shortlist_size(changed.pop("shortlist", None))
+    shortlist_size = None
+    if "shortlist" in changed:  # the only change that is no field of `DecodingConfig`
+        shortlist_size = _check_shortlist_size(changed.pop("shortlist"))
     if len(models) == 1 and is_cpu(device):
         loaded = load_model(models[0], "cpu", checkpoint, adapter)
     else:
@@ -76,9 +77,9 @@ def load_translator(
     return Translator(loaded, settings, precision, sampling, shortlist)
 
 
-def _check_shortlist_size(count: object) -> int | None:
-    """Return how many target tokens each source token allows, after a check; None: no shortlist."""
-    if count is None or (type(count) is int and 1 <= count <= MAX_CANDIDATES):
+def _check_shortlist_size(count: object) -> int:
+    """Return how many target tokens each source token allows, after a check."""
+    if type(count) is int and 1 <= count <= MAX_CANDIDATES:
         return count
     raise ConfigError(
         f"load: 'shortlist': expected a whole number from 1 to {MAX_CANDIDATES}, got {count!r}"
