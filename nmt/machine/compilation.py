@@ -206,7 +206,7 @@ def _load_compiled(source: Path, flags: Sequence[str], name: str) -> ctypes.CDLL
         NoLibraryError: there is none, for this reason.
     """
     compiler, damages = find_compiler(), list[str]()
-    name = f"{name}-{_version(compiler) if compiler else '*'}.so"
+    name = f"{name}-{_version(compiler)}.so" if compiler else name
     if library := load_kept(name, damages):
         return library
     if compiler is None:

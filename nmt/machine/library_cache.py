@@ -9,7 +9,6 @@ import contextlib
 import ctypes
 import errno
 import fcntl
-import fnmatch
 import functools
 import hashlib
 import os
@@ -73,14 +72,15 @@ def open_folder(path: Path, create: bool = True) -> Iterator[int]:
         os.close(folder)
 
 
-def load_kept(pattern: str, damages: list[str]) -> ctypes.CDLL | None:
-    """Return a library that was kept under a name such as "library-*.so"; None: there is none.
+def load_kept(beginning: str, damages: list[str]) -> ctypes.CDLL | None:
+    """Return a library that was kept under a name with this beginning; None: there is none.
 
     Why a file is not loaded is added to `damages`, as a clause.
     """
     for path in cache_folders():
         with contextlib.suppress(OSError), open_folder(path, create=False) as folder:
-            for name in fnmatch.filter(os.listdir(folder), pattern):
+            names = [name for name in os.listdir(folder) if name.startswith(beginning)]
+            for name in (name for name in names if name.endswith(_LIBRARY)):
                 try:
                     return _load(folder, name)
                 except OSError as error:

@@ -128,7 +128,7 @@ def test_a_file_that_is_damaged_or_not_safe_is_replaced(
     change, reason = DAMAGES[damage]
     change(folder / name)
     reasons: list[str] = []
-    assert load_kept(name.replace("-", "*"), reasons) is None
+    assert load_kept(name.removesuffix(".so"), reasons) is None
     (told,) = reasons
     assert told.startswith(f"{folder / name}: ") and told.endswith(reason)
     assert answer_of(keep(name, lambda: libraries[42])) == 42
