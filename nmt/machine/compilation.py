@@ -47,8 +47,8 @@ NEEDED = {"x86_64": {"avx2": "AVX2", "fma": "FMA"}, "aarch64": {"asimd": "Advanc
 ARCHITECTURE = platform.machine().replace("arm64", "aarch64")
 """the kind of processor: "x86_64", or "aarch64", which is "arm64" on macOS"""
 FLAGS = (*PORTABLE_FLAGS, *NATIVE_FLAGS.get(ARCHITECTURE, ()))
-COMPILATION_TIMEOUT = 60.0
-"""seconds; it takes one or two"""
+COMPILATION_TIMEOUT = 300.0
+"""seconds; it takes one or two, but much longer on a machine that is busy or slow"""
 
 
 _NEEDS_COMPILER = "install a C compiler (gcc or clang), or name another one by CC"
@@ -81,7 +81,7 @@ def load_library(source: Path, *folders: Path, without: str = "") -> ctypes.CDLL
         return _load(source, folders)
     except NoLibraryError as reason:
         if without and not is_turned_off():
-            warn_once(f"{reason}, so {without}: nmt doctor says more")
+            warn_once(f"{reason}, so {without}: nmt doctor says more", topic=without)
         return None
 
 
@@ -131,6 +131,8 @@ def compile_library(
         printed: bytes = getattr(error, "stderr", None) or str(error).encode()
         lines = printed.decode(errors="replace").splitlines()
         first = next((line for line in lines if "error" in line.lower()), lines[0])
+        if isinstance(error, subprocess.TimeoutExpired):
+            first = f"it took more than {COMPILATION_TIMEOUT:.0f} s"
         raise NoLibraryError(f"{compiler[0]} failed: {first}", _NEEDS_COMPILER) from error
     if not target.is_file():
         raise NoLibraryError(f"{compiler[0]} failed: no library was written", _NEEDS_COMPILER)

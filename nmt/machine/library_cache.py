@@ -115,10 +115,13 @@ def keep(name: str, compiled: Callable[[], bytes]) -> ctypes.CDLL:
 
 
 @functools.cache
-def warn_once(message: str) -> None:
-    """Print a warning, once on this machine, or once a process if no folder can remember it."""
+def warn_once(message: str, topic: str = "") -> None:
+    """Print a warning, once on this machine, or once a process if no folder can remember it.
+
+    With a topic, that is the only one about this topic, whatever the message is.
+    """
     machine = os.uname().nodename  # a home folder may be shared by different machines
-    name = hashlib.sha256(f"{machine} {message}".encode()).hexdigest()[:16] + _TOLD
+    name = hashlib.sha256(f"{machine} {topic or message}".encode()).hexdigest()[:16] + _TOLD
     for path in cache_folders():
         try:
             with open_folder(path) as folder:
