@@ -32,7 +32,8 @@ SEARCH = ("beam_search", "decoding", "hypothesis", "sampling", "source_attention
 FILES = ("model/*.py", "training/loss.py", *(f"search/{name}.py" for name in SEARCH))
 BOOKKEEPING = {"__module__", "__doc__", "__dict__", "__weakref__", "__firstlineno__"}
 BOOKKEEPING |= {"__static_attributes__", "__annotations__", "__annotate__", "__annotate_func__"}
-BOOKKEEPING |= {"__annotations_cache__", "__parameters__", "__dataclass_fields__", "_abc_impl"}
+BOOKKEEPING |= {"__annotations_cache__", "__classdictcell__", "__conditional_annotations__"}
+BOOKKEEPING |= {"__parameters__", "__dataclass_fields__", "_abc_impl"}
 BOOKKEEPING |= {"_autograd_function_id", "_backward_cls"}
 """attributes of a class that Python or PyTorch adds, and that compute nothing"""
 PYTORCH_MODULE = "torch.nn.modules.module"
