@@ -1,14 +1,16 @@
-"""What `scripts/benchmark translate` compares is the same: weights, sentences, search."""
+"""What the benchmarks compare is the same, and those for a GPU run on a CPU as well."""
 
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
 
+from nmt.data.corpora import demo_corpus
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.exchange.ctranslate2 import write_model
@@ -66,3 +68,57 @@ def test_every_engine_writes_as_many_tokens(rival: str) -> None:
     assert [row["engine"] for row in rows] == ["nmt"] + 2 * [rival]
     assert {row["tokens"] for row in rows} == {4 * 9}
     assert all(row["tokens_per_second"] > 0 and row["latency_ms"] > 0 for row in rows)
+
+
+def run_benchmark(name: str, out: Path, options: str) -> list[dict[str, Any]]:
+    """Run a benchmark that writes into a folder; returns its rows."""
+    command = [sys.executable, str(BENCHMARKS / f"{name}.py"), "--tiny", "--device", "cpu"]
+    command += ["--precision", "fp32", "--out", str(out), *options.split()]
+    subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads((out / f"{name}.json").read_text("utf-8"))
+    assert {"device", "date", "command", "python", "torch", "transformers"} <= found.keys()
+    assert "| --- |" in (out / f"{name}.md").read_text("utf-8")
+    rows: list[dict[str, Any]] = found["rows"]
+    return rows
+
+
+@pytest.mark.parametrize(
+    "neighbour", ["nothing", pytest.param("huggingface", marks=pytest.mark.slow)]
+)
+def test_a_neighbour_that_is_missing_is_a_row_that_says_so(tmp_path: Path, neighbour: str) -> None:
+    demo_corpus.write(tmp_path)
+    for language in ("en", "de"):  # 300 pairs to train on are enough
+        lines = (tmp_path / f"train.{language}").read_text("utf-8").splitlines(keepends=True)
+        (tmp_path / f"few.{language}").write_text("".join(lines[:300]), "utf-8")
+        (tmp_path / f"valid.{language}").write_text("".join(lines[300:320]), "utf-8")
+    programs = ["nmt", "eole"] + [neighbour] * (neighbour != "nothing")
+    rows = run_benchmark(
+        "neighbours",
+        tmp_path,
+        f"--source {tmp_path}/few.en --target {tmp_path}/few.de --programs {' '.join(programs)} "
+        f"--validation-source {tmp_path}/valid.en --validation-target {tmp_path}/valid.de",
+    )
+    by_program = {row["program"]: row for row in rows}
+    if find_spec("eole") is None:
+        assert "No module named 'eole'" in by_program["eole"]["failed"]
+    for row in rows:
+        if "failed" not in row:
+            assert row["tokens_per_second"] > 0 and 0 < row["validation_loss"] < 7
+            assert row["seconds_to_loss"] > 0 and row["loss_reached"] >= row["validation_loss"]
+
+
+@pytest.mark.slow
+def test_every_part_that_never_ran_on_a_gpu_runs_on_a_cpu(tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    pytest.importorskip("transformers")
+    rows = run_benchmark("never_run", tmp_path, "--limit 600")
+    assert not [row for row in rows if "failed" in row]
+    by_part = {row["part"]: row for row in rows}
+    assert by_part["heads beside float32"]["head_width"] == 128
+    assert by_part["ended and resumed"]["largest_difference"] == 0
+    assert by_part["one process of torchrun"]["largest_difference"] < 1e-6
+
+
+def test_a_part_that_fails_or_takes_too_long_is_a_row_that_says_so(tmp_path: Path) -> None:
+    rows = run_benchmark("never_run", tmp_path, "--limit 0.01 --parts LoRA")
+    assert rows == [{"part": "LoRA", "failed": "lora took longer than 0.01 seconds"}]

@@ -69,9 +69,9 @@ def searched(sentences: int, length: int, beam: int, n_best: int) -> dict[str, A
     settings = DecodingConfig(
         beam_size=beam, early_stopping=True, min_length=length, max_length_offset=0
     )
-    search.search(ids[:1].tolist(), settings, n_best)
+    search.search(search.encode(ids[:1].tolist()), settings, n_best)
     start = time.perf_counter()
-    search.search(ids.tolist(), settings, n_best)
+    search.search(search.encode(ids.tolist()), settings, n_best)
     return {"value": (time.perf_counter() - start) / sentences}
 
 

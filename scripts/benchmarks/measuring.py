@@ -45,7 +45,7 @@ def apart(
     watch.start()
     try:
         if not receiver.poll(limit):
-            sys.exit(f"{function.__name__} took longer than {limit:.0f} seconds")
+            sys.exit(f"{function.__name__} took longer than {limit:g} seconds")
         figures: dict[str, Any] | str = receiver.recv()
     except EOFError:
         sys.exit(f"{function.__name__} failed")

@@ -25,7 +25,6 @@ import translate as translating
 from measuring import Sheet, attempt
 
 from nmt.data.corpora import demo_corpus
-from nmt.data.tokens.batch import collate, pack
 from nmt.data.tokens.token_store import TokenStore
 from nmt.machine.device import pick_device
 from nmt.model.transformer import Transformer
@@ -63,15 +62,13 @@ def heads_beside_float32(arguments: argparse.Namespace, folder: str) -> dict[str
     found = []
     for precision in ("fp32", "bf16"):
         objective = prepare_for_training(model, TrainingConfig(compile=False), precision)
-        packed = objective.packs
-        batch = pack(store, pairs, device) if packed else collate(store, pairs).to(device)
-        loss = objective(batch).total
+        loss = objective(objective.build_batch(store, pairs)).total
         gradients = torch.autograd.grad(loss, list(model.parameters()))
         found.append((loss.item(), torch.cat([each.double().flatten() for each in gradients])))
     (exact_loss, exact), (loss_in_bf16, in_bf16) = found
     return {
         "head_width": sizes.d_model // sizes.heads,
-        "packed": packed,
+        "storage": objective.storage,
         "loss_error": abs(loss_in_bf16 / exact_loss - 1),
         "gradient_error": ((in_bf16 - exact).norm() / exact.norm()).item(),
     }

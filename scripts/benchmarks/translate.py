@@ -181,7 +181,7 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     def among(batch: Rows, target_ids: Array | None) -> list[list[Hypothesis]]:
         if native:
             part = native if target_ids is None else native.restrict_vocabulary(target_ids)
-            return part.search(batch, settings, 1)
+            return part.search(native.encode(batch), settings, 1)
         part_of_model = model
         if target_ids is not None:
             part_of_model = restrict_models(model, torch.from_numpy(target_ids))
