@@ -44,9 +44,14 @@ def translate_with_marian(folder: Path, texts: Sequence[str]) -> list[EngineTran
 
     Raises:
         MissingExtraError: the package pymarian is not installed.
-        ExchangeError: Marian does not accept the model.
+        ExchangeError: Marian does not accept the model, or there is no pymarian for this Python.
     """
     if importlib.util.find_spec("pymarian") is None:
+        if sys.version_info >= (3, 13):
+            raise ExchangeError(
+                "verifying a model with Marian needs pymarian, which is there for Python 3.12 and "
+                "older only; use such a Python, or --no-verify"
+            )
         raise MissingExtraError("verifying a model with Marian", "exchange")
     with open_package(folder) as package:
         models = " ".join(path.name for path in package.models)

@@ -71,7 +71,21 @@ def test_a_model_that_marian_does_not_accept_is_one_sentence(package: Path, tmp_
         translate_with_marian(tmp_path, TEXT[:1])
 
 
-def test_without_marian_the_extra_is_named(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("version", "error", "message"),
+    [
+        ((3, 12), MissingExtraError, "verifying a model with Marian needs the extra"),
+        ((3, 13), ExchangeError, "Python 3.12 and older only; use such a Python, or --no-verify"),
+    ],
+)
+def test_without_marian_a_sentence_says_what_helps(
+    version: tuple[int, int],
+    error: type[Exception],
+    message: str,
+    package: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match="verifying a model with Marian needs the extra"):
+    monkeypatch.setattr("nmt.exchange.marian_engine.sys.version_info", version)
+    with pytest.raises(error, match=message):
         translate_with_marian(package, TEXT[:1])
