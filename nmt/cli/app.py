@@ -37,7 +37,13 @@ from nmt.cli import (
 )
 from nmt.cli.options.groups import CommandWithGroups
 from nmt.errors import NmtError, StoppedBySignal
-from nmt.machine.memory import check_threads, is_shortage, limit_kernel_caches, share_one_arena
+from nmt.machine.memory import (
+    check_threads,
+    is_shortage,
+    limit_kernel_caches,
+    limit_of_groups,
+    share_one_arena,
+)
 from nmt.machine.processor import available_cores
 
 app = typer.Typer(
@@ -150,9 +156,10 @@ def main() -> None:
         if isinstance(error, SystemExit):
             raise
         if is_shortage(error):
+            limits = ", ".join(["ulimit -v", "ulimit -u", *limit_of_groups()])
             _exit(
                 "the memory or the number of threads that this process may use does not suffice "
-                "for the command; close other programs, or raise the limit (ulimit -v, ulimit -u)",
+                f"for the command; close other programs, or raise the limit ({limits})",
                 NmtError.exit_code,
             )
         if not isinstance(error, OSError):

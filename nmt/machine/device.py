@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 
 from nmt.errors import ConfigError
-from nmt.machine.memory import check_threads, process_memory
+from nmt.machine.memory import check_threads, process_memory, return_freed_memory
 from nmt.machine.processor import available_cores, processor_features
 
 
@@ -181,8 +181,10 @@ def free_memory_of(device: torch.device) -> int | None:
 
 
 def release_free_memory(device: torch.device) -> None:
-    """Give the device back the memory that PyTorch keeps for later tensors; a CPU has none."""
-    if device.type != "cpu":
+    """Give the device, or the kernel, back the memory that is kept for later tensors."""
+    if device.type == "cpu":
+        return_freed_memory()
+    else:
         torch.get_device_module(device).empty_cache()
 
 

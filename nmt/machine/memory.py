@@ -13,17 +13,22 @@ from pathlib import Path
 from typing import Literal
 
 from nmt.errors import NmtError
-from nmt.machine.processor import available_cores, installed_memory
+from nmt.machine import control_groups
+from nmt.machine.processor import available_cores, installed_memory, meminfo
 
 # parameters of glibc's mallopt, from malloc.h
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 _CACHED_KERNELS = 64
 """compiled kernels that oneDNN keeps for each core; the layers of a step need about half as many"""
 _DEFAULT_CACHE = 1024  # kernels that oneDNN keeps by default
+_LITTLE_MEMORY = 1_800_000_000
+"""bytes that a process may use; with less, speed is given up for memory: see `tune_memory`. It is
+twice what a long training takes beside its tensors (`nmt.training.step_memory.KEPT_ON_CPU`)"""
+_LIBRARY_ADDRESSES = 500_000_000
+"""bytes of addresses that PyTorch and other libraries reserve, and that take no memory"""
 _SHORTAGES = (
     "failed to map segment",  # the dynamic linker, while a library is loaded
     "annot allocate memory",
-    "could not create a primitive",  # oneDNN
     "can't start new thread",
     "Resource temporarily unavailable",  # a thread of C++, or a process
 )
@@ -33,11 +38,24 @@ GIB = 1 << 30  # bytes
 def process_memory() -> float | None:
     """Return the bytes of memory that this process may use, or None if unknown.
 
-    torchrun's processes on this machine divide its memory.
+    torchrun's processes on this machine divide its memory. Each has its own `ulimit -v` and
+    `ulimit -d`.
     """
-    memory = installed_memory()
+    memory, addresses = installed_memory(), _address_limit()
+    data = resource.getrlimit(resource.RLIMIT_DATA)[0]
     processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    return None if memory is None else memory / processes
+    limits = [] if memory is None else [memory / processes]
+    if addresses is not None:
+        limits.append(max(0.0, addresses - _LIBRARY_ADDRESSES))
+    if data != resource.RLIM_INFINITY:
+        limits.append(data)
+    return min(limits, default=None)
+
+
+def _is_short() -> bool:
+    """Return whether this process may use little memory."""
+    memory = process_memory()
+    return memory is not None and memory < _LITTLE_MEMORY
 
 
 def limit_kernel_caches() -> None:
@@ -48,31 +66,34 @@ def limit_kernel_caches() -> None:
     more. Numbers of tokens rarely repeat, so that training on a CPU would grow for thousands of
     steps. Variables that are set already stay as they are.
     """
-    for_all = min(_DEFAULT_CACHE, _CACHED_KERNELS * available_cores())
+    of_a_core = _CACHED_KERNELS // 4 if _is_short() else _CACHED_KERNELS
+    for_all = min(_DEFAULT_CACHE, of_a_core * available_cores())
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(for_all))
-    os.environ.setdefault("LRU_CACHE_CAPACITY", str(_CACHED_KERNELS))
+    os.environ.setdefault("LRU_CACHE_CAPACITY", str(of_a_core))
 
 
 def share_one_arena() -> None:
-    """Let all threads allocate from one arena of glibc if `ulimit -v` limits the address space.
+    """Let all threads allocate from one arena of glibc if `ulimit -v` or another limit is low.
 
     By default each thread reserves 64 MiB of addresses for an arena of its own, and hardly uses
     them: training the demo would need 2.2 GB of addresses, with one arena it needs 1.2 GB.
     """
-    if _address_limit() is not None and platform.libc_ver()[0] == "glibc":
+    if (_address_limit() is not None or _is_short()) and platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def check_addresses(size: int) -> None:
-    """Check that `ulimit -v` leaves `size` bytes of addresses.
+    """Check that `ulimit -v`, and `ulimit -d`, leave `size` bytes.
 
     Where they end inside a library in Rust, that prints a page of its own.
 
     Raises:
-        MemoryError: `ulimit -v` leaves less.
+        MemoryError: one of them leaves less.
     """
-    limit = _address_limit()
-    if limit is not None and _address_space("VmSize") + size > limit:
+    addresses, data = _address_limit(), resource.getrlimit(resource.RLIMIT_DATA)[0]
+    if addresses is not None and _address_space("VmSize") + size > addresses:
+        raise MemoryError
+    if data != resource.RLIM_INFINITY and _address_space("VmData") + size > data:
         raise MemoryError
 
 
@@ -105,16 +126,30 @@ def check_threads(count: int, beside: int = 0) -> None:
 
 
 def tune_memory() -> None:
-    """Configure glibc for training on a CPU: keep freed memory.
+    """Configure glibc for training on a CPU: keep freed memory, or return it if there is little.
 
     Each training step frees and allocates the same hundreds of megabytes. By default glibc returns
     them to the kernel and gets them back page by page, which costs as much as the arithmetic on
     them. Here glibc keeps them.
     """
+    is_short = _is_short()
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
-        libc.mallopt(M_MMAP_THRESHOLD, GIB)  # smaller blocks come from the kept memory
-        libc.mallopt(M_TRIM_THRESHOLD, 2 * GIB - 1)  # the largest value: almost never returned
+        # smaller blocks come from the kept memory
+        libc.mallopt(M_MMAP_THRESHOLD, 1 << 17 if is_short else GIB)
+        # the largest value: almost never returned
+        libc.mallopt(M_TRIM_THRESHOLD, 1 << 17 if is_short else 2 * GIB - 1)
+
+
+def check_groups(size: int) -> None:
+    """Check that the control groups of this process leave `size` bytes; else they would kill it.
+
+    Raises:
+        MemoryError: they leave less; the message has both figures.
+    """
+    left = control_groups.free_memory()
+    if left is not None and left < size:
+        raise MemoryError(f"{size / 1e6:,.0f} MB more are needed, {max(0, left) / 1e6:,.0f} left")
 
 
 def return_freed_memory() -> None:
@@ -146,8 +181,8 @@ def _address_limit() -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-def _address_space(field: Literal["VmSize", "VmPeak"]) -> int:
-    """Return the bytes of address space in use, or those in use at most so far; 0 if unknown."""
+def _address_space(field: Literal["VmSize", "VmPeak", "VmData"]) -> int:
+    """Return the bytes of address space in use, in use at most so far, or of data; 0 if unknown."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
@@ -161,8 +196,21 @@ def is_out_of_memory(error: BaseException) -> bool:
     # The name is compared because PyTorch, whose error it is, need not be imported.
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    messages = ("can't allocate memory", "MPS backend out of memory")
+    messages = (
+        "can't allocate memory",
+        "std::bad_alloc",
+        "could not create a primitive",  # oneDNN
+        "MPS backend out of memory",
+    )
     return isinstance(error, RuntimeError) and any(text in str(error) for text in messages)
+
+
+def limit_of_groups() -> list[str]:
+    """Return words for the memory that control groups allow, if it is less than is installed."""
+    allowed, installed = control_groups.allowed_memory(), meminfo("MemTotal")
+    if allowed is None or installed is None or allowed >= installed:
+        return []
+    return [f"memory of the control group, now {allowed / 1e6:,.0f} MB"]
 
 
 @contextlib.contextmanager
@@ -171,12 +219,15 @@ def memory_explained(shortage: str) -> Iterator[None]:
 
     Raises:
         NmtError: memory ran out; the message is "the memory does not suffice " + `shortage`,
-            and names `ulimit -v` where that sets a limit.
+            and names `ulimit -v`, or the limit of a control group, where one is set.
     """
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        limit = "; or raise the limit (ulimit -v)" if _address_limit() is not None else ""
-        raise NmtError(f"the memory does not suffice {shortage}{limit}") from error
+        limits = (["ulimit -v"] if _address_limit() is not None else []) + limit_of_groups()
+        limit = f"; or raise the limit ({', '.join(limits)})" if limits else ""
+        figures = f" ({error})" if type(error) is MemoryError and str(error) else ""
+        message = f"the memory does not suffice{figures} {shortage}{limit}"
+        raise NmtError(message) from error

@@ -96,7 +96,9 @@ def save_checkpoint(
 
     Raises:
         CheckpointError: the folder cannot be written; the message has needed and free space.
+        MemoryError: the weights do not fit in memory once more.
     """
+    check_addresses(sum(tensor.nbytes for tensor in weights.values()))
     texts = dict(metadata) if metadata else None
     serialized = safetensors.torch.save(dict(weights), texts)
     contents: dict[str, bytes | memoryview] = {WEIGHTS: serialized}

@@ -176,6 +176,10 @@ class Checkpointer:
         except OSError as error:
             where = error.filename or self._directory.path
             return saved, f"{where}: not written: {error.strerror or error}"
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            return saved, f"{path}: checkpoint not saved: no memory to write it"
         return saved, None
 
     def wait(self) -> None:

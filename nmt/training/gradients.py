@@ -183,6 +183,7 @@ class GradientComputer:
         self._all_reduce_began = False
         while True:
             try:
+                self.micro_batch_size.check_memory()
                 if self._team:
                     return self._compute_shards(self._team, step, store, rows)
                 if self._graphs:

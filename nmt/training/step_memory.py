@@ -9,6 +9,7 @@ from torch import nn
 
 from nmt.data.tokens.token_store import TokenStore
 from nmt.machine.device import hardware_kind, memory_of
+from nmt.machine.memory import check_groups
 from nmt.model.anatomy import Shape, parts_of, weight_shapes
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Config, ModelConfig
@@ -231,6 +232,7 @@ class MicroBatchSize:
         self._loaded, self._precision, self._processes = loaded, precision, processes
         self._auto = loaded.config.training.micro_batch_tokens == "auto"
         self._length = max(float(side.lengths.mean()) for side in (store.source, store.target))
+        self._hardware: Hardware | None = None
         self.tokens = 0
         """padded tokens per side (sentences times the longest one), of all shards together"""
         self.halved = False
@@ -246,9 +248,21 @@ class MicroBatchSize:
             cpu_shards=cpu_shards,
             processes=self._processes,
         )
-        rows = vocabulary_rows(model)
+        self._hardware, rows = hardware, vocabulary_rows(model)
         tokens = micro_batch_tokens(self._loaded.config, rows, hardware, self._length)
         self.tokens = min(tokens, self.tokens) if self.halved else tokens
+
+    def check_memory(self) -> None:
+        """Check that control groups leave what one micro-batch takes beside weights and moments.
+
+        Raises:
+            MemoryError: they leave less, and would kill this process.
+        """
+        if self._hardware and self._hardware.device == "cpu":
+            rows = vocabulary_rows(self._loaded.model)
+            config, length = self._loaded.config, self._length
+            memory = training_memory(config, rows, self._hardware, length, self.tokens)
+            check_groups(memory.gradients + memory.activations + memory.logits)
 
     def halve(self, smallest: int) -> bool:
         """Halve `tokens`, but not below `smallest`; return False if it cannot become smaller."""

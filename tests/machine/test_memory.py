@@ -1,5 +1,6 @@
 """Whether more threads can start is known before a library needs them."""
 
+import os
 import re
 import resource
 import threading
@@ -7,7 +8,17 @@ import threading
 import pytest
 
 from nmt.errors import NmtError
-from nmt.machine.memory import check_addresses, check_threads, is_shortage, memory_explained
+from nmt.machine import control_groups, memory
+from nmt.machine.memory import (
+    check_addresses,
+    check_groups,
+    check_threads,
+    is_out_of_memory,
+    is_shortage,
+    limit_kernel_caches,
+    memory_explained,
+    process_memory,
+)
 
 
 def test_threads_are_started_to_try_and_none_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +51,7 @@ def test_threads_are_started_to_try_and_none_stays(monkeypatch: pytest.MonkeyPat
         (RuntimeError("could not create a primitive"), True),
         (FileNotFoundError(2, "No such file or directory"), False),
         (BlockingIOError(11, "write could not complete without blocking", 0), False),
+        (RuntimeError("std::bad_alloc"), True),
         (ValueError("a mistake of ours"), False),
     ],
 )
@@ -63,3 +75,56 @@ def test_a_limit_of_addresses_is_named_among_the_remedies(monkeypatch: pytest.Mo
         with pytest.raises(NmtError, match=remedy), memory_explained("to translate; take less"):
             check_addresses(1 << 10)
             raise MemoryError
+
+
+def test_a_control_group_with_too_little_is_named_with_what_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(control_groups, "free_memory", lambda: 5_000_000)
+    monkeypatch.setattr(control_groups, "allowed_memory", lambda: 8_000_000)
+    monkeypatch.setattr(memory, "meminfo", lambda name: 1 << 40)
+    check_groups(5_000_000)
+    expected = (
+        "the memory does not suffice (6 MB more are needed, 5 left) to train; take less; or raise "
+        "the limit (memory of the control group, now 8 MB)"
+    )
+    with (
+        pytest.raises(NmtError, match=re.escape(expected)),
+        memory_explained("to train; take less"),
+    ):
+        check_groups(6_000_000)
+    monkeypatch.setattr(control_groups, "free_memory", lambda: None)
+    check_groups(1 << 60)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "data", "expected"),
+    [
+        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, 8_000_000_000),
+        (2_000_000_000, resource.RLIM_INFINITY, 1_500_000_000),  # without those of libraries
+        (200_000_000, resource.RLIM_INFINITY, 0),
+        (resource.RLIM_INFINITY, 700_000_000, 700_000_000),
+    ],
+)
+def test_limits_of_the_process_count_as_its_memory(
+    monkeypatch: pytest.MonkeyPatch, addresses: int, data: int, expected: int
+) -> None:
+    limits = {resource.RLIMIT_AS: addresses, resource.RLIMIT_DATA: data}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits[kind], limits[kind]))
+    monkeypatch.setattr(memory, "installed_memory", lambda: 8_000_000_000)
+    assert process_memory() == expected
+
+
+@pytest.mark.parametrize(("installed", "kernels"), [(600_000_000, "16"), (8_000_000_000, "64")])
+def test_fewer_kernels_are_kept_where_memory_is_short(
+    monkeypatch: pytest.MonkeyPatch, installed: int, kernels: str
+) -> None:
+    monkeypatch.setattr(memory, "process_memory", lambda: installed)
+    monkeypatch.setattr("os.environ", {})
+    limit_kernel_caches()
+    assert os.environ["LRU_CACHE_CAPACITY"] == kernels
+
+
+def test_what_onednn_says_without_memory_is_a_lack_of_memory() -> None:
+    assert is_out_of_memory(RuntimeError("could not create a primitive"))
+    assert not is_out_of_memory(RuntimeError("shapes do not match"))

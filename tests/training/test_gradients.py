@@ -18,6 +18,7 @@ from torch import Tensor
 from nmt.data.tokens.batch import Batch
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.data.tokens.tokenizer import EOS
+from nmt.machine import control_groups
 from nmt.training import threads as threads_module
 from nmt.training.distributed import ProcessGroup
 from nmt.training.gradients import GradientComputer, MicroBatch
@@ -231,6 +232,20 @@ def test_where_memory_still_runs_out_shards_are_computed_one_after_the_other(
 
     monkeypatch.setattr(Objective, "forward", alone)
     assert all(equal(gradients_of(limited), wanted))
+
+
+def test_micro_batches_become_smaller_before_a_control_group_ends_the_training(
+    small_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = gradients_of(small_trainer(micro_batch_tokens=1000))
+    limited = small_trainer(micro_batch_tokens=1000)
+    monkeypatch.setattr(control_groups, "free_memory", lambda: 1)
+    with pytest.raises(MemoryError, match="more are needed, 0 left"):
+        limited.gradient_computer.compute(4)
+    size = limited.gradient_computer.micro_batch_size
+    assert size.halved and size.tokens < 1000
+    monkeypatch.setattr(control_groups, "free_memory", lambda: 1 << 40)
+    assert_near(gradients_of(limited), wanted)
 
 
 def test_what_failed_is_not_kept_alive(
