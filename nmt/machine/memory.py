@@ -41,13 +41,13 @@ def process_memory() -> float | None:
     torchrun's processes on this machine divide its memory. Each has its own `ulimit -v` and
     `ulimit -d`.
     """
-    memory, addresses = installed_memory(), _address_limit()
-    data = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    memory = installed_memory()
+    addresses, data = _limit(resource.RLIMIT_AS), _limit(resource.RLIMIT_DATA)
     processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     limits = [] if memory is None else [memory / processes]
     if addresses is not None:
         limits.append(max(0.0, addresses - _LIBRARY_ADDRESSES))
-    if data != resource.RLIM_INFINITY:
+    if data is not None:
         limits.append(data)
     return min(limits, default=None)
 
@@ -78,7 +78,9 @@ def share_one_arena() -> None:
     By default each thread reserves 64 MiB of addresses for an arena of its own, and hardly uses
     them: training the demo would need 2.2 GB of addresses, with one arena it needs 1.2 GB.
     """
-    if (_address_limit() is not None or _is_short()) and platform.libc_ver()[0] == "glibc":
+    if (_limit(resource.RLIMIT_AS) is not None or _is_short()) and platform.libc_ver()[
+        0
+    ] == "glibc":
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
@@ -90,10 +92,10 @@ def check_addresses(size: int) -> None:
     Raises:
         MemoryError: one of them leaves less.
     """
-    addresses, data = _address_limit(), resource.getrlimit(resource.RLIMIT_DATA)[0]
+    addresses, data = _limit(resource.RLIMIT_AS), _limit(resource.RLIMIT_DATA)
     if addresses is not None and _address_space("VmSize") + size > addresses:
         raise MemoryError
-    if data != resource.RLIM_INFINITY and _address_space("VmData") + size > data:
+    if data is not None and _address_space("VmData") + size > data:
         raise MemoryError
 
 
@@ -141,13 +143,18 @@ def tune_memory() -> None:
         libc.mallopt(M_TRIM_THRESHOLD, 1 << 17 if is_short else 2 * GIB - 1)
 
 
-def check_groups(size: int) -> None:
-    """Check that the control groups of this process leave `size` bytes; else they would kill it.
+def check_memory_left(size: int) -> None:
+    """Check that the control groups of this process, and `ulimit -d`, leave `size` bytes.
+
+    A group kills a process that takes more; at the other limit PyTorch may crash.
 
     Raises:
         MemoryError: they leave less; the message has both figures.
     """
-    left = control_groups.free_memory()
+    left, data = control_groups.free_memory(), _limit(resource.RLIMIT_DATA)
+    if data is not None:
+        own = data - _address_space("VmData")
+        left = own if left is None else min(left, own)
     if left is not None and left < size:
         raise MemoryError(f"{size / 1e6:,.0f} MB more are needed, {max(0, left) / 1e6:,.0f} left")
 
@@ -169,15 +176,15 @@ def is_shortage(error: BaseException) -> bool:
         if is_out_of_memory(chain) or any(text in str(chain) for text in _SHORTAGES):
             return True
         chain = chain.__cause__ or chain.__context__
-    limit = _address_limit()
+    limit = _limit(resource.RLIMIT_AS)
     if limit is None or isinstance(error, OSError):  # the system says what is wrong
         return False
     return _address_space("VmPeak") > 0.6 * limit
 
 
-def _address_limit() -> int | None:
-    """Return the bytes of address space that this process may use; None if there is no limit."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+def _limit(kind: int) -> int | None:
+    """Return the bytes that a limit of this process (`resource.RLIMIT_…`) allows; None if none."""
+    limit, _ = resource.getrlimit(kind)
     return None if limit == resource.RLIM_INFINITY else limit
 
 
@@ -219,14 +226,16 @@ def memory_explained(shortage: str) -> Iterator[None]:
 
     Raises:
         NmtError: memory ran out; the message is "the memory does not suffice " + `shortage`,
-            and names `ulimit -v`, or the limit of a control group, where one is set.
+            and names `ulimit -v`, `ulimit -d` and the limit of a control group, where one is set.
     """
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        limits = (["ulimit -v"] if _address_limit() is not None else []) + limit_of_groups()
+        kinds = {"ulimit -v": resource.RLIMIT_AS, "ulimit -d": resource.RLIMIT_DATA}
+        limits = [name for name, kind in kinds.items() if _limit(kind) is not None]
+        limits += limit_of_groups()
         limit = f"; or raise the limit ({', '.join(limits)})" if limits else ""
         figures = f" ({error})" if type(error) is MemoryError and str(error) else ""
         message = f"the memory does not suffice{figures} {shortage}{limit}"

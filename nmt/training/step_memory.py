@@ -9,7 +9,7 @@ from torch import nn
 
 from nmt.data.tokens.token_store import TokenStore
 from nmt.machine.device import hardware_kind, memory_of
-from nmt.machine.memory import check_groups
+from nmt.machine.memory import check_memory_left
 from nmt.model.anatomy import Shape, parts_of, weight_shapes
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Config, ModelConfig
@@ -253,16 +253,16 @@ class MicroBatchSize:
         self.tokens = min(tokens, self.tokens) if self.halved else tokens
 
     def check_memory(self) -> None:
-        """Check that control groups leave what one micro-batch takes beside weights and moments.
+        """Check that limits of memory leave what one micro-batch takes beside weights and moments.
 
         Raises:
-            MemoryError: they leave less, and would kill this process.
+            MemoryError: they leave less.
         """
         if self._hardware and self._hardware.device == "cpu":
             rows = vocabulary_rows(self._loaded.model)
             config, length = self._loaded.config, self._length
             memory = training_memory(config, rows, self._hardware, length, self.tokens)
-            check_groups(memory.gradients + memory.activations + memory.logits)
+            check_memory_left(memory.gradients + memory.activations + memory.logits)
 
     def halve(self, smallest: int) -> bool:
         """Halve `tokens`, but not below `smallest`; return False if it cannot become smaller."""

@@ -11,7 +11,7 @@ from nmt.errors import NmtError
 from nmt.machine import control_groups, memory
 from nmt.machine.memory import (
     check_addresses,
-    check_groups,
+    check_memory_left,
     check_threads,
     is_out_of_memory,
     is_shortage,
@@ -69,8 +69,18 @@ def test_a_lack_of_memory_or_threads_is_told_from_other_errors(
 
 
 def test_a_limit_of_addresses_is_named_among_the_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, end in ((resource.RLIM_INFINITY, ""), (1 << 20, "; or raise the limit .ulimit -v.")):
-        monkeypatch.setattr(resource, "getrlimit", lambda kind, limit=limit: (limit, limit))
+    for limited, end in (
+        ([], ""),
+        ([resource.RLIMIT_AS], "; or raise the limit .ulimit -v."),
+        ([resource.RLIMIT_AS, resource.RLIMIT_DATA], "; or raise the limit .ulimit -v, ulimit -d."),
+    ):
+        limits = dict.fromkeys(limited, 1 << 20)
+        monkeypatch.setattr(
+            resource,
+            "getrlimit",
+            lambda kind, limits=limits: (limits.get(kind, resource.RLIM_INFINITY), -1),
+        )
+        monkeypatch.setattr(control_groups, "allowed_memory", lambda: None)
         remedy = re.escape("the memory does not suffice to translate; take less") + end + "$"
         with pytest.raises(NmtError, match=remedy), memory_explained("to translate; take less"):
             check_addresses(1 << 10)
@@ -83,7 +93,7 @@ def test_a_control_group_with_too_little_is_named_with_what_is_needed(
     monkeypatch.setattr(control_groups, "free_memory", lambda: 5_000_000)
     monkeypatch.setattr(control_groups, "allowed_memory", lambda: 8_000_000)
     monkeypatch.setattr(memory, "meminfo", lambda name: 1 << 40)
-    check_groups(5_000_000)
+    check_memory_left(5_000_000)
     expected = (
         "the memory does not suffice (6 MB more are needed, 5 left) to train; take less; or raise "
         "the limit (memory of the control group, now 8 MB)"
@@ -92,9 +102,13 @@ def test_a_control_group_with_too_little_is_named_with_what_is_needed(
         pytest.raises(NmtError, match=re.escape(expected)),
         memory_explained("to train; take less"),
     ):
-        check_groups(6_000_000)
+        check_memory_left(6_000_000)
     monkeypatch.setattr(control_groups, "free_memory", lambda: None)
-    check_groups(1 << 60)
+    check_memory_left(1 << 60)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1 << 40, -1))  # that of `ulimit -d`
+    check_memory_left(1 << 30)
+    with pytest.raises(MemoryError, match="more are needed"):
+        check_memory_left(1 << 41)
 
 
 @pytest.mark.parametrize(
