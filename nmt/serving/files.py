@@ -1,7 +1,6 @@
 """Translates files of text, subtitles and HTML, and keeps the results until they are fetched."""
 
 import atexit
-import codecs
 import contextlib
 import re
 import secrets
@@ -9,7 +8,6 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -18,7 +16,6 @@ from fastapi import APIRouter, Form, UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from nmt.data.languages import look_up_language
 from nmt.data.text.protected_text import usual_text
 from nmt.errors import ConfigError
 from nmt.files import make_temporary_folder
@@ -30,9 +27,12 @@ from nmt.serving.parsing import check_given_once
 from nmt.serving.proxies import address_in_answer
 from nmt.serving.segments import TranslatedText
 from nmt.serving.server import Server
-from nmt.serving.subtitles import subtitle_text, translate_subtitles
 from nmt.serving.translate_request import Asked
+from nmt.translation.documents.document import Document, LanguagePair
+from nmt.translation.documents.encodings import decode_text, unicode_encoding
+from nmt.translation.documents.subtitles import subtitles_document
 from nmt.translation.html.page import HtmlPage, encoding_of_page
+from nmt.translation.markup import html_document
 
 KEPT_SECONDS = 3600.0
 MAX_BYTES = 150
@@ -42,25 +42,6 @@ TYPES = {
     ".html": "text/html",
     ".htm": "text/html",
     ".srt": "application/x-subrip",
-}
-_LANGUAGES_OF_CODE_PAGES = {
-    "cp874": "th",
-    "cp932": "ja",
-    "gb18030": "zh",
-    "cp950": "zh_Hant",
-    "cp949": "ko",
-    "windows-1250": "bs cs hr hu pl ro sk sl sq sr_Latn",
-    "windows-1251": "be bg kk ky mk mn ru sr tg tt uk",
-    "windows-1253": "el",
-    "windows-1254": "az tr uz",
-    "windows-1255": "he yi",
-    "windows-1256": "ar fa ug ur",
-    "windows-1257": "et lt lv",
-    "windows-1258": "vi",
-}
-"""the encodings of Windows before Unicode, and the languages that are written in each"""
-_CODE_PAGES = {
-    language: page for page, known in _LANGUAGES_OF_CODE_PAGES.items() for language in known.split()
 }
 FOUND: dict[int | str, dict[str, Any]] = {
     200: {"content": {kind: {} for kind in TYPES.values()}},
@@ -108,7 +89,7 @@ def files_router(server: Server) -> APIRouter:
         disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(shown)}"
         headers = {"Content-Disposition": disposition}
         media_type = TYPES[Path(name).suffix]
-        encoding = encoding_of_page(content) if _is_html(name) else _unicode_of(content)
+        encoding = encoding_of_page(content) if _is_html(name) else unicode_encoding(content)
         if encoding:
             media_type += f"; charset={encoding.removesuffix('-sig')}"
         headers["Content-Type"] = media_type  # Starlette would add another charset to text
@@ -158,24 +139,17 @@ async def _translate_file(
     server: Server, name: str, text: str, asked: Asked, client: str
 ) -> tuple[str, list[TranslatedText]]:
     """Return the translation of the text of a file, whose `name` tells its type, and its parts."""
-    parts: list[TranslatedText] = []
-    is_srt = Path(name).suffix.lower() == ".srt"
-    asked = replace(asked, is_html=_is_html(name))
-    in_thread = partial(server.service.long_work.run, client, len(text))
-    if asked.source == AUTO:  # a cue of subtitles is too short to tell its language
-        shown = await in_thread(lambda: subtitle_text(text)) if is_srt else text
-        [guess] = await server.service.detect([shown], asked, client)
-        asked = replace(asked, source=str(guess["language"]))
+    if _is_html(name):
+        asked = replace(asked, read=html_document)
+    elif Path(name).suffix.lower() == ".srt":
+        asked = replace(asked, read=_read_subtitles)
+    found = await server.service.translate([text], asked, client)
+    return found[0].text, found
 
-    async def translate(texts: Sequence[str], is_html: bool) -> list[str]:
-        found = await server.service.translate(texts, replace(asked, is_html=is_html), client)
-        parts.extend(found)
-        return [translation.text for translation in found]
 
-    if is_srt:
-        return await translate_subtitles(text, translate, in_thread), parts
-    [translated] = await translate([text], asked.is_html)
-    return translated, parts
+def _read_subtitles(text: str, languages: LanguagePair) -> Document:
+    """Read subtitles, whose texts need no language."""
+    return subtitles_document(text)
 
 
 class FileStore:
@@ -269,8 +243,8 @@ def decode_file(
     translation is in the same one, or in UTF-8 if that lacks a character.
 
     Raises:
-        RequestError: its type is another one, or its encoding is none of these.
-        DataError: the file is a page, but no text of the encoding that it declares.
+        RequestError: its type is another one.
+        DataError: its encoding is none of these, or not the one that the page declares.
     """
     if Path(name).suffix.lower() not in TYPES:
         known = ", ".join(TYPES)
@@ -280,53 +254,4 @@ def decode_file(
     if _is_html(name):
         page = HtmlPage.decode("the file", content)
         return page.html, page.encode
-    encoding = _unicode_of(content)
-    if encoding is None:
-        encoding, *others = {_code_page(source): None for source in sources}
-        if others:
-            raise RequestError(
-                400,
-                "Invalid request: the file is not UTF-8; name the language of its text, or save it "
-                "as UTF-8",
-            )
-    try:
-        text = content.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise RequestError(
-            400, f"Invalid request: the file is neither UTF-8 nor {encoding}; save it as UTF-8"
-        ) from error
-    mark = codecs.BOM_UTF16_BE if content.startswith(codecs.BOM_UTF16_BE) else b""
-    if mark:
-        encoding = "utf-16-be"  # the codec utf-16 would write the other order of bytes
-
-    def encode(translation: str) -> bytes:
-        try:
-            return mark + translation.encode(encoding)
-        except UnicodeEncodeError:
-            return translation.encode("utf-8-sig")  # the mark tells a player that it is Unicode
-
-    return text, encode
-
-
-def _code_page(source: str) -> str:
-    """Return the encoding of Windows for a language, by its code."""
-    language = look_up_language(source)
-    page = _CODE_PAGES.get(language.code) or _CODE_PAGES.get(language.base)
-    return page or "windows-1252"
-
-
-def _unicode_of(content: bytes) -> str | None:
-    """Return the encoding of a text if it is UTF-8 or UTF-16, with or without a mark of its order.
-
-    In UTF-16 without a mark, digits, spaces and line ends have a zero byte on the same side.
-    """
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    for encoding, first in (("utf-16-le", 1), ("utf-16-be", 0)):
-        zeros, others = (content[side::2].count(0) for side in (first, 1 - first))
-        if len(content) % 2 == 0 and zeros > len(content) // 20 and others == 0:
-            return encoding
-    with contextlib.suppress(UnicodeDecodeError):
-        content.decode("utf-8")
-        return "utf-8-sig" if content.startswith(codecs.BOM_UTF8) else "utf-8"
-    return None
+    return decode_text(content, "the file", sources)

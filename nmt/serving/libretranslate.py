@@ -14,6 +14,7 @@ from nmt.serving.detection import AUTO, LanguageCode, detect
 from nmt.serving.parsing import ANY_FORM, body_schema, read_body
 from nmt.serving.server import Server
 from nmt.serving.translate_request import Asked
+from nmt.translation.markup import html_document
 
 MAX_ALTERNATIVES = 20
 MAX_NGRAM = 20
@@ -144,7 +145,7 @@ async def _translate(server: Server, request: Request, body: TranslateBody) -> d
     asked = Asked(
         body.source,
         body.target,
-        body.format == "html",
+        html_document if body.format == "html" else None,
         1 + body.alternatives,
         protected=protected,
         no_repeat_ngram=body.no_repeat_ngram,

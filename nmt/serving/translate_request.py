@@ -17,9 +17,9 @@ from nmt.serving.models import Direction, Models
 from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
 from nmt.serving.segments import SegmentedText, TranslatedText, split_texts
-from nmt.translation.documents.document import Document, LanguagePair
+from nmt.translation.documents.document import ANY_LANGUAGE, Document, LanguagePair
 from nmt.translation.line import Alignment, Line, Terminology, Translation
-from nmt.translation.markup import html_document, page_text
+from nmt.translation.markup import html_document
 from nmt.translation.message_texts import MessageTexts
 
 SLICE = 256
@@ -33,7 +33,8 @@ class Asked:
     source: str
     """a code of the language, or `AUTO`"""
     target: str
-    is_html: bool = False
+    read: Callable[[str, LanguagePair], Document] | None = None
+    """reads each text as a document, such as a page; None: it is plain text"""
     n_best: int = 1
     """translations of each text; there are fewer if the beam holds fewer"""
     alignments: bool = False
@@ -126,7 +127,10 @@ class TranslationService:
         target = targets[sources[0]]
 
         def find() -> list[dict[str, object]]:
-            shown = map(page_text, texts) if asked.is_html else texts
+            read = asked.read
+            shown = (
+                [" ".join(read(each, ANY_LANGUAGE).texts()) for each in texts] if read else texts
+            )
             return [detect(text, [*sources, target])[0] for text in shown]
 
         return await self.long_work.run(client, sum(map(len, texts)), find)
@@ -149,7 +153,7 @@ class TranslationService:
         before: list[tuple[tuple[str, str], ...]] = [()] * len(texts)  # models before the last one
         for direction in pivots:
             ngram = asked.no_repeat_ngram
-            plain = Asked("", "", asked.is_html, protected=asked.protected, no_repeat_ngram=ngram)
+            plain = Asked("", "", asked.read, protected=asked.protected, no_repeat_ngram=ngram)
             found = await self._through(direction, texts, plain, client, None)
             texts, before = [each.text for each in found], [each.models for each in found]
         found = await self._through(last, texts, asked, client, finished)
@@ -167,8 +171,8 @@ class TranslationService:
         finished: Finished | None,
     ) -> list[TranslatedText]:
         """Translate texts by one model."""
-        if asked.is_html:
-            return [await self._html(direction, text, asked, client) for text in texts]
+        if asked.read:
+            return [await self._document(direction, text, asked, client) for text in texts]
 
         def as_lines() -> list[Line]:
             return [Line(0, text, asked.terminology) for text in texts]
@@ -176,15 +180,16 @@ class TranslationService:
         lines = await self.long_work.run(client, sum(map(len, texts)), as_lines)
         return await self._lines(direction, lines, asked, client, finished)
 
-    async def _html(
-        self, direction: Direction, html: str, asked: Asked, client: str
+    async def _document(
+        self, direction: Direction, text: str, asked: Asked, client: str
     ) -> TranslatedText:
-        """Translate a page; a thread finds its tags, and puts them into the translation."""
+        """Translate a document; a thread reads it, and writes it with its translation."""
         languages = LanguagePair(direction.source, direction.target)
-        in_turn = partial(self.long_work.run, client, len(html))
+        read_text = asked.read or html_document
+        in_turn = partial(self.long_work.run, client, len(text))
 
         def read() -> tuple[Document, list[list[Line]]]:
-            page, terms = html_document(html, languages), asked.terminology
+            page, terms = read_text(text, languages), asked.terminology
             groups = page.plain, page.with_tags
             return page, [[replace(line, terminology=terms) for line in each] for each in groups]
 
@@ -198,7 +203,7 @@ class TranslationService:
 
         def write() -> list[str]:
             others = max((len(text.alternatives) for row in rows for text in row), default=0)
-            pages = [page, *(html_document(html, languages) for _ in range(others))]
+            pages = [page, *(read_text(text, languages) for _ in range(others))]
             return list(
                 dict.fromkeys(
                     each.write(

@@ -22,6 +22,7 @@ from nmt.serving.segments import SegmentedText, TranslatedText
 from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked
 from nmt.translation.line import Terminology, Translation
+from nmt.translation.markup import html_document
 from nmt.translation.spans import linked_words
 
 MAX_TERMS = 1000
@@ -99,7 +100,7 @@ class TranslationBody(BaseModel):
         return Asked(
             self.source,
             self.target,
-            self.format == "html",
+            html_document if self.format == "html" else None,
             self.n_best,
             self.alignments,
             terminology or None,

@@ -47,6 +47,11 @@ FORMATS: Mapping[str, DocumentFormat] = {
         re.compile(rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis\.opendocument", re.DOTALL),
     ),
     "po": DocumentFormat((".po", ".pot"), "nmt.translation.documents.gettext:read_po"),
+    "subtitles": DocumentFormat(
+        (".srt", ".vtt"),
+        "nmt.translation.documents.subtitles:read_subtitles",
+        re.compile(rb"(?:\xef\xbb\xbf)?WEBVTT\b"),
+    ),
     "html": DocumentFormat((".html", ".htm", ".xhtml"), "nmt.translation.markup:read_html"),
 }
 

@@ -43,7 +43,7 @@ def string_segments(
 def string_pieces(text: str, codes: Mapping[int, str]) -> Iterator[Piece]:
     """Yield the pieces of a text, whose sources have other characters, as `str.translate` takes."""
     found = list(_PIECE.finditer(text))
-    partners = _partners([match[0] if match["tag"] else "" for match in found])
+    partners = tag_partners([match[0] if match["tag"] else "" for match in found])
     for i, match in enumerate(found):
         tokens = [Token("text", match[0].translate(codes))]
         if i in partners:
@@ -54,7 +54,7 @@ def string_pieces(text: str, codes: Mapping[int, str]) -> Iterator[Piece]:
             yield Piece("word", tokens, match[0])
 
 
-def _partners(tags: list[str]) -> dict[int, int]:
+def tag_partners(tags: list[str]) -> dict[int, int]:
     """Return for each tag that begins an element the one that ends it, and the other way round.
 
     `tags` has empty texts between them. Others stay alone: <br>, and those that overlap.
@@ -64,7 +64,7 @@ def _partners(tags: list[str]) -> dict[int, int]:
     counts: Counter[str] = Counter()  # of the names of those that are open
     for i, tag in enumerate(tags):
         found = _NAME.match(tag)
-        name = found[1] if found else ""
+        name = found[1].lower() if found else ""
         if name and not tag.startswith("</") and not tag.endswith("/>"):
             opened.append((i, name))
             counts[name] += 1

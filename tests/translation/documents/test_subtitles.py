@@ -1,17 +1,17 @@
 """Subtitles keep their times and formatting, whatever programs write."""
 
-import asyncio
 import re
 import time
 from collections.abc import Sequence
 
 import pytest
 
-from nmt.serving.answers import RequestError
-from nmt.serving.subtitles import subtitle_text, translate_subtitles
+from nmt.errors import DataError
+from nmt.translation.documents.subtitles import subtitles_document
+from nmt.translation.documents.translate import TranslateTexts, translate_document
 from nmt.translation.line import Alignment, Line, Translation
 from nmt.translation.spans import Link
-from tests.reversing_translator import translate_html
+from tests.reversing_translator import copying
 
 TIME = "00:00:0{0},000 --> 00:00:0{0},900"
 
@@ -22,12 +22,12 @@ def uppercase_line(line: Line) -> Translation:
     return Translation(line.text.upper(), 0.0, alignment=Alignment(links=links))
 
 
-async def uppercase(texts: Sequence[str], is_html: bool) -> list[str]:
-    if not is_html:
-        return [text.upper() for text in texts]
-    return [
-        translate_html(page, lambda lines, _: list(map(uppercase_line, lines))) for page in texts
-    ]
+def uppercase(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+    return [uppercase_line(line) for line in lines]
+
+
+def translated(text: str, translate: TranslateTexts = uppercase) -> str:
+    return translate_document(subtitles_document(text), translate).decode()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ async def uppercase(texts: Sequence[str], is_html: bool) -> list[str]:
     ids=["mixed line ends", "CR", "no blank line", "blank line inside", "short times", "odd times"],
 )
 def test_times_as_programs_write_them(text: str, expected: str) -> None:
-    assert asyncio.run(translate_subtitles(text, uppercase)) == expected
+    assert translated(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_times_as_programs_write_them(text: str, expected: str) -> None:
 )
 def test_formatting_stays(lines: str, expected: str) -> None:
     head = f"1\n{TIME.format(1)}\n"
-    assert asyncio.run(translate_subtitles(head + lines, uppercase)) == head + expected
+    assert translated(head + lines) == head + expected
 
 
 @pytest.mark.parametrize(
@@ -117,69 +117,49 @@ def test_every_tag_and_break_stays(lines: str, expected: str | None) -> None:
     head = f"1\n{TIME.format(1)}\n"
     if expected is None:
         expected = re.sub(r"(?<=>)\w+|(?<= )\w+$", lambda word: word[0].upper(), lines)
-    assert asyncio.run(translate_subtitles(head + lines, uppercase)) == head + expected
+    assert translated(head + lines) == head + expected
 
 
 def test_webvtt_keeps_its_notes_styles_and_names_of_cues() -> None:
     head = "WEBVTT - a film\n\nSTYLE\n::cue { color: red }\n\nNOTE a note\n\nthe start\n"
     cue = f"{TIME.format(1)} align:start position:0%\na dog\n\nNOTE a dog\nruns\n\n"
     last = f"2nd\n{TIME.format(2)}\n\n{TIME.format(3)}\na cat\n"
-    found = asyncio.run(translate_subtitles(head + cue + last, uppercase))
+    found = translated(head + cue + last)
     assert found == head + cue.replace("a dog", "A DOG", 1) + last.replace("a cat", "A CAT")
 
 
+def texts_of(text: str) -> list[str]:
+    return list(subtitles_document(text).texts())
+
+
 def test_the_lines_of_a_person_are_one_text() -> None:
-    asked: list[str] = []
-
-    async def remember(texts: Sequence[str], is_html: bool) -> list[str]:
-        asked.extend(texts)
-        return list(texts)
-
     text = f"{TIME.format(1)}\na dog\nruns\n- a cat\n\n{TIME.format(2)}\na bird\n"
-    asyncio.run(translate_subtitles(text, remember))
-    assert asked == ["a dog runs", "a bird", "<p><!--0--> a cat</p>"]
+    assert texts_of(text) == ["a dog runs", "a cat", "a bird"]
 
 
 def test_a_tag_that_ends_in_another_text_divides_none() -> None:
-    asked: list[str] = []
-
-    async def remember(texts: Sequence[str], is_html: bool) -> list[str]:
-        def copy(lines: Sequence[Line], with_links: bool) -> list[Translation]:
-            asked.extend(line.text for line in lines)
-            return [uppercase_line(line) for line in lines]
-
-        return [translate_html(page, copy) for page in texts]
-
     text = f"{TIME.format(1)}\na <i>big dog\n\n{TIME.format(2)}\nruns</i> home"
-    asyncio.run(translate_subtitles(text, remember))
-    assert asked == ["a big dog", "runs home"]
+    assert texts_of(text) == ["a big dog", "runs home"]
 
 
-def test_the_text_of_subtitles_has_no_times_and_no_formatting() -> None:
-    assert subtitle_text(f"1\n{TIME.format(1)}\n{{\\an8}}<i>a dog</i>\n\n") == "a dog"
+def test_a_text_has_no_times_and_no_formatting() -> None:
+    assert texts_of(f"1\n{TIME.format(1)}\n{{\\an8}}<i>a dog</i>\n\n") == ["a dog"]
 
 
 def test_a_file_without_times_is_an_error() -> None:
     for text in ("", "a dog\n", "1\n2\n"):
-        with pytest.raises(RequestError, match="the .srt file has no subtitle; expected lines"):
-            asyncio.run(translate_subtitles(text, uppercase))
+        with pytest.raises(DataError, match="the .srt file has no subtitle; expected lines"):
+            translated(text)
 
 
 def test_formatting_that_does_not_end_takes_no_time() -> None:
-    async def copy(texts: Sequence[str], is_html: bool) -> list[str]:
-        return list(texts)
-
     for line in ("<i " * 50_000, "{\\" * 50_000, "♪ " * 50_000 + "x", " " * 50_000 + "x-"):
         text = f"{TIME.format(1)}\n{line}"
-        found = asyncio.run(translate_subtitles(text, copy))
-        assert found.split() == text.split()
+        assert translated(text, copying).split() == text.split()
 
 
 def test_a_cue_of_a_million_characters_of_tags_is_read_in_a_moment() -> None:
-    async def copy(texts: Sequence[str], is_html: bool) -> list[str]:
-        return list(texts)
-
     text = f"{TIME.format(1)}\n{'<i>' * 333_333}"
     start = time.process_time()
-    assert asyncio.run(translate_subtitles(text, copy)) == text
+    assert translated(text, copying) == text
     assert time.process_time() - start < 4  # about 1 s; other programs may use the same core
