@@ -71,11 +71,11 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="text, html, office, opendocument, xliff or po; by default what the content and the "
+        help="text, html, office, opendocument, xliff, po or subtitles; by default what the content and the "
         "name of the file say. The translation of a document is one of the same format.",
     ),
 ]
-STRUCTURED = (".xml", ".tmx", ".srt", ".vtt")
+STRUCTURED = (".xml", ".tmx")
 """suffixes of files whose lines are not all text"""
 
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pytest
 from starlette.testclient import TestClient
 
-from nmt.serving.answers import RequestError
+from nmt.errors import DataError
 from nmt.serving.files import decode_file
 from nmt.translation.documents.tokens import UNWRITABLE
 from tests.serving.conftest import Client
@@ -126,7 +126,7 @@ def test_a_file_that_is_not_unicode_has_the_encoding_of_its_language(
 
 
 def test_the_language_must_be_named_if_it_decides_the_encoding() -> None:
-    with pytest.raises(RequestError, match="is not UTF-8; name the language of its text, or save"):
+    with pytest.raises(DataError, match="is not UTF-8; name the language of its text, or save"):
         decode_file("a.txt", "Größe".encode("latin-1"), ["de", "ru"])
     assert decode_file("a.txt", "Größe".encode(), ["de", "ru"])[0] == "Größe"
 
@@ -146,7 +146,7 @@ def test_subtitles_keep_numbers_times_and_lines(client: TestClient, end: str) ->
         assert len(translated) <= len(lines)
         assert "".join(translated).split() == "".join(translated).split()
         if lines:
-            assert " ".join(translated).split() == next(texts).split()
+            assert " ".join(translated).split() == next(texts).translate(UNWRITABLE).split()
 
 
 def test_formatting_of_subtitles_does_not_change_the_translation(client: TestClient) -> None:
@@ -155,10 +155,9 @@ def test_formatting_of_subtitles_does_not_change_the_translation(client: TestCli
     [expected] = one_by_one(client, "One dog runs.")
     found = download(client, upload(client, "film.srt", subtitles(cues)))
     texts = [html.unescape(block.split("\n", 2)[2]) for block in found.rstrip("\n").split("\n\n")]
-    plain = " ".join(expected.split())
-    cleaned = plain.translate(UNWRITABLE)  # a page of HTML cannot hold what the others leave out
-    assert texts[0] == plain
-    assert texts[1:] == [form.format(cleaned) for form in formats[1:]]
+    # no document has control characters, which the tiny model writes
+    cleaned = " ".join(expected.split()).translate(UNWRITABLE)
+    assert texts == [form.format(cleaned) for form in formats]
 
 
 def test_all_subtitles_of_a_file_are_in_one_language(client: TestClient) -> None:
