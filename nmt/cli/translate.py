@@ -71,8 +71,8 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="text, html, office, opendocument, xliff, po or subtitles; by default what the content and the "
-        "name of the file say. The translation of a document is one of the same format.",
+        help="text, html, office, opendocument, xliff, po or subtitles; by default what content "
+        "and name of the file say. The translation of a document is one of the same format.",
     ),
 ]
 STRUCTURED = (".xml", ".tmx")
