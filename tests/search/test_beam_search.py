@@ -100,7 +100,7 @@ def test_no_sentences_give_no_translations_and_nan_is_an_error(search: Callable[
     assert search(random_transformer(), SOURCE[:0], DecodingConfig()) == []
     model = table_model(VOCABULARY)
     model.table[:] = float("nan")
-    with pytest.raises(CheckpointError, match="not numbers.*earlier checkpoint"):
+    with pytest.raises(CheckpointError, match="not numbers.*earlier `checkpoint`"):
         search(model, SOURCE, DecodingConfig())
 
 

@@ -91,5 +91,5 @@ def test_a_source_is_encoded_once_for_all_its_draws() -> None:
 def test_scores_that_are_not_numbers_are_refused(sampling: Sampling) -> None:
     model = table_model(12)
     model.table[:] = math.nan
-    with pytest.raises(CheckpointError, match="not numbers.*earlier checkpoint"):
+    with pytest.raises(CheckpointError, match="not numbers.*earlier `checkpoint`"):
         draw(model, torch.tensor([[5, EOS]]), DecodingConfig(), sampling, [0], 1)
