@@ -37,7 +37,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     """Write or replace a file; even after a crash it is complete, either old or new.
 
     Raises:
-        OSError: the file cannot be written; the old one is unchanged.
+        OSError: the file cannot be written; the old one is unchanged, or the new one is complete.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -82,9 +82,9 @@ def read_npz(path: Path) -> tuple[bytes, dict[str, Tensor]]:
 
 
 def _parse_array(data: bytes, where: str, is_text: bool) -> NDArray[Any]:
-    """Return the array in `data`: bytes of text as int8, or weights as float32."""
+    """Return the array in `data`, a .npy file: bytes of text as int8, or weights as float32."""
     header = _HEADER.match(data)
-    prefix = len(_MAGIC) + 2
+    prefix = len(_MAGIC) + 2  # the length of the header takes 2 bytes
     if not header or header.end() != prefix + int.from_bytes(header["length"], "little"):
         raise ExchangeError(f"{where}: damaged: it has no header of an array that Marian writes")
     number_type, readable = header["type"].decode(), ("<i1", "|i1") if is_text else ("<f4",)

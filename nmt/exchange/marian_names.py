@@ -198,7 +198,7 @@ def to_marian(
 
 
 def weight_names(options: Mapping[str, Any], config: ModelConfig) -> dict[str, str]:
-    """Return {our name: Marian's name} of all weights."""
+    """Return {our name: Marian's name} of the embeddings and of each linear map and norm."""
     source, target, output = _embedding_names(options)
     names = {"target_embedding.weight": target}
     if source != target:
@@ -208,7 +208,7 @@ def weight_names(options: Mapping[str, Any], config: ModelConfig) -> dict[str, s
     if not options.get("output-omit-bias"):
         names[output_bias(config)] = "decoder_ff_logit_out_b"
     for part in parts_of(config):
-        assert part.layer is not None  # post-norm
+        assert part.layer is not None  # only pre-norm has norms after the last layer
         weight, bias = PARTS[part.name]
         names[f"{part.path}.weight"] = f"{part.stack}_l{part.layer + 1}_{weight}"
         names[f"{part.path}.bias"] = f"{part.stack}_l{part.layer + 1}_{bias}"

@@ -137,7 +137,8 @@ def write_graphs(model: Transformer, folder: Path) -> list[Path]:
     """
     model = copy.deepcopy(model).cpu().eval()
     d_model = model.target_embedding.weight.shape[1]
-    # The graphs hold the table of positions as it is now. This makes it grow to 2 * `MAX_SOURCE`.
+    # The graphs hold the table of positions as it is now. A sentence that ends at `MAX_SOURCE`
+    # makes it grow to twice that length.
     model.positions(torch.zeros(1, 1, d_model), MAX_SOURCE - 1)
     paths = []
     for name, module, example, inputs, outputs in _graphs(model):

@@ -212,7 +212,7 @@ class CudaGraphDecoder(Decoder):
         try:
             return self._recorder(step)
         except torch.OutOfMemoryError:
-            self._programs.clear()
+            self._programs.clear()  # its memory is free for the caller, who tries a smaller batch
             raise
         except RuntimeError as error:
             self._recorder = None

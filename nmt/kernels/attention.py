@@ -21,9 +21,12 @@ class UnpaddedAttention(FusedAttention):
     """
 
     def forward(self, x: Tensor, memory: Tensor, context: AttentionContext) -> Tensor:
-        """Let each token of x (U, D) attend to the memory (V, D) of its sentence: (U, D)."""
-        if not isinstance(context, RowContext):
-            return super().forward(x, memory, context)  # in rows with padding
+        """Let each token of x (U, D) attend to the memory (V, D) of its sentence: (U, D).
+
+        U and V are the numbers of tokens, of all sentences together.
+        """
+        if not isinstance(context, RowContext):  # x and memory are padded, a row a sentence
+            return super().forward(x, memory, context)
         of_x, of_memory = context.queries, context.memory
         assert isinstance(of_x, UnpaddedSide) and isinstance(of_memory, UnpaddedSide)
         is_in_c = fits_heads(x.shape[1], self.heads) and can_use_kernels(x)

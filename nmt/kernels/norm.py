@@ -26,6 +26,7 @@ class FusedSublayer(Sublayer):
             return dropout.add(x, f(self.norm(x)))
         result = f(x)
         if self.training and can_use_kernels(x, self.norm.weight, self.norm.bias):
+            # a random number for each element decides whether it is dropped
             levels = draw_levels(result) if dropout.p > 0 else None
             return add_and_normalize(x, result, levels, dropout.p, self.norm)
         normalized: Tensor = self.norm(dropout.add(x, result))

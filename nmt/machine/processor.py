@@ -56,7 +56,7 @@ def available_cores() -> int:
     """Return the number of CPU cores that this process may use.
 
     A control group may allow the time of fewer cores than those it may run on. More threads than
-    that would only wait for each other; of a broken number, such as 1.5, the last core counts.
+    that would only wait for each other. A fraction of a core, as in 1.5, counts as one.
     """
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):

@@ -62,8 +62,9 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """Transform the new positions of k hypotheses per sentence: (N, k, D) -> (N, k, D).
 
-        Their keys and values are written into `stored`, a buffer of C positions per sentence. The
-        mask of `self_context` (N, 1, k, C) is True where a hypothesis may attend to a position.
+        The hypotheses of a sentence share a buffer of C positions in `stored`, into which their
+        keys and values are written. The mask of `self_context` (N, 1, k, C) is True where a
+        hypothesis may attend to a position: those of its own tokens.
         Keys and values of a source are stored once; the k hypotheses of a sentence are k queries.
         """
 

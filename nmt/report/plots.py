@@ -238,7 +238,7 @@ def _draw_map(panel: "Axes", weights: npt.NDArray[np.float32]) -> "AxesImage":
     image = panel.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     panel.xaxis.tick_top()
     panel.xaxis.set_label_position("top")
-    panel.set_xticks([])
+    panel.set_xticks([])  # the caller names the tokens at the edges of the figure
     panel.set_yticks([])
     panel.tick_params(length=0, pad=2)
     panel.spines[:].set_visible(True)

@@ -169,7 +169,7 @@ class FileStore:
         Raises:
             RequestError: the translated files have too many bytes together.
         """
-        if self._folder is None:
+        if self._folder is None:  # nothing is stored yet
             return
         self._delete_old(self._folder)
         sizes = []

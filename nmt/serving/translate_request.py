@@ -236,19 +236,20 @@ class TranslationService:
             )
             lane = Lane(model.name, loaded.version, kind)
 
-            def cut() -> _PendingTexts:
+            def cut_texts() -> _PendingTexts:
                 messages = MessageTexts(lines, asked.protected)
                 texts = split_texts(messages.lines, loaded, direction.tag, asked.protected)
                 return _PendingTexts(lane, texts, client, finished, messages)
 
             characters = sum(len(line.text) for line in lines)
+            # a pattern of the client may take any time
             size = UNKNOWN if asked.protected.is_own else characters
-            pending = await self.long_work.run(client, size, cut)
+            pending = await self.long_work.run(client, size, cut_texts)
             cached = await self._translate_segments(pending)
         seconds = loop.time() - started
         self._operations.count_translation(model.name, len(pending.places), cached, seconds)
         found = await self.long_work.run(client, characters * n_best, pending.translated)
-        pending.finish_messages()
+        pending.finish_messages()  # they were translated in parts, which `found` has together
         return found
 
     async def _translate_segments(self, pending: "_PendingTexts") -> int:

@@ -179,7 +179,10 @@ class Translation:
     """None unless word alignments were requested"""
 
     def without_tag(self, tag: str, source: str) -> "Translation":
-        """Return the translation aligned with `source`, before which stood `tag`; "": no tag."""
+        """Return the translation of `tag` + `source` with links that count characters of `source`.
+
+        An empty tag changes nothing.
+        """
         if self.alignment is None or not tag:
             return self
         links = links_after(self.alignment.links, len(tag))

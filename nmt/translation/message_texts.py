@@ -151,7 +151,10 @@ class MessageTexts:
         return replace(translation, text=new_text, alignment=alignment)
 
     def _has_tags_in_order(self, i: int, text: str) -> bool:
-        """Return whether a translation of line i, a text of a message, has its tags in order."""
+        """Return whether a translation of line i, a text of a message, has the tags of its source.
+
+        They must be in the same order. Tags in a message inside of it are not looked at.
+        """
         messages = [message.span for message in find_messages(text)]
         found = [
             tag[0]

@@ -7,7 +7,7 @@ MAX_DEPTH = 10
 """a message with more of them inside each other is not parsed"""
 # name and type of a message that has texts; the style of any other type is no text
 _START = re.compile(r"\{\s*[\w.-]+\s*,\s*(plural|selectordinal|select)\s*,", re.IGNORECASE)
-_ARGUMENT = re.compile(r"\{\s*[\w.-]+\s*(?:(\})|,\s*\w+\s*(?:(\})|,))")
+_ARGUMENT = re.compile(r"\{\s*[\w.-]+\s*(?:(?P<no_type>\})|,\s*\w+\s*(?:(?P<no_style>\})|,))")
 _OFFSET = re.compile(r"\s*offset:\s*-?\d+(?:\.\d+)?(?=\s)")
 _KEYWORD = re.compile(r"\s*([^\s{}'#=,|<>:]+)\s*\{")
 _PLURAL_KEYWORD = re.compile(r"\s*(=-?\d+(?:\.\d+)?|[^\s{}'#=,|<>:]+)\s*\{")
@@ -157,12 +157,18 @@ def _quoted_end(text: str, at: int, special: str) -> int:
 
 
 def _argument_end(text: str, at: int) -> int:
-    """Return where an argument ends whose style, if it has one, is no text."""
+    """Return where an argument ends: {name}, {n, number}, or {n, number, STYLE}.
+
+    Its style, if it has one, is no text to translate, and may have braces.
+
+    Raises:
+        ValueError: there is no such argument; its value is the character where that is seen.
+    """
     start = _ARGUMENT.match(text, at)
     if start is None:
         raise ValueError(at + 1)
     at = start.end()
-    if start[1] or start[2]:
+    if start["no_type"] or start["no_style"]:
         return at
     opened = 1
     while mark := _SYNTAX.search(text, at):

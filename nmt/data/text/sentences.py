@@ -71,7 +71,9 @@ _BOUNDARY = regex.compile(
 # the rest of a quotation after which its sentence goes on
 _QUOTED_REST = regex.compile(rf"[^「」]{{0,{_NEAR}}}」(?:{_PARTICLE}|{_AFTER_QUOTATION})", regex.V1)
 _SPACED_QUOTE = regex.compile(r'"\s+')
-_NEXT_WORD = regex.compile(rf"[{_OPENING}{_SPACE}]*+([\w\p{{M}}]++['’]?)(\.?)", regex.V1)
+_NEXT_WORD = regex.compile(
+    rf"[{_OPENING}{_SPACE}]*+(?P<word>[\w\p{{M}}]++['’]?)(?P<stop>\.?)", regex.V1
+)
 _LEADING = regex.compile(rf"^[{_OPENING}]++", regex.V1)
 # an initial, or several letters each with its full stop: "J", "J.-J", "U.S", "Ph.D", "डी.एन.ए"
 _LETTER = r"\p{L}\p{M}*"
@@ -159,15 +161,18 @@ class _Rules:
         """
         near = max(start, boundary.start() - _NEAR)
         next_word = _NEXT_WORD.match(text, boundary.end(), boundary.end() + _NEAR)
-        following = next_word[1].replace("’", "'") if next_word else ""
-        is_initial = bool(next_word and next_word[2]) and len(following) == 1  # "J. A. Smith"
+        following = next_word["word"].replace("’", "'") if next_word else ""
+        is_initial = bool(next_word and next_word["stop"]) and len(following) == 1  # "J. A. Smith"
         begins = bool({following, following.rstrip("'")} & self.first_words) and not is_initial
+        # "Yahoo! is a company": a name that ends in a mark
         if text.endswith(self.names, near, boundary.end("mark")) and not begins:
             return True
+        # "“Stop!” he said": the words after a quotation
         if boundary["closing"] and following.startswith(self.after_quotation):
             return True
         if boundary["mark"] == ".":
             return self._continues_after_full_stop(text, start, boundary, following, begins)
+        # 「止まれ！」と言った: a mark inside a quotation that has not ended
         is_quoted = text.rfind("「", near, boundary.start()) > text.rfind(
             "」", near, boundary.start()
         )

@@ -107,6 +107,7 @@ class SideWriter:
 
     def add(self, sentences: Sentences) -> None:
         """Append sentences, in their order, to the files; the headers follow later."""
+        # where each sentence ends and the next one begins
         offsets = self.tokens + np.cumsum(sentences.lengths)
         self._offsets.write(offsets.astype(np.int64, copy=False).data)
         self._ids.write(sentences.ids.astype(self._id_type, copy=False).data)

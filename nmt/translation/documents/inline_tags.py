@@ -84,8 +84,11 @@ class _Writer:
         self._parts.append(source_of(element.tag.closing))
 
     def write_between(self, placed: PlacedTag) -> None:
-        """Write a tag between two words."""
-        if placed.first:
+        """Write a tag between two words, in place of the space there if it stands for one.
+
+        A tag that needs a space, such as a non-breaking space, is left out where there is none.
+        """
+        if placed.first:  # up to the end of the word before it
             self._write_until(self._words[placed.first - 1][1])
         tag = placed.tag
         is_space = tag.replaces_space and self._text[self._at : self._at + 1].isspace()

@@ -72,9 +72,11 @@ def _segments(source: XmlSource) -> Iterator[DocumentSegment]:
 
 
 def _set_language(source: XmlSource, tag: str) -> None:
-    """Declare the language of the text."""
-    language, _, country = tag.partition("-")
+    """Write the language of the translation where one is declared; an empty tag changes nothing."""
+    language, *others = tag.split("-")
+    country = next((part for part in others if len(part) == 2), "none")  # not a script, as in Hans
     for token in source.tokens:
+        # zxx: it is no language, such as the text of a program
         if tag and token.attribute("fo:language") not in (None, "zxx", "none"):
             set_attribute(token, "fo:language", language)
-            set_attribute(token, "fo:country", country or "none")
+            set_attribute(token, "fo:country", country)
