@@ -5,7 +5,6 @@ none, so they are compiled for this processor. Where there is no compiler, PyTor
 and `why_no_library` says why.
 """
 
-import contextlib
 import ctypes
 import hashlib
 import os
@@ -28,7 +27,7 @@ from nmt.machine.levels import (
     digest_of_sources,
     find_library,
 )
-from nmt.machine.library_cache import keep, load_kept, warn_once
+from nmt.machine.library_cache import keep, load_kept, load_shipped, warn_once
 from nmt.machine.processor import processor_features
 
 SWITCH = "NMT_NATIVE"
@@ -179,6 +178,8 @@ def find_compiler() -> list[str] | None:
 def _load(source: Path, folders: Sequence[Path]) -> ctypes.CDLL:
     """Return the library of a C file: that of the wheel, else one that is compiled here.
 
+    A warning says so if that of the wheel is damaged.
+
     Raises:
         NoLibraryError: there is none, for this reason.
     """
@@ -186,17 +187,24 @@ def _load(source: Path, folders: Sequence[Path]) -> ctypes.CDLL:
         raise NoLibraryError(reason)
     sources = digest_of_sources([source.parent, *folders])
     forced = _forced_level()
-    level = forced or best_level(processor_features())
+    level, damages = forced or best_level(processor_features()), list[str]()
     if level and os.environ.get(SWITCH) != "compile":
         shipped = find_library(FOLDER, source, sources, level)
-        with contextlib.suppress(OSError):
-            if shipped:
-                return ctypes.CDLL(str(shipped))
+        if shipped and (library := load_shipped(shipped, damages)):
+            return library
     flags = (*PORTABLE_FLAGS, *forced.flags) if forced else FLAGS
     # a home folder may be shared by different machines
     all_that_counts = repr((sources, flags, ARCHITECTURE, sorted(processor_features())))
     digest = hashlib.sha256(all_that_counts.encode()).hexdigest()[:16]
-    return _load_compiled(source, flags, f"{source.stem}-{digest}")
+    try:
+        library = _load_compiled(source, flags, f"{source.stem}-{digest}")
+    except NoLibraryError as error:
+        clauses = ", and ".join([*damages, str(error)])
+        remedy = f"install nmt again, or {error.remedy}" if damages else error.remedy
+        raise NoLibraryError(clauses, remedy) from error
+    for damage in damages:
+        warn_once(f"{damage}, so one that was compiled here is used; install nmt again")
+    return library
 
 
 def _load_compiled(source: Path, flags: Sequence[str], name: str) -> ctypes.CDLL:

@@ -1,4 +1,4 @@
-"""Keeps compiled libraries where nobody else can write, and finds the damaged ones.
+"""Keeps compiled libraries where nobody else can write, and finds damaged ones, also in a wheel.
 
 A library runs with all rights of the user. So nothing is loaded that another user could have
 written: the folder and its files belong to the user or to root, and nobody else may write them. A
@@ -88,6 +88,18 @@ def load_kept(beginning: str, damages: list[str]) -> ctypes.CDLL | None:
     return None
 
 
+def load_shipped(path: Path, damages: list[str]) -> ctypes.CDLL | None:
+    """Return a library of the installed wheel; None: it cannot be loaded.
+
+    Why not is added to `damages`, as a clause. Whoever may write there may change the program too.
+    """
+    try:
+        return _load_whole(path.read_bytes(), str(path), str(path))
+    except OSError as error:
+        damages.append(_clause(error, path.parent))
+        return None
+
+
 def keep(name: str, compiled: Callable[[], bytes]) -> ctypes.CDLL:
     """Keep the library that `compiled` returns under a name, and load it.
 
@@ -148,7 +160,8 @@ def _check_owner(descriptor: int, name: Path | str) -> None:
         raise PermissionError(errno.EPERM, "other users may write it", name)
 
 
-def _with_checksum(library: bytes) -> bytes:
+def with_checksum(library: bytes) -> bytes:
+    """Return the content of the file of a library: its last bytes are a checksum of the others."""
     return library + hashlib.sha256(library).digest()
 
 
@@ -174,9 +187,6 @@ def _load(folder: int, name: str) -> ctypes.CDLL:
         descriptor = file.fileno()
         _check_owner(descriptor, name)
         content = file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
-        library = content[: -hashlib.sha256().digest_size]
-        if content != _with_checksum(library):
-            raise OSError(errno.EIO, "it is damaged", name)
         if time.time() - os.fstat(descriptor).st_mtime > DAY:
             with contextlib.suppress(OSError):  # root's
                 os.utime(descriptor)  # used of late
@@ -184,6 +194,18 @@ def _load(folder: int, name: str) -> ctypes.CDLL:
     if sys.platform == "darwin":
         opened = fcntl.fcntl(folder, fcntl.F_GETPATH, bytes(1024))
         path = f"{os.fsdecode(opened.rstrip(bytes(1)))}/{name}"
+    return _load_whole(content, path, name)
+
+
+def _load_whole(content: bytes, path: str, name: str) -> ctypes.CDLL:
+    """Return the library of a path, whose file has this content, if it ends with its checksum.
+
+    Raises:
+        OSError: it is damaged, or cannot be loaded; the error has the file name `name`.
+    """
+    library = content[: -hashlib.sha256().digest_size]
+    if content != with_checksum(library):
+        raise OSError(errno.EIO, "it is damaged", name)
     try:
         return ctypes.CDLL(path)
     except OSError as error:
@@ -200,7 +222,7 @@ def _store(folder: int, name: str, library: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     try:
         with open(os.open(unfinished, flags, 0o700, dir_fd=folder), "wb") as file:
-            file.write(_with_checksum(library))
+            file.write(with_checksum(library))
         os.replace(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):

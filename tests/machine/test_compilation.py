@@ -2,13 +2,16 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nmt.machine import compilation
 from nmt.machine.compilation import find_compiler, load_library, why_no_library, why_not_here
-from nmt.machine.library_cache import warn_once
+from nmt.machine.levels import best_level, digest_of_sources, library_name
+from nmt.machine.library_cache import warn_once, with_checksum
+from nmt.machine.processor import processor_features
 
 AVX2 = frozenset({"avx2", "fma"})
 KNOWN = "the code in C is for Linux on x86_64 or aarch64 and for macOS on ARM, not "
@@ -30,6 +33,16 @@ FAILURES = {
     "": "cc failed: no library was written",
 }
 """what a compiler does, as a script, and the reason that is told"""
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda library: b"",
+    "a page": lambda library: library[:4096],
+    "last byte": lambda library: library[:-1],
+    "bit": lambda library: library[:5000] + bytes([library[5000] ^ 4]) + library[5001:],
+    "garbage": lambda library: b"garbage" * 1000,
+    "zeros": lambda library: bytes(len(library)),
+    "no checksum": lambda library: library[:-32],  # as strip leaves it
+}
+"""what happens to a file of the installed wheel"""
 
 
 @pytest.fixture(autouse=True)
@@ -216,6 +229,43 @@ def test_a_damaged_library_is_compiled_again(
     monkeypatch.setattr(compilation, "load_kept", lambda name, damages: damages.append("damaged"))
     assert load_library(source)
     assert capsys.readouterr().err == "warning: damaged, so it was compiled again\n"
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_library_of_the_wheel_is_passed_over(
+    damage: str,
+    programs: Path,
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    level = best_level(processor_features())
+    if level is None:
+        pytest.skip("needs a processor of a level")
+    monkeypatch.setenv("PATH", str(programs))
+    compiler = add_compiler(programs)
+    monkeypatch.setattr(compilation, "FOLDER", tmp_path)
+    shipped = tmp_path / library_name(source, digest_of_sources([source.parent]), level)
+    compilation.compile_library(source, shipped, ("-shared", "-fPIC"), ["cc"])
+    whole = with_checksum(shipped.read_bytes())
+    shipped.write_bytes(DAMAGES[damage](whole))
+    compiler.rename(programs / "hidden")
+    reason = why_no_library(source)
+    assert str(reason) == f"{shipped}: it is damaged, and no C compiler was found"
+    assert reason and reason.remedy.startswith("install nmt again, or install a C compiler")
+    (programs / "hidden").rename(compiler)
+    for _ in range(2):
+        library = load_library(source)
+        assert library and library.answer() == 42
+        warn_once.cache_clear()  # another process
+    expected = "it is damaged, so one that was compiled here is used; install nmt again"
+    assert capsys.readouterr().err == f"warning: {shipped}: {expected}\n"
+    assert calls_of(programs) == ["cc", "cc"]
+    shipped.with_name("new").write_bytes(whole)  # the linker has never seen this path
+    shipped.with_name("new").replace(shipped)
+    library = load_library(source)
+    assert library and library._name == str(shipped)
 
 
 @pytest.mark.parametrize(

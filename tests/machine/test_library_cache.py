@@ -112,7 +112,7 @@ def flip_bit(file: Path, place: int) -> None:
 
 
 def write_with_checksum(file: Path, library: bytes) -> None:
-    file.write_bytes(library_cache._with_checksum(library))
+    file.write_bytes(library_cache.with_checksum(library))
 
 
 def move_away(path: Path) -> None:
