@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from nmt.data.languages import look_up_language
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
@@ -26,6 +27,12 @@ _PREFIXES = {
 }
 _TO_TRANSLATE = ("initial", "needs-translation", "new")
 """states of a target that is not a translation yet"""
+_TRANSLATED = ("final", "reviewed", "signed-off", "translated")
+"""states of a target that is a translation, even if it equals its source"""
+_CONFIRMED = ("ApprovedSignOff", "ApprovedTranslation", "Translated")
+"""what Trados calls these states"""
+_LANGUAGES = (("source-language", "target-language"), ("srcLang", "trgLang"))
+"""the attributes of the two languages, in version 1.2 and in 2.x"""
 
 
 def _is_kept(token: Token) -> bool:
@@ -36,6 +43,7 @@ INLINE = InlineNames(
     around=frozenset({"g", "mrk", "pc"}),
     pairs={"bpt": "ept", "bx": "ex", "sc": "ec", "sm": "em"},
     is_kept=_is_kept,
+    has_written_tags=True,
 )
 
 
@@ -52,12 +60,13 @@ def read_xliff(
     segments = list(reader.read())
     for i, added in sorted(reader.added.items(), reverse=True):
         source.tokens[i:i] = added
+    base = look_up_language(languages.target).base
     for token in source.tokens if languages.target_tag else ():
-        if token.attribute("source-language"):
-            set_attribute(token, "target-language", languages.target_tag, add=True)
-        elif token.attribute("srcLang"):
-            set_attribute(token, "trgLang", languages.target_tag, add=True)
-    return Document(segments, source.encode)
+        for source_name, name in _LANGUAGES:
+            declared = look_up_language(token.attribute(name) or "").base
+            if token.attribute(source_name) and declared != base:
+                set_attribute(token, name, languages.target_tag, add=True)
+    return Document(segments, source.encode, is_of_program=True)
 
 
 class _UnitReader:
@@ -97,23 +106,26 @@ class _UnitReader:
             i = source.end(i)
         start = children.get("seg-source", children.get("source"))
         target = children.get("target")
-        if start is None or tokens[start].kind == "empty":
+        if start is None or tokens[start].kind == "empty" or _is_locked(tokens[unit]):
             return
         is_new = self._is_new(unit, target)
         copy = [replace(token) for token in tokens[start : partners[start] + 1]]
-        found = False
+        is_changed = False
         for part, first, end in self._texts(start):
             place = copy[first - start : end - start]
-            old = [] if is_new or target is None else self._part(target, part)
-            if _text(old) and _text(old) != _text(place):
-                replace_source(place, source_of(old))
-                continue
+            old = [] if target is None else self._part(target, part)
             names = replace(INLINE, preserve=preserve)
             text = read_pieces(inline_pieces(source, first, end, names), MARKUP)
+            is_copy = has_text(text) and _text(old) == _text(place)
+            is_locked, is_done = self._status(unit, target, part)
+            if is_locked or (_text(old) and not is_new and (is_done or not is_copy)):
+                if old:
+                    replace_source(place, source_of(old))
+                continue
+            is_changed |= bool(place)
             if has_text(text):
-                found = True
                 yield DocumentSegment(text, partial(replace_source, place))
-        if not found:
+        if not is_changed:
             return
         is_old_version = tokens[unit].name == "trans-unit"
         if not is_old_version:
@@ -135,6 +147,20 @@ class _UnitReader:
         state = self._source.tokens[target].attribute("state") or tag.attribute("state")
         return state in _TO_TRANSLATE and tag.attribute("approved") != "yes"
 
+    def _status(self, unit: int, target: int | None, part: str) -> tuple[bool, bool]:
+        """Return whether a part of a unit is locked, and whether a person has translated it."""
+        tokens = self._source.tokens
+        inside = tokens[unit : self._source.partners[unit]]
+        # Trados has an element about each part
+        about = [tag for tag in inside if tag.name == "sdl:seg" and tag.attribute("id") == part]
+        states = {tag.attribute("state") for tag in (tokens[unit], *tokens[target or unit :][:1])}
+        is_done = (
+            tokens[unit].attribute("approved") == "yes"
+            or not states.isdisjoint(_TRANSLATED)
+            or any(tag.attribute("conf") in _CONFIRMED for tag in about)
+        )
+        return any(map(_is_locked, about)), is_done
+
     def _texts(self, start: int) -> list[tuple[str, int, int]]:
         """Return the texts of a source: the number of each, its first token, and after its last."""
         tokens, partners = self._source.tokens, self._source.partners
@@ -155,6 +181,12 @@ class _UnitReader:
             if tokens[i].kind == "start" and tokens[i].attribute("mid") == part:
                 return tokens[i + 1 : self._source.partners[i]]
         return []
+
+
+def _is_locked(tag: Token) -> bool:
+    """Return whether Trados, memoQ or Phrase let nobody change a unit or a part of one."""
+    locks = [value for name, value in tag.attributes if name.rpartition(":")[2] == "locked"]
+    return bool(locks) and locks[0] in ("1", "locked", "true")
 
 
 def _text(tokens: Sequence[Token]) -> str:

@@ -1,16 +1,24 @@
 """Texts of XML with elements inside them: OpenDocument, XLIFF, TMX, resources of Android."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from nmt.translation.documents.marked_text import Piece
+from nmt.translation.documents.strings import tag_partners
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.documents.xml_tokens import XmlSource, text_of_xml, write_text
 
-_WORDS = re.compile(r"(?P<space>[ \t\r\n]+)|[^ \t\r\n]+")
-_EXACT_WORDS = re.compile(r"(?P<space> (?![ \t\r\n]))|(?P<break>[ \t\r\n]+)|[^ \t\r\n]+")
+_BREAK = r"&#(?:0*(?:9|10|13)|[xX]0*(?:9|[aAdD]));"  # white space that is written as a reference
+_WORD = rf"(?:(?!{_BREAK})[^ \t\r\n])+"
+_WORDS = re.compile(rf"(?P<break>[ \t\r\n]*(?:{_BREAK}[ \t\r\n]*)+)|(?P<space>[ \t\r\n]+)|{_WORD}")
+_EXACT_WORDS = re.compile(
+    rf"(?P<space> (?![ \t\r\n]|{_BREAK}))|(?P<break>(?:[ \t\r\n]|{_BREAK})+)|{_WORD}"
+)
+_VALUE = r"""(?:"[^"<]*+"|'[^'<]*+'|&quot;(?:(?!&quot;)[^<])*+&quot;|[^\s"'<>&]++)"""
+_TAG = re.compile(rf"(&lt;/?[A-Za-z][\w:.-]*+(?:\s++[\w:.-]++\s*+=\s*+{_VALUE})*+\s*+/?(?:&gt;|>))")
+"""not what is between the signs of "a <b or c> d" """
 _REFERENCES = ("rid", "startRef", "i", "id")
 """attributes by which the end of a pair names its start, the first that is there"""
 
@@ -26,24 +34,31 @@ class InlineNames:
     breaks: frozenset[str] = frozenset()
     """elements that separate words"""
     spaces: frozenset[str] = frozenset()
-    """elements that stand for white space"""
+    """elements that stand for a space, or for as many as an attribute `c` says"""
     pairs: Mapping[str, str] = field(default_factory=dict)
     """elements that begin what another element ends, which names it: {name: name}"""
     preserve: bool = False
     """whether all white space counts: any but a single space is a mark, at its place"""
     is_kept: Callable[[Token], bool] = lambda tag: False
     """whether what a tag begins is not translated"""
+    has_written_tags: bool = False
+    """whether a tag that is written as text, as &lt;b&gt;, is a mark"""
 
 
-def inline_pieces(source: XmlSource, first: int, end: int, names: InlineNames) -> Iterator[Piece]:
-    """Yield the pieces of the text between two tokens."""
+def inline_pieces(source: XmlSource, first: int, end: int, names: InlineNames) -> Iterable[Piece]:
+    """Return the pieces of the text between two tokens."""
+    pieces = _pieces(source, first, end, names)
+    return _pair_written_tags(list(pieces)) if names.has_written_tags else pieces
+
+
+def _pieces(source: XmlSource, first: int, end: int, names: InlineNames) -> Iterator[Piece]:
     tokens = source.tokens
     pairs = _pairs(source, first, end, names)
     i = first
     while i < end:
         token, stop = tokens[i], source.end(i)
         if token.kind == "text":
-            yield from _words(token.source, names.preserve)
+            yield from _words(token.source, names)
             i += 1
         elif i in pairs:
             kind: Literal["open", "close"] = "open" if pairs[i] > i else "close"
@@ -59,7 +74,13 @@ def inline_pieces(source: XmlSource, first: int, end: int, names: InlineNames) -
                 yield Piece("close" if is_end else "open", [token], element=opened)
                 i += 1
         else:
-            yield _whole(_kind(token, names), source, i, stop)
+            kind_of_whole = _kind(token, names)
+            is_after_space = i > first and (
+                tokens[i - 1].name in names.spaces or tokens[i - 1].source[-1:].isspace()
+            )
+            if kind_of_whole == "space" and is_after_space:  # two spaces are more than one
+                kind_of_whole = "break"
+            yield _whole(kind_of_whole, source, i, stop)
             i = stop
 
 
@@ -68,7 +89,8 @@ def _kind(token: Token, names: InlineNames) -> Literal["kept", "break", "space",
     if token.name in names.kept:
         return "kept"
     if token.name in names.spaces:
-        return "space"
+        counts = [value for name, value in token.attributes if name.rpartition(":")[2] == "c"]
+        return "space" if counts in ([], ["1"]) else "break"
     return "break" if token.name in names.breaks else "tag"
 
 
@@ -86,14 +108,43 @@ def _whole(
     return Piece(kind, inside, shown)
 
 
-def _words(source: str, preserve: bool) -> Iterator[Piece]:
-    """Yield the words and white space of the source of a text."""
+def _words(source: str, names: InlineNames) -> Iterator[Piece]:
+    """Yield the words, white space and written tags of the source of a text."""
     if source.startswith("<"):  # CDATA
         source = write_text(text_of_xml(source))
-    for found in (_EXACT_WORDS if preserve else _WORDS).finditer(source):
-        kind: Literal["space", "break", "word"] = found.lastgroup or "word"  # type: ignore[assignment]
-        text = text_of_xml(found[0]) if kind == "word" else ""
-        yield Piece(kind, [Token("text", found[0])], text)
+    pattern = _EXACT_WORDS if names.preserve else _WORDS
+    parts = _TAG.split(source) if names.has_written_tags else [source]
+    for i, part in enumerate(parts):
+        if i % 2:
+            yield Piece("break" if part.startswith("&lt;br") else "tag", [Token("text", part)])
+            continue
+        for found in pattern.finditer(part):
+            kind: Literal["space", "break", "word"] = found.lastgroup or "word"  # type: ignore[assignment]
+            text = text_of_xml(found[0]) if kind == "word" else ""
+            yield Piece(kind, [Token("text", found[0])], text)
+
+
+def _pair_written_tags(pieces: list[Piece]) -> list[Piece]:
+    """Return the pieces with the two ends of an element in place of written tags that match.
+
+    Both are in the same element of the document; others stay marks between words.
+    """
+    levels: list[list[int]] = [[]]  # of each open element, the written tags that are directly in it
+    ended: list[list[int]] = []
+    for i, piece in enumerate(pieces):
+        if piece.kind == "open":
+            levels.append([])
+        elif piece.kind == "close":
+            ended.append(levels.pop())
+        elif piece.kind == "tag" and piece.tokens[0].kind == "text":
+            levels[-1].append(i)
+    for inside in [*ended, *levels]:
+        tags = [text_of_xml(source_of(pieces[i].tokens)) for i in inside]
+        for tag, partner in tag_partners(tags).items():
+            kind: Literal["open", "close"] = "open" if partner > tag else "close"
+            number = -1 - inside[min(tag, partner)]  # no number of a token of the document
+            pieces[inside[tag]] = pieces[inside[tag]]._replace(kind=kind, element=number)
+    return pieces
 
 
 def _pairs(source: XmlSource, first: int, end: int, names: InlineNames) -> dict[int, int]:

@@ -41,6 +41,12 @@ def translated(body: str) -> str:
         ),
         ("<text:p>a<text:line-break/>b</text:p>", "<text:p>A<text:line-break/>B</text:p>"),
         ("<text:p>a<text:s/>b</text:p>", "<text:p>A B</text:p>"),
+        ('<text:p>a<text:s text:c="1"/>b</text:p>', "<text:p>A B</text:p>"),
+        ("<text:p>a <text:s/>b</text:p>", "<text:p>A <text:s/>B</text:p>"),
+        ('<text:p>a<text:s text:c="5"/>b</text:p>', '<text:p>A<text:s text:c="5"/>B</text:p>'),
+        ('<text:p>a <text:s text:c="5"/>b</text:p>', '<text:p>A <text:s text:c="5"/>B</text:p>'),
+        ("<text:p>a <text:s/><text:s/>b</text:p>", "<text:p>A <text:s/><text:s/>B</text:p>"),
+        ("<text:p>a<text:s/><text:s/>b</text:p>", "<text:p>A<text:s/><text:s/>B</text:p>"),
         (
             "<text:p>page <text:page-number>one</text:page-number> b</text:p>",
             "<text:p>PAGE <text:page-number>one</text:page-number> B</text:p>",

@@ -40,7 +40,19 @@ def unit(inside: str, attributes: str = "") -> str:
         ("<bpt id='1'>&lt;b></bpt>a<ept id='1'>&lt;/b></ept> b", None),
         ("a <ph id='1'>{0}</ph> b", "A <ph id='1'>{0}</ph> B"),
         ("a <mrk mtype='protected'>Acme</mrk> b", "A <mrk mtype='protected'>Acme</mrk> B"),
-        ("a &lt;b&gt; &amp; c", "A &lt;B&gt; &amp; C"),
+        ("a &lt; &amp; c", "A &lt; &amp; C"),
+        # tags that are written as text
+        ("a &lt;b&gt;big&lt;/b&gt; dog", "A &lt;b&gt;BIG&lt;/b&gt; DOG"),
+        ("a&lt;br/&gt;b", "A&lt;br/&gt;B"),
+        ('a &lt;a href="x y"&gt;b&lt;/a&gt; c', 'A &lt;a href="x y"&gt;B&lt;/a&gt; C'),
+        ("a &lt;b&gt;b <g id='1'>c&lt;/b&gt; d</g>", "A &lt;b&gt;B <g id='1'>C&lt;/b&gt; D</g>"),
+        ("<g id='1'>a &lt;b&gt;b&lt;/b&gt;</g> c", "<g id='1'>A &lt;b&gt;B&lt;/b&gt;</g> C"),
+        ("a &lt;b&gt;b&lt;/b&gt; <g id='1'>c</g>", "A &lt;b&gt;B&lt;/b&gt; <g id='1'>C</g>"),
+        ("a &lt;b or c> d", "A &lt;B OR C&gt; D"),
+        ("x <![CDATA[a <b>big</b> dog]]>", "X A &lt;b&gt;BIG&lt;/b&gt; DOG"),
+        # line breaks that are written as references
+        ("a&#10;b", "A&#10;B"),
+        ("a &#xA;&#x0d; b&#9;c", "A &#xA;&#x0d; B&#9;C"),
         ("<![CDATA[a & b]]>", "A &amp; B"),
     ],
 )
@@ -60,7 +72,28 @@ def test_marks_are_in_the_target(source: str, target: str | None) -> None:
         ("<source>a</source><target state='new'>ein</target>", ' approved="yes"'),
         ("<source>a</source>", ' translate="no"'),
         ("<source/>", ""),
-        ("<source>12</source>", ""),
+        ("<source>12</source><target>12</target>", ""),
+        # a translation that equals its source
+        ("<source>Computer</source><target>Computer</target>", ' approved="yes"'),
+        ("<source>Computer</source><target state='final'>Computer</target>", ""),
+        ("<source>Computer</source><target state='translated'>Computer</target>", ""),
+        ("<source>Computer</source><target state='signed-off'>Computer</target>", ""),
+        # locked by Trados, memoQ, Phrase
+        ("<source>a</source>", ' locked="true"'),
+        ("<source>a</source><target>a</target>", ' mq:locked="locked" xmlns:mq="mq"'),
+        ("<source>a</source><target/>", ' m:locked="true" xmlns:m="m"'),
+        (
+            "<source>a</source><seg-source><mrk mtype='seg' mid='1'>a</mrk></seg-source>"
+            "<target><mrk mtype='seg' mid='1'>a</mrk></target><sdl:seg-defs xmlns:sdl='sdl'>"
+            "<sdl:seg id='1' locked='true'/></sdl:seg-defs>",
+            "",
+        ),
+        (
+            "<source>a</source><seg-source><mrk mtype='seg' mid='1'>a</mrk></seg-source>"
+            "<target><mrk mtype='seg' mid='1'>a</mrk></target><sdl:seg-defs xmlns:sdl='sdl'>"
+            "<sdl:seg id='1' conf='ApprovedTranslation'/></sdl:seg-defs>",
+            "",
+        ),
     ],
 )
 def test_what_is_translated_stays(inside: str, attributes: str) -> None:
@@ -69,11 +102,50 @@ def test_what_is_translated_stays(inside: str, attributes: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "old", ["<target/>", "<target>a</target>", "<target state='new'>x</target>"]
+    "old",
+    [
+        "<target/>",
+        "<target>a</target>",
+        "<target state='new'>x</target>",
+        "<target state='needs-translation'>a</target>",
+        "<target state='final'/>",
+    ],
 )
 def test_a_target_that_is_no_translation_is_replaced(old: str) -> None:
     found = translated(unit(f"<source>a</source>{old}"))
     assert found == unit(f"<source>a</source><target {STATE}>A</target>")
+
+
+@pytest.mark.parametrize("source", ["100 %", "12", "<x id='1'/>"])
+@pytest.mark.parametrize("old", ["", "<target/>", "<target state='new'>x</target>"])
+def test_a_source_without_words_is_copied(source: str, old: str) -> None:
+    found = translated(unit(f"<source>{source}</source>{old}"))
+    assert found == unit(f"<source>{source}</source><target {STATE}>{source}</target>")
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        ("", ' target-language="de"'),
+        (' target-language="de-DE"', ' target-language="de-DE"'),
+        (' target-language="ger"', ' target-language="ger"'),
+        (' target-language="fr-FR"', ' target-language="de"'),
+    ],
+)
+def test_the_language_of_the_target_is_declared_once(declared: str, expected: str) -> None:
+    for document in (
+        '<xliff><file source-language="en"{}></file></xliff>',
+        '<xliff srcLang="en"{}></xliff>',
+    ):
+        name = "trgLang" if "srcLang" in document else "target-language"
+        before, after = (
+            document.format(each.replace("target-language", name)) for each in (declared, expected)
+        )
+        assert translated(before) == after
+
+
+def test_placeholders_of_programs_are_protected() -> None:
+    assert read_xliff(unit("<source>a %s</source>").encode(), "a", LanguagePair()).is_of_program
 
 
 def test_a_translation_is_replaced_if_asked_for() -> None:
