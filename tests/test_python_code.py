@@ -284,7 +284,7 @@ def test_a_changed_model_is_trained_by_its_own_code(
     drawing = [FastDropout if each is nn.Dropout else each for each in classes[0]]
     assert (drawing != classes[1]) == is_faster
     assert (objective.storage == "unpadded") == is_faster
-    assert (objective.softmax is not loss_and_gradient) == is_faster
+    assert (objective.loss_function is not loss_and_gradient) == is_faster
     assert list(model.state_dict()) == list(objective.model.state_dict())
     said = capsys.readouterr().err
     assert said.count("so PyTorch computes what the Python code says") == (not is_faster)

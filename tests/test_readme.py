@@ -289,6 +289,11 @@ def test_every_function_of_the_walks_is_defined_in_its_file() -> None:
     assert len(named_with_file) >= 20
     for file, name in named_with_file:
         assert name in definitions(house / file), f"{file} has no {name}"
+    named_in_c = re.findall(r"`([\w/]+\.h)`\s+`(\w+)`", walks)
+    for file, name in named_in_c:
+        assert f"{name}(" in (house / file).read_text("utf-8"), f"{file} has no {name}"
     names = set(re.findall(r"`([A-Za-z_]\w*(?:\.(?!py`)\w+)?)`", walks))
-    everywhere = set().union(*map(definitions, house.rglob("*.py")))
+    everywhere = set().union(
+        {name for _, name in named_in_c}, *map(definitions, house.rglob("*.py"))
+    )
     assert names - everywhere <= {"Parameter.grad"}  # of PyTorch

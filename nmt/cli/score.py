@@ -153,7 +153,7 @@ def _score_rest(
     A pair that somebody types is scored before the next one is read.
     """
     from nmt.recipe.config import DecodingConfig
-    from nmt.search.windows import WINDOW_LINES, windows
+    from nmt.search.windows import WINDOW_LINES, cut_into_windows
 
     size = 1 if is_typed(options.source or options.file) else WINDOW_LINES
     settings = DecodingConfig(length_penalty=options.length_penalty)
@@ -162,7 +162,7 @@ def _score_rest(
     windows_in_scorer: deque[list[tuple[str, str]]] = deque()
 
     def read_windows() -> Iterator[list[tuple[str, str]]]:
-        for window in windows(pairs, size, lambda pair: sum(map(len, pair))):
+        for window in cut_into_windows(pairs, size, lambda pair: sum(map(len, pair))):
             windows_in_scorer.append(window)
             yield window
 

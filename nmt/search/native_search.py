@@ -53,7 +53,11 @@ class CSearch(ctypes.Structure):
 
 
 def why_pytorch_searches(loaded: LoadedModel) -> str | None:
-    """Return why the C library cannot translate with a model, as a clause; None: it can."""
+    """Return why the C library cannot translate with a model, as a clause; None: it can.
+
+    `why_library_cannot` knows only the configuration. This asks also what is in memory: a device,
+    an ensemble or changed code, if PyTorch has made the model.
+    """
     if loaded.is_in_torch:
         from nmt.search.ensemble import Ensemble  # PyTorch is imported: it has made the model
 
@@ -83,7 +87,8 @@ def _attributes(config: ModelConfig) -> dict[str, object]:
 def why_library_cannot(config: ModelConfig) -> str | None:
     """Return why the C library is not there, or does not know such a model; None: it can compute.
 
-    The reason is a clause that ends a sentence.
+    The reason is a clause that ends a sentence. A model in memory may have reasons of its own:
+    `why_pytorch_searches`.
     """
     if not is_code_unchanged():
         return "the model has been changed"

@@ -17,7 +17,7 @@ MIN_COUNTED_LENGTH = 16
 Item = TypeVar("Item")
 
 
-def windows(
+def cut_into_windows(
     lines: Iterable[Item], count: int, characters: Callable[[Item], int]
 ) -> Iterator[list[Item]]:
     """Yield lists of `count` lines; a list ends earlier once it has `WINDOW_CHARACTERS` characters.

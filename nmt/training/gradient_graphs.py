@@ -122,6 +122,7 @@ class GradientGraphs:
     def _compute(self, batch: PackedBatch) -> Tensor:
         """Add the gradients kernel by kernel; return the loss."""
         loss: Tensor = self._objective(batch).total
+        # the weights of the model itself, which the objective shares
         gradients = torch.autograd.grad(loss, self._parameters)
         torch._foreach_add_(self._gradients, gradients)  # few kernels instead of one for each
         return loss.detach()

@@ -145,9 +145,9 @@ class GradientComputer:
         if store is not self._store:  # segmentations that are drawn have other lengths
             own_tokens = torch.tensor(int(store.target.lengths.sum()))
             tokens = int(self.group.all_reduce_sum(own_tokens))
-        micro_batches = self._compute_until_it_fits(step, store, rows)
+        computed = self._compute_until_it_fits(step, store, rows)
         gradients = [p.grad for p in self._parameters if p.grad is not None]
-        losses = [loss for _, loss in micro_batches]
+        losses = [loss for _, loss in computed]
         loss = torch.stack(losses).sum() if losses else torch.zeros((), device=self._device)
         return ComputedStep(
             step=step,
@@ -156,7 +156,7 @@ class GradientComputer:
             tokens=tokens,
             pairs=pairs,
             store=store,
-            micro_batches=micro_batches,
+            micro_batches=computed,
         )
 
     def pairs_of_process(self, step: int, pairs: Indices) -> tuple[TokenStore, Indices]:
@@ -251,16 +251,16 @@ class GradientComputer:
             lambda index: self._compute_shard(team, step, store, index, shards[index]),
             self.cpu_shards,
         )
-        micro_batches: list[MicroBatch] = []
-        for computed, gradients in results:
-            micro_batches += computed
+        computed: list[MicroBatch] = []
+        for of_shard, gradients in results:
+            computed += of_shard
             # not strict: a shard without pairs has no gradients
             for parameter, gradient in zip(self._parameters, gradients, strict=False):
                 if parameter.grad is None:
                     parameter.grad = gradient
                 else:
                     parameter.grad.add_(gradient)
-        return micro_batches
+        return computed
 
     def _compute_shard(
         self, team: ThreadTeam, step: int, store: TokenStore, index: int, rows: Indices
@@ -279,6 +279,8 @@ class GradientComputer:
                 if team.cancelled.is_set():
                     break
                 loss = self._objective(self._objective.build_batch(store, part)).total
+                # the weights of the model itself, which the objective shares; threads must not add
+                # to the same `Parameter.grad`, so the gradients are returned
                 gradients = torch.autograd.grad(loss, self._parameters)
                 if total:
                     torch._foreach_add_(total, gradients)

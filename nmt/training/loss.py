@@ -25,7 +25,7 @@ PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
 PROJECTION_ROWS = {"cpu": 1024, "cuda": 4096}
 """positions whose logits are in memory at once: enough for a fast matrix product"""
 
-Softmax = Callable[..., tuple[Tensor, Tensor]]
+LossFunction = Callable[..., tuple[Tensor, Tensor]]
 """a function with the arguments and results of `loss_and_gradient`"""
 
 
@@ -56,7 +56,7 @@ class Objective(nn.Module):
         self.model, self.smoothing, self.precision = model, smoothing, precision
         self.device = next(model.parameters()).device
         self.storage: Storage = "padded"
-        self.softmax: Softmax = loss_and_gradient
+        self.loss_function: LossFunction = loss_and_gradient
 
     @property
     def pad_multiple(self) -> int:
@@ -64,7 +64,11 @@ class Objective(nn.Module):
         return 1 if self.storage == "packed" else PAD_MULTIPLE[hardware_kind(self.device)]
 
     def build_batch(self, store: TokenStore, rows: Indices) -> Batch | PackedBatch:
-        """Return the pairs at `rows` as a batch on the device of the model, stored as `storage`."""
+        """Return the pairs at `rows` as a batch on the device of the model.
+
+        A packed one is without padding. Others are in rows, also if `storage` is unpadded:
+        `forward` takes the padding out.
+        """
         if self.storage == "packed":
             return pack(store, rows, self.device)
         return collate(store, rows, self.pad_multiple).to(self.device)
@@ -86,7 +90,7 @@ class Objective(nn.Module):
             padding=PAD,
             smoothing=self.smoothing,
             bias=output.bias,
-            softmax=self.softmax,
+            loss_function=self.loss_function,
         )
 
 
@@ -97,17 +101,18 @@ def label_smoothed_cross_entropy(
     padding: int,
     smoothing: float,
     bias: Tensor | None = None,
-    softmax: Softmax | None = None,
+    loss_function: LossFunction | None = None,
 ) -> Loss:
     """Return the summed loss of the logits x E^T + bias for the ids `target`; E is `embedding`.
 
-    Its formula stands in `loss_and_gradient`; `softmax` is a faster function that does the same.
+    Its formula stands in `loss_and_gradient`; `loss_function` is a faster one that does
+    the same.
 
     Shapes: x (..., D), E (V, D), `target` (...), bias (V,) or None: no bias. Where `target` is the
     id `padding`, nothing is added. Matrix products have the precision of x, all else is float32.
     """
     real = (target != padding).flatten()
-    smoothed = functools.partial(softmax or loss_and_gradient, smoothing=smoothing)
+    smoothed = functools.partial(loss_function or loss_and_gradient, smoothing=smoothing)
     total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         x.flatten(0, -2), embedding, bias, target.flatten(), real, smoothed
     )
@@ -131,7 +136,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         bias: Tensor | None,
         target: Tensor,
         real: Tensor,
-        softmax: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
+        loss_function: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
     ) -> tuple[Tensor, Tensor]:
         matrix = embedding.to(x.dtype)  # E
         rows = PROJECTION_ROWS[hardware_kind(x.device)]
@@ -146,7 +151,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             logits = torch.mm(x_chunk, matrix.t(), out=buffer[: len(x_chunk)])
             if bias is not None:
                 logits += bias.to(logits.dtype)
-            total, cross_entropy = softmax(logits, ids, is_real)
+            total, cross_entropy = loss_function(logits, ids, is_real)
             gradient = logits  # G, by which they have been overwritten
             totals.append(total)
             cross_entropies.append(cross_entropy)

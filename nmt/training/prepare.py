@@ -1,4 +1,4 @@
-"""Prepares a model for training: what computes a part of it faster takes the place of that part.
+"""Prepares a model, not the data, for training: puts what is faster in the place of its parts.
 
 `nmt.model` is the paper. Here, and nowhere else, it is decided what computes Eq. 1, the other parts
 of a layer and the loss in training: libraries in C on a CPU, kernels in Triton and PyTorch's
@@ -70,9 +70,9 @@ def prepare_for_training(model: Transformer, training: TrainingConfig, precision
         if on_cpu or packs:  # another device would have to tell first where the real tokens are
             objective.storage = "packed" if packs else "unpadded"
         if on_cpu:
-            objective.softmax = _softmax_in_c
+            objective.loss_function = _loss_in_c
         elif compiles:
-            objective.softmax = compiled_softmax()
+            objective.loss_function = compiled_softmax()
     options = _compiler_options() if compiles else {}
     for layer in chain(objective.model.encoder.layers, objective.model.decoder.layers):
         if compiles:
@@ -111,7 +111,7 @@ def what_runs(objective: Objective, threads: int) -> str:
         "loss": in_c,
     }
     parts = {part: "C" if is_in_c else "PyTorch" for part, is_in_c in in_c_by_part.items()}
-    if objective.softmax not in (loss_and_gradient, _softmax_in_c):
+    if objective.loss_function not in (loss_and_gradient, _loss_in_c):
         parts["loss"] = "compiled"
     if layer._compiled_call_impl:
         parts["layers"] = "compiled"
@@ -135,7 +135,7 @@ def _way(attention: nn.Module, in_bf16: bool, in_c: bool) -> str:
     return "PyTorch's fused kernel"
 
 
-def _softmax_in_c(
+def _loss_in_c(
     logits: Tensor, target: Tensor, real: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
     """Do the same as `loss_and_gradient`, by the library in C if it can."""

@@ -56,13 +56,13 @@ _MEMORY_ADVICE = (  # continues: the memory does not suffice
 def train(recipe: Config, run_dir: Path, log: Log) -> RunDirectory:
     """Train and score a model in the run directory `run_dir`; if it holds a run, resume that.
 
-    Three configurations are told apart: `recipe` is what the user gave; `config`, completed by the
-    parent if there is one, is what is trained; `saved_config` is what an earlier session has
-    written into the run directory.
+    There are three configurations, each a `Config`: `recipe` is what the user gave; `config`,
+    completed by the parent if there is one, is what is trained; `saved_config` is what an earlier
+    session has written into the run directory.
 
-    `_build_trainer` prepares the data, and `Trainer.train` trains. A finished run is not trained
-    again. Under `torchrun` every process calls this; only the main process writes files and calls
-    `log`.
+    `_build_trainer` prepares the data, and `_train_and_score` trains by `Trainer.train`. A
+    finished run is not trained again. Under `torchrun` every process calls this; only the main
+    process writes files and calls `log`.
 
     Raises:
         NmtError: training cannot start or continue; the message says why.

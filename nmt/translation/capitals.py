@@ -34,7 +34,8 @@ class CapitalsTransform:
     def mark(self, lines: Sequence[Line]) -> list[Line]:
         """Return the lines, marked if they are in capitals, before they are split."""
         return [
-            replace(line, capitals=True) if self._in_small_letters(line) else line for line in lines
+            line if self._in_small_letters(line) is None else replace(line, capitals=True)
+            for line in lines
         ]
 
     def lower(self, lines: Sequence[Line]) -> list[Line]:

@@ -8,8 +8,9 @@
 `_encode_window` is the way in, `translate_batch` and `_finish_window` are the way out, in this
 order. Most transforms are objects with two functions: one takes the lines on the way in, the other
 takes their translations on the way out, as the transforms of OpenNMT. They do not know each other.
-A text passes those that it needs: without tags, protected parts, several sentences or terms, their
-functions are not called.
+A text passes those that it needs: those of tags, protected parts, sentences and alignments are not
+called without them. Every line passes `cut`, `lower`, `replace_unknown` and `constrain`, which also
+decides which lines are copied without a search; the functions return most lines as they are.
 
 Lines are read in windows, and searched in batches of similar length. A task is one batch, from the
 search to the last finishing transform. This process computes it, or one of several others, here
@@ -28,7 +29,7 @@ from typing import Self
 from nmt.data.text.protected_text import ProtectedText
 from nmt.errors import ConfigError, NmtError, Progress, print_warning
 from nmt.search.searcher import Searcher
-from nmt.search.windows import WINDOW_LINES, windows
+from nmt.search.windows import WINDOW_LINES, cut_into_windows
 from nmt.translation.capitals import CapitalsTransform
 from nmt.translation.document import join, split_lines
 from nmt.translation.edges import EdgesTransform
@@ -125,7 +126,7 @@ class Pipeline:
         self._protection = ProtectionTransform(searcher, request.protected, terms)
         self._capitals = CapitalsTransform(data, self._source, terms)
         self._terminology = TerminologyTransform(searcher, terms)
-        self._asked = list(_asked_transforms(searcher, request))
+        self._requested = list(_requested_transforms(searcher, request))
         # minimum Bayes risk leaves `n_best` of its candidates
         self._n_best = request.candidates if request.utilities else request.n_best
         self._pool: Pool[list[EncodedLine], NBestLists] = ProcessPool(
@@ -155,7 +156,7 @@ class Pipeline:
         yielded before more are read; several read some windows ahead. `warn` gets a message for
         each line that is too long, `progress` the number of lines done since its last call.
         """
-        read = windows(lines, window_lines, characters=lambda line: len(line.text))
+        read = cut_into_windows(lines, window_lines, characters=lambda line: len(line.text))
         for group in [read] if self._reads_ahead else ([window] for window in read):
             for translations in self.translate_windows(group, warn, progress):
                 yield from translations
@@ -189,8 +190,12 @@ class Pipeline:
                 yield self._finish_window(begun.popleft(), progress)
 
         if self._processes > 1:
-            self._searcher.load_now()  # before processes are forked, which then share the model
-        for rows in self._pool.map(tasks()):  # calls translate_batch for each task, in order
+            # Processes that are forked after this share the model. Some commands have called it
+            # already, so that an error comes before they write; a second call does nothing.
+            self._searcher.load_now()
+        # `map` pulls the next tasks from `tasks`, which encodes a window when the batches of the
+        # last one are used up, and calls `translate_batch` for each task, in order
+        for rows in self._pool.map(tasks()):
             yield from complete_windows()
             window = begun[0]
             batch = window.batches.popleft()
@@ -231,7 +236,7 @@ class Pipeline:
                 translations[i] = copies
         groups_of_batches: Iterable[Sequence[int]] = [range(len(encoded))]
         if request.document:  # the sentences may be many more than the lines
-            groups_of_batches = windows(
+            groups_of_batches = cut_into_windows(
                 range(len(encoded)), WINDOW_LINES, characters=lambda i: len(encoded[i].line.text)
             )
         lengths = [len(line.ids) for line in encoded]
@@ -308,7 +313,7 @@ class Pipeline:
         """Take lines and their translations through the finishing transforms that concern them."""
         if any(encoded.constraints for encoded in lines):
             translations = self._terminology.restore(lines, translations)
-        for transform in self._asked:
+        for transform in self._requested:
             translations = transform(lines, translations)
         if any(encoded.line.capitals for encoded in lines):
             translations = self._capitals.restore(lines, translations)
@@ -349,7 +354,7 @@ class BatchTranslation:
         return self._pipeline.translate_batch(lines)
 
 
-def _asked_transforms(
+def _requested_transforms(
     searcher: Searcher, request: TranslationRequest
 ) -> Iterator[FinishingTransform]:
     """Yield the finishing transforms that settings and request ask for, those of PyTorch lazily."""

@@ -21,7 +21,7 @@ from nmt.model.transformer import Transformer
 from nmt.recipe.config import DecodingConfig
 from nmt.run.model import LoadedModel
 from nmt.search.hypothesis import length_penalty
-from nmt.search.windows import WINDOW_LINES, cut_into_batches, truncate, windows
+from nmt.search.windows import WINDOW_LINES, cut_into_batches, cut_into_windows, truncate
 from nmt.translation.line import MAX_SOURCE_TOKENS, Warn
 from nmt.translation.process_pool import Pool
 
@@ -138,7 +138,7 @@ class Scorer:
             source, target = pair
             return len(source) + len(target)
 
-        groups = windows(pairs, window_lines, characters)
+        groups = cut_into_windows(pairs, window_lines, characters)
         for scores in self.score_windows(groups, warn, progress):
             yield from scores
 

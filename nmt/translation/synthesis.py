@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from nmt.data.text.monolingual import MonolingualLine
 from nmt.data.text.pair_folder import MadePair, PairFolder
 from nmt.errors import Progress
-from nmt.search.windows import WINDOW_LINES, windows
+from nmt.search.windows import WINDOW_LINES, cut_into_windows
 from nmt.translation.line import EncodedLine, Line, Translation, add_tag
 from nmt.translation.pipeline import NBestLists, Pipeline
 from nmt.translation.placeholders import original_text
@@ -117,17 +117,17 @@ def synthesize(
     done = folder.inputs
     progress(done)
     rest = islice(lines, done, None)
-    begun: deque[list[MonolingualLine]] = deque()  # windows whose translations have not arrived
+    untranslated: deque[list[MonolingualLine]] = deque()  # read, oldest first
 
     def windows_of_lines() -> Iterator[list[Line]]:
         number = done + 1  # seeds sampling, so it must not depend on interruptions
-        for window in windows(rest, WINDOW_LINES, characters=lambda line: len(line.text)):
-            begun.append(window)
+        for window in cut_into_windows(rest, WINDOW_LINES, lambda line: len(line.text)):
+            untranslated.append(window)
             yield [Line(i, add_tag(line.text, tag)) for i, line in enumerate(window, number)]
             number += len(window)
 
     for translations in pipeline.translate_windows(windows_of_lines(), progress=progress):
-        window = begun.popleft()
+        window = untranslated.popleft()
         folder.add(maker.pairs(window, translations), inputs=len(window))
 
 

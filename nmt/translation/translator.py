@@ -48,7 +48,7 @@ class Translator:
     ) -> None:
         self.loaded = loaded
         self.settings = settings or loaded.config.decoding
-        searched = _without_empty(self.settings)
+        searched = _never_empty(self.settings)
         self.searcher = Searcher(loaded, searched, precision, sampling, shortlist)
 
     def with_settings(self, **changes: object) -> "Translator":
@@ -56,7 +56,7 @@ class Translator:
         other = copy.copy(self)
         other.settings = self.settings.model_copy(update=changes)
         other.searcher = copy.copy(self.searcher)  # with what it has loaded
-        other.searcher.settings = _without_empty(other.settings)
+        other.searcher.settings = _never_empty(other.settings)
         return other
 
     @cached_property
@@ -178,7 +178,7 @@ class Translator:
         return [score.penalised(settings) for score in scores]
 
 
-def _without_empty(settings: DecodingConfig) -> DecodingConfig:
+def _never_empty(settings: DecodingConfig) -> DecodingConfig:
     """Return settings with which no translation is empty: what is searched is not blank."""
     return settings.model_copy(update={"min_length": max(1, settings.min_length)})
 

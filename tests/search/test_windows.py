@@ -3,12 +3,12 @@
 import pytest
 
 from nmt.data.tokens.tokenizer import EOS
-from nmt.search.windows import MIN_COUNTED_LENGTH, cut_into_batches, truncate, windows
+from nmt.search.windows import MIN_COUNTED_LENGTH, cut_into_batches, cut_into_windows, truncate
 
 
 def test_windows_end_at_their_count_of_lines() -> None:
-    assert list(windows("abcde", 2, len)) == [["a", "b"], ["c", "d"], ["e"]]
-    assert list(windows([], 2, len)) == []
+    assert list(cut_into_windows("abcde", 2, len)) == [["a", "b"], ["c", "d"], ["e"]]
+    assert list(cut_into_windows([], 2, len)) == []
 
 
 def test_batches_hold_every_index_once_longest_first() -> None:

@@ -18,8 +18,8 @@ from nmt.training import loss as loss_module
 from nmt.training.loss import (
     SOFTMAX_ROWS,
     Loss,
+    LossFunction,
     Objective,
-    Softmax,
     label_smoothed_cross_entropy,
     loss_and_gradient,
 )
@@ -45,11 +45,13 @@ def computed(
     smoothing: float = 0.1,
     matrix: Tensor = IDENTITY,
     weight: float = 1.0,
-    softmax: Softmax = loss_and_gradient,
+    loss_function: LossFunction = loss_and_gradient,
 ) -> tuple[Loss, Tensor, Tensor]:
     """The loss, and the gradients of weight * loss of outputs and embeddings."""
     leaves = x.clone().requires_grad_(), matrix.clone().requires_grad_()
-    loss = label_smoothed_cross_entropy(*leaves, target, PAD, smoothing, softmax=softmax)
+    loss = label_smoothed_cross_entropy(
+        *leaves, target, PAD, smoothing, loss_function=loss_function
+    )
     x_gradient, matrix_gradient = torch.autograd.grad(weight * loss.total, leaves)
     return loss, x_gradient, matrix_gradient
 
@@ -93,8 +95,8 @@ def test_the_compiled_loss_is_the_same_for_any_number_of_rows(
     for rows in (64, 50, 1000):
         monkeypatch.setitem(loss_module.PROJECTION_ROWS, "cpu", rows)
         (found, *gradients), (plain, *expected) = (
-            computed(x, target, 0.1, matrix, softmax=softmax)
-            for softmax in (compiled_softmax(), loss_and_gradient)
+            computed(x, target, 0.1, matrix, loss_function=function)
+            for function in (compiled_softmax(), loss_and_gradient)
         )
         torch.testing.assert_close(found.total, plain.total)
         torch.testing.assert_close(found.cross_entropy, plain.cross_entropy)
@@ -103,7 +105,7 @@ def test_the_compiled_loss_is_the_same_for_any_number_of_rows(
 
 def test_what_is_compiled_computes_the_loss_of_the_formula() -> None:
     x, target = batch()
-    loss, gradient, _ = computed(x, target, softmax=softmax_and_gradient)
+    loss, gradient, _ = computed(x, target, loss_function=softmax_and_gradient)
     plain, expected, _ = computed(x, target)
     torch.testing.assert_close(loss.total, plain.total)
     torch.testing.assert_close(loss.cross_entropy, plain.cross_entropy)

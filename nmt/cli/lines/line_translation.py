@@ -123,16 +123,17 @@ def translate_lines(
     Raises:
         DataError: With --json-input, a line is no object with a `source`; the message names it.
     """
-    # the windows that the pipeline has read, but whose translations have not arrived, oldest first
-    begun: deque[list[_InputLine]] = deque()
+    # the windows that the pipeline has read, but whose output is not written yet, oldest first
+    unwritten: deque[list[_InputLine]] = deque()
     with progress_bar(file, " lines", done) as bar:
         # A file is one call of `translate_windows`, which reads ahead. Each window of a pipe is a
         # call, so that its translation is written before the next window is read.
-        windows = _read_windows(file, lines, options, done + 1, begun)
+        windows = _read_windows(file, lines, options, done + 1, unwritten)
         calls = [windows] if is_regular(file) else ([window] for window in windows)
         for windows_of_call in calls:
+            # it pulls `_read_windows`, which adds each window to `unwritten`, perhaps several ahead
             for translations in pipeline.translate_windows(windows_of_call, progress=bar.update):
-                window = begun.popleft()
+                window = unwritten.popleft()
                 rows = (
                     _output_of(input_line, translations_of_line, options) + "\n"
                     for input_line, translations_of_line in zip(window, translations, strict=True)
@@ -145,21 +146,21 @@ def _read_windows(
     lines: Iterator[str],
     options: OutputOptions,
     first: int,
-    begun: deque[list[_InputLine]],
+    unwritten: deque[list[_InputLine]],
 ) -> "Iterator[list[Line]]":
     """Yield the lines in windows, numbered from `first`; typed text has windows of one line.
 
-    Each window that is yielded is also added to `begun`.
+    Each window that is yielded is also added to `unwritten`.
     """
     from nmt.recipe.config import spell_tag
-    from nmt.search.windows import WINDOW_LINES, windows
+    from nmt.search.windows import WINDOW_LINES, cut_into_windows
     from nmt.translation.document import WINDOW_PARAGRAPHS
     from nmt.translation.line import Line, add_tag
 
     tag = spell_tag(options.to) if options.to else ""
     size = WINDOW_PARAGRAPHS if options.document else WINDOW_LINES
     size = 1 if is_typed(file) else size
-    for texts in windows(lines, size, len):  # `len` counts the characters of a line
+    for texts in cut_into_windows(lines, size, len):  # `len` counts the characters of a line
         window = []
         for number, text in enumerate(texts, first):
             record, terminology = {"source": text}, None
@@ -170,7 +171,7 @@ def _read_windows(
             source = add_tag(record["source"], tag) if tag else record["source"]
             line = Line(number, source, terminology)
             window.append(_InputLine(text, record, line))
-        begun.append(window)
+        unwritten.append(window)
         yield [each.line for each in window]
         first += len(texts)
 

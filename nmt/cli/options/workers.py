@@ -89,7 +89,8 @@ class WorkerOptions(RayOptions):
         """Return how many processes are to translate on a type of device, such as cpu or cuda.
 
         With --workers auto, that is one per core of a CPU, but one for typed input and outside of
-        Linux. With a number, on a CPU, this process is limited to one PyTorch thread too.
+        Linux. `ProcessPool` starts none of them for a single batch. With a number, on a CPU, this
+        process is limited to one PyTorch thread too.
 
         Raises:
             ConfigError: --workers is more than 1 on a GPU.

@@ -90,14 +90,19 @@ class PackedSide:
     positions: torch.Tensor
     """position of each token in its sentence: (U,) int64"""
     offsets: torch.Tensor
-    """index of the first token of each sentence, and at the end U: (B + 1,) int32"""
+    """index of the first token of each sentence, and at the end U: (B + 1,) int32, as
+    kernels of a GPU need it; int64 in an `UnpaddedSide`"""
     longest: int
     """no sentence has more tokens than this"""
 
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """Sentence pairs without padding, one behind the other: U source and W target tokens."""
+    """Sentence pairs without padding, one behind the other: U source and W target tokens.
+
+    An unpadded batch is one too, with sides that also know where the tokens stood in rows
+    (`nmt.kernels.rows.UnpaddedSide`).
+    """
 
     source: torch.Tensor
     """(U,) int64, each sentence ends with EOS"""

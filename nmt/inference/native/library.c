@@ -1,4 +1,5 @@
-/* What Python calls: beam search, and single steps for a search in Python. */
+/* What Python calls: `nmt_encode` (work.h) for the sources, then `nmt_translate` (search.h) for a
+ * whole beam search, or `nmt_start` and `nmt_step` (steps.h) for the steps of a search in Python. */
 #include "work.h"
 #include "search.h"
 #include "steps.h"

@@ -8,7 +8,13 @@ typedef struct {
 } Search;
 
 /* Token i of a live hypothesis. The output of step t was the input of step t + 1: it stands at
- * position t + 1, in the slot that the past of the hypothesis names there. */
+ * position t + 1, in the slot that the past of the hypothesis names there. Such as, for k = 2, after
+ * step 0 has found a and b, and step 1 both c and d as continuations of b:
+ *
+ *     position   0    1  2
+ *     slot 0     BOS  a  c     hypothesis 0: past 0 1 0, output b c
+ *     slot 1          b  d     hypothesis 1: past 0 1 1, output b d
+ */
 INLINE int32_t output_token(const Search *s, const Sentence *sentence, const int32_t *past, int i) {
   return sentence->tokens[(i + 1) * (size_t)s->beam_size + past[i + 1]];
 }

@@ -14,7 +14,7 @@
 #define ROWS_OF_LOGITS 96 /* so many logits fit into the caches, and the matrix is read less often */
 
 typedef struct {
-  float score;
+  float score; /* log P of the hypothesis; until the end of `best_tokens` the logit of the token */
   int32_t parent, token;
 } Candidate;
 
