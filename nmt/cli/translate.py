@@ -17,6 +17,7 @@ from nmt.cli.lines.document_file import (
 from nmt.cli.lines.line_translation import OutputOptions, translate_lines
 from nmt.cli.lines.partial_output import check_inputs_remain, is_complete, open_window_output
 from nmt.cli.lines.streams import input_name, is_typed, open_lines, open_output
+from nmt.cli.options.documents import DocumentOptions
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
     AllSearchOptions,
@@ -65,15 +66,6 @@ HtmlOption = Annotated[
 ]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue an output that was interrupted.")
-]
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="text, html, office, opendocument, xliff, po or subtitles; by default what content "
-        "and name of the file say. The translation of a document is one of the same format.",
-    ),
 ]
 STRUCTURED = (".xml", ".tmx")
 """suffixes of files whose lines are not all text"""
@@ -137,12 +129,12 @@ def translate(
     search: AllSearchOptions,
     sampling: SamplingOptions,
     options: OutputOptions,
+    documents: DocumentOptions,
     terms: TermOptions,
     compute: ComputeOptions,
     file: FileArgument = None,
     output: OutputOption = None,
     html: HtmlOption = False,
-    format: FormatOption = None,
     resume: ResumeOption = False,
     workers: WorkerOptions,
 ) -> None:
@@ -150,7 +142,7 @@ def translate(
 
     Typed lines are translated at once, and Ctrl-D ends.
     """
-    file_format = "html" if html else format or format_of_file(file)
+    file_format = "html" if html else documents.format or format_of_file(file)
     is_document = file_format not in (None, TEXT)
     if is_document:
         check_options(options, resume or workers.ray is not None)
@@ -168,7 +160,7 @@ def translate(
 
     if file_format and is_document:
         document = FileContent(input_name(file), read_bytes(file), file_format)
-        _translate_document(document, load, workers, options.to, output)
+        _translate_document(document, load, workers, options.to, documents, output)
         return
     with open_lines(file) as lines, open_window_output(file, output, resume) as sink:
         translator, request = load()
@@ -183,12 +175,13 @@ def _translate_document(
     load: Callable[[], "tuple[Translator, TranslationRequest]"],
     workers: WorkerOptions,
     language: str | None,
+    options: DocumentOptions,
     output: Path | None,
 ) -> None:
     """Write the translation of a document, which is translated as a whole; `language` is --to."""
     translator, request = load()
     processes = workers.choose_processes(translator.loaded.device_type)
-    found = translate_file(document, translator, request, processes, language)
+    found = translate_file(document, translator, request, processes, language, options)
     with open_output(output) as file:
         file.write(found)
 

@@ -10,6 +10,7 @@ from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
     LanguagePair,
+    ReadingOptions,
     has_text,
     replace_source,
     text_beside_kept,
@@ -26,14 +27,14 @@ from nmt.translation.html.text import read_block
 from nmt.translation.line import has_words
 
 
-def read_html(content: bytes, name: str, languages: LanguagePair) -> Document:
+def read_html(content: bytes, name: str, options: ReadingOptions) -> Document:
     """Read a page; messages call it `name`.
 
     Raises:
         DataError: it is no text of its encoding, or in another format than HTML.
     """
     page = HtmlPage.decode(name, content)
-    return html_document(page.html, languages, page.encode)
+    return html_document(page.html, options.languages, page.encode)
 
 
 def html_document(

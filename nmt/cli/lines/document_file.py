@@ -15,6 +15,7 @@ from nmt.files import explain_os_errors
 
 if TYPE_CHECKING:
     from nmt.cli.lines.line_translation import OutputOptions
+    from nmt.cli.options.documents import DocumentOptions
     from nmt.translation.pipeline import TranslationRequest
     from nmt.translation.translator import Translator
 
@@ -83,13 +84,14 @@ def translate_file(
     request: "TranslationRequest",
     processes: int,
     language: str | None,
+    options: "DocumentOptions",
 ) -> bytes:
     """Return the translation of a document, in its format.
 
     A page without any HTML tag is translated as one text, with a warning. `processes` is the number
     of processes that translate. `language` is that of --to, for a model of several languages; None:
-    the model has one. Where nothing is protected, the usual placeholders of programs are in a
-    document of messages.
+    the model has one. `options` says which texts are translated. Where nothing is protected, the
+    usual placeholders of programs are in a document of messages.
 
     Raises:
         ConfigError: there is no such format.
@@ -107,8 +109,8 @@ def translate_file(
             "line is translated"
         )
     source, target = translator.loaded.config.data.languages
-    languages = LanguagePair(source, language or target)
-    document = read_document(file.content, file.name, file.format, languages)
+    options_of_reading = options.reading(LanguagePair(source, language or target))
+    document = read_document(file.content, file.name, file.format, options_of_reading)
     if document.is_of_program and not request.protected.patterns:
         request = replace(request, protected=usual_text(True))
     tag = spell_tag(language) if language else ""

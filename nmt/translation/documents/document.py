@@ -28,6 +28,26 @@ class LanguagePair:
 ANY_LANGUAGE = LanguagePair()
 
 
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a document is read: its languages, and which of its texts are translated."""
+
+    languages: LanguagePair = ANY_LANGUAGE
+    overwrite: bool = False
+    """texts that have a translation, in XLIFF, PO and TMX, get a new one, too"""
+    keys: tuple[str, ...] = ()
+    """the keys, or columns of a table, whose values are translated; empty: the usual ones"""
+    skipped_keys: tuple[str, ...] = ()
+    """keys, or columns of a table, whose values stay"""
+    blocks: tuple[str, ...] = ()
+    """names of elements of an XML file, each of which is a text"""
+    inlines: tuple[str, ...] = ()
+    """names of elements of an XML file that are marks inside a text"""
+
+
+USUAL_TEXTS = ReadingOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentSegment:
     """A text of a document that is translated as a whole, and what takes its translation."""

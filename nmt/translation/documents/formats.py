@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.translation.documents.document import Document, LanguagePair
+    from nmt.translation.documents.document import Document, ReadingOptions
 
 PEEKED_BYTES = 4096
 """of the beginning of a file, by which its format is recognised"""
@@ -20,11 +20,13 @@ PEEKED_BYTES = 4096
 class DocumentFormat:
     """How documents of a format are recognised and read."""
 
+    title: str
+    """what users call it"""
     suffixes: tuple[str, ...]
     """the ends of file names, in small letters"""
     reader: str
     """the function that reads one, as module:name. It takes the content, what messages call the
-    file, and the languages. It is imported when it is called: every file is looked at, and most are
+    file, and the options. It is imported when it is called: every file is looked at, and most are
     plain text"""
     beginning: re.Pattern[bytes] = re.compile(b"(?!)")
     """what the beginning of a file matches, whatever its name is"""
@@ -32,27 +34,31 @@ class DocumentFormat:
 
 FORMATS: Mapping[str, DocumentFormat] = {
     "xliff": DocumentFormat(
+        "XLIFF",
         (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"),
         "nmt.translation.documents.xliff:read_xliff",
         re.compile(rb"\s*(?:<[?!][^>]*>\s*)*<(?:\w+:)?xliff\b"),
     ),
     "office": DocumentFormat(
+        "Word, PowerPoint and Excel",
         (".docx", ".docm", ".dotx", ".dotm", ".pptx", ".pptm", ".potx", ".ppsx", ".xlsx", ".xlsm"),
         "nmt.translation.documents.office:read_office",
         re.compile(rb"PK\x03\x04.{26}(?:\[Content_Types\]\.xml|_rels/|word/|ppt/|xl/)", re.DOTALL),
     ),
     "opendocument": DocumentFormat(
+        "OpenDocument",
         (".odt", ".ott", ".ods", ".ots", ".odp", ".otp"),
         "nmt.translation.documents.open_document:read_open_document",
         re.compile(rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis\.opendocument", re.DOTALL),
     ),
-    "po": DocumentFormat((".po", ".pot"), "nmt.translation.documents.gettext:read_po"),
+    "po": DocumentFormat("PO", (".po", ".pot"), "nmt.translation.documents.gettext:read_po"),
     "subtitles": DocumentFormat(
+        "SRT and WebVTT",
         (".srt", ".vtt"),
         "nmt.translation.documents.subtitles:read_subtitles",
         re.compile(rb"(?:\xef\xbb\xbf)?WEBVTT\b"),
     ),
-    "html": DocumentFormat((".html", ".htm", ".xhtml"), "nmt.translation.markup:read_html"),
+    "html": DocumentFormat("HTML", (".html", ".htm", ".xhtml"), "nmt.translation.markup:read_html"),
 }
 
 
@@ -68,7 +74,7 @@ def recognise_format(name: str, beginning: bytes) -> str | None:
     return next((key for key, each in FORMATS.items() if suffix in each.suffixes), None)
 
 
-def read_document(content: bytes, name: str, key: str, languages: "LanguagePair") -> "Document":
+def read_document(content: bytes, name: str, key: str, options: "ReadingOptions") -> "Document":
     """Read a file in the format `key`; messages call it `name`.
 
     Raises:
@@ -77,6 +83,6 @@ def read_document(content: bytes, name: str, key: str, languages: "LanguagePair"
     """
     if key not in FORMATS:
         raise ConfigError(f"the format is {key!r}, expected one of {', '.join(FORMATS)}")
-    read: Callable[[bytes, str, LanguagePair], Document]
+    read: Callable[[bytes, str, ReadingOptions], Document]
     read = pkgutil.resolve_name(FORMATS[key].reader)
-    return read(content, name, languages)
+    return read(content, name, options)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from nmt.data.languages import look_up_language
 from nmt.errors import DataError
-from nmt.translation.documents.document import Document, DocumentSegment, LanguagePair
+from nmt.translation.documents.document import Document, DocumentSegment, ReadingOptions
 from nmt.translation.documents.strings import string_segments
 from nmt.translation.documents.tokens import Token, source_of
 
@@ -54,10 +54,8 @@ class _Entry:
     """the lines of each keyword"""
 
 
-def read_po(
-    content: bytes, name: str, languages: LanguagePair, overwrite: bool = False
-) -> Document:
-    """Read a PO file; with `overwrite`, messages that have a translation get a new one, too.
+def read_po(content: bytes, name: str, options: ReadingOptions) -> Document:
+    """Read a PO file: its messages without a translation, or all of them.
 
     Raises:
         DataError: it is not in its encoding, or a line is not in the format.
@@ -70,11 +68,12 @@ def read_po(
     count = 2
     for entry in entries:
         if entry.texts["msgid"] == "" and "msgctxt" not in entry.texts:
-            count = _fill_header(entry, languages.target)
+            count = _fill_header(entry, options.languages.target)
             continue
         plural = entry.texts.get("msgid_plural")
         keys: list[str] = ["msgstr"] if plural is None else [f"msgstr[{i}]" for i in range(count)]
-        if not overwrite and any(value for key, value in entry.texts.items() if "msgstr" in key):
+        is_translated = any(value for key, value in entry.texts.items() if "msgstr" in key)
+        if is_translated and not options.overwrite:
             continue
         found: list[DocumentSegment] = []
         written: list[tuple[_Entry, str, list[Token]]] = []

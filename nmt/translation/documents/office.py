@@ -3,7 +3,7 @@
 import re
 
 from nmt.translation.documents.archive import Archive
-from nmt.translation.documents.document import Document, DocumentSegment, LanguagePair
+from nmt.translation.documents.document import Document, DocumentSegment, ReadingOptions
 from nmt.translation.documents.office_runs import RunNames, office_segments
 from nmt.translation.documents.xml_tokens import XmlSource, set_attribute
 
@@ -81,7 +81,7 @@ _KIND = re.compile(r"(\w+)(?:\.macroEnabled\w*)?(?:\.main)?\+xml$")
 TYPES = "[Content_Types].xml"
 
 
-def read_office(content: bytes, name: str, languages: LanguagePair) -> Document:
+def read_office(content: bytes, name: str, options: ReadingOptions) -> Document:
     """Read a file of Word, PowerPoint or Excel.
 
     Raises:
@@ -95,7 +95,7 @@ def read_office(content: bytes, name: str, languages: LanguagePair) -> Document:
             continue
         source = XmlSource(archive.read(part), f"{name}: {part}", _PREFIXES)
         sources[part] = source
-        _set_language(source, languages.target_tag)
+        _set_language(source, options.languages.target_tag)
         if kind in _NAMES:
             segments += office_segments(source, _NAMES[kind])
 

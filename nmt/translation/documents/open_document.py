@@ -7,7 +7,7 @@ from nmt.translation.documents.archive import Archive
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
-    LanguagePair,
+    ReadingOptions,
     has_text,
     replace_source,
 )
@@ -40,7 +40,7 @@ INLINE = InlineNames(
 )
 
 
-def read_open_document(content: bytes, name: str, languages: LanguagePair) -> Document:
+def read_open_document(content: bytes, name: str, options: ReadingOptions) -> Document:
     """Read a text, a sheet or a presentation.
 
     Raises:
@@ -50,7 +50,7 @@ def read_open_document(content: bytes, name: str, languages: LanguagePair) -> Do
     parts = [part for part in _PARTS if part in archive]
     sources = [XmlSource(archive.read(part), f"{name}: {part}", _PREFIXES) for part in parts]
     for source in sources:
-        _set_language(source, languages.target_tag)
+        _set_language(source, options.languages.target_tag)
     segments = [segment for source in sources for segment in _segments(source)]
 
     def write() -> bytes:

@@ -7,7 +7,7 @@ from html import unescape
 from itertools import islice
 
 from nmt.errors import DataError
-from nmt.translation.documents.document import Document, DocumentSegment, LanguagePair, has_text
+from nmt.translation.documents.document import Document, DocumentSegment, ReadingOptions, has_text
 from nmt.translation.documents.encodings import decode_text
 from nmt.translation.documents.marked_text import Piece, read_pieces
 from nmt.translation.documents.strings import tag_partners
@@ -107,13 +107,13 @@ class _Cue:
         self.tail = line[start + len(text) :]
 
 
-def read_subtitles(content: bytes, name: str, languages: LanguagePair) -> Document:
+def read_subtitles(content: bytes, name: str, options: ReadingOptions) -> Document:
     """Read a file of SRT or WebVTT; messages call it `name`.
 
     Raises:
         DataError: there is no cue, or it is not in its encoding.
     """
-    text, encode = decode_text(content, name, [languages.source])
+    text, encode = decode_text(content, name, [options.languages.source])
     return subtitles_document(text, encode, name)
 
 

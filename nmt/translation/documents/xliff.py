@@ -9,7 +9,7 @@ from nmt.data.languages import look_up_language
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
-    LanguagePair,
+    ReadingOptions,
     has_text,
     replace_source,
 )
@@ -47,25 +47,24 @@ INLINE = InlineNames(
 )
 
 
-def read_xliff(
-    content: bytes, name: str, languages: LanguagePair, overwrite: bool = False
-) -> Document:
-    """Read an XLIFF file; with `overwrite`, segments that have a translation get a new one, too.
+def read_xliff(content: bytes, name: str, options: ReadingOptions) -> Document:
+    """Read an XLIFF file: its segments without a translation, or all of them.
 
     Raises:
         DataError: it is no well-formed XML.
     """
     source = XmlSource(content, name, _PREFIXES)
-    reader = _UnitReader(source, overwrite)
+    reader = _UnitReader(source, options.overwrite)
     segments = list(reader.read())
     for i, added in sorted(reader.added.items(), reverse=True):
         source.tokens[i:i] = added
-    base = look_up_language(languages.target).base
-    for token in source.tokens if languages.target_tag else ():
+    target = options.languages.target_tag
+    base = look_up_language(target).base
+    for token in source.tokens if target else ():
         for source_name, name in _LANGUAGES:
             declared = look_up_language(token.attribute(name) or "").base
             if token.attribute(source_name) and declared != base:
-                set_attribute(token, name, languages.target_tag, add=True)
+                set_attribute(token, name, target, add=True)
     return Document(segments, source.encode, is_of_program=True)
 
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from nmt.errors import DataError
-from nmt.translation.documents.document import LanguagePair
+from nmt.translation.documents.document import LanguagePair, ReadingOptions
 from nmt.translation.documents.gettext import read_po
 from nmt.translation.documents.translate import translate_document
 from tests.reversing_translator import uppercase
@@ -19,7 +19,8 @@ RULE = '"Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n'
 
 def translated(messages: str, target: str = "de", overwrite: bool = False) -> str:
     content = (HEADER + RULE + messages).encode()
-    document = read_po(content, "a.po", LanguagePair("en", target), overwrite)
+    options = ReadingOptions(LanguagePair("en", target), overwrite)
+    document = read_po(content, "a.po", options)
     found = translate_document(document, uppercase).decode()
     return found.removeprefix(HEADER + RULE) if target == "de" else found
 

@@ -7,7 +7,7 @@ from zipfile import ZipFile
 import pytest
 
 from nmt.errors import DataError
-from nmt.translation.documents.document import LanguagePair
+from nmt.translation.documents.document import USUAL_TEXTS, LanguagePair, ReadingOptions
 from nmt.translation.documents.formats import read_document, recognise_format
 from nmt.translation.documents.translate import translate_document
 from tests.office_files import MAIN, W, packed, word_file
@@ -18,7 +18,8 @@ T = '<w:t xml:space="preserve">'
 
 
 def translated(content: bytes, part: str, languages: LanguagePair | None = None) -> str:
-    document = read_document(content, "a.docx", "office", languages or LanguagePair("en", "de"))
+    options = ReadingOptions(languages or LanguagePair("en", "de"))
+    document = read_document(content, "a.docx", "office", options)
     with ZipFile(BytesIO(translate_document(document, uppercase))) as file:
         assert file.namelist()[-1] == "media/image.png"
         return file.read(part).decode()
@@ -178,4 +179,4 @@ def test_a_paragraph_of_many_looks_takes_linear_time() -> None:
 )
 def test_what_is_no_document_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        read_document(content, "a.docx", "office", LanguagePair())
+        read_document(content, "a.docx", "office", USUAL_TEXTS)

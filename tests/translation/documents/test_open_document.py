@@ -5,7 +5,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from nmt.translation.documents.document import LanguagePair
+from nmt.translation.documents.document import LanguagePair, ReadingOptions
 from nmt.translation.documents.formats import read_document, recognise_format
 from nmt.translation.documents.translate import translate_document
 from tests.reversing_translator import uppercase
@@ -24,7 +24,7 @@ def translated(body: str) -> str:
         file.writestr("content.xml", f"{START}{body}</office:c>")
     assert recognise_format("a.bin", content.getvalue()[:4096]) == "opendocument"
     document = read_document(
-        content.getvalue(), "a.odt", "opendocument", LanguagePair("en", "pt_BR")
+        content.getvalue(), "a.odt", "opendocument", ReadingOptions(LanguagePair("en", "pt_BR"))
     )
     with ZipFile(BytesIO(translate_document(document, uppercase))) as file:
         found = file.read("content.xml").decode()

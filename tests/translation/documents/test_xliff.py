@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.errors import DataError
-from nmt.translation.documents.document import LanguagePair
+from nmt.translation.documents.document import USUAL_TEXTS, LanguagePair, ReadingOptions
 from nmt.translation.documents.translate import translate_document
 from nmt.translation.documents.xliff import read_xliff
 from tests.reversing_translator import uppercase
@@ -14,8 +14,8 @@ NEW = '<xliff version="2.0" srcLang="en"{} xmlns="urn:oasis:names:tc:xliff:docum
 
 
 def translated(document: str, overwrite: bool = False) -> str:
-    languages = LanguagePair("en", "de")
-    read = read_xliff(document.encode(), "a.xlf", languages, overwrite)
+    options = ReadingOptions(LanguagePair("en", "de"), overwrite)
+    read = read_xliff(document.encode(), "a.xlf", options)
     return translate_document(read, uppercase).decode()
 
 
@@ -145,7 +145,7 @@ def test_the_language_of_the_target_is_declared_once(declared: str, expected: st
 
 
 def test_placeholders_of_programs_are_protected() -> None:
-    assert read_xliff(unit("<source>a %s</source>").encode(), "a", LanguagePair()).is_of_program
+    assert read_xliff(unit("<source>a %s</source>").encode(), "a", USUAL_TEXTS).is_of_program
 
 
 def test_a_translation_is_replaced_if_asked_for() -> None:

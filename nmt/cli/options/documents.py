@@ -1,0 +1,51 @@
+"""The options of `nmt translate` for documents."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.translation.documents.formats import FORMATS
+
+if TYPE_CHECKING:
+    from nmt.translation.documents.document import LanguagePair, ReadingOptions
+
+
+@dataclass(frozen=True)
+class DocumentOptions:
+    """The format of a document, and which of its texts are translated."""
+
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            help=f"text, {', '.join(FORMATS)}; by default what content and name of the file say. "
+            "The translation of a document is one of the same format.",
+        ),
+    ] = None
+    overwrite: Annotated[bool, typer.Option("--overwrite")] = False
+    """Translate also what has a translation in an XLIFF or PO file."""
+    key: Annotated[list[str] | None, typer.Option("--key", "--column", metavar="NAME")] = None
+    """A key of a file of data, or a column of a table, whose values are translated; may be given
+    several times."""
+    skip_key: Annotated[
+        list[str] | None, typer.Option("--skip-key", "--skip-column", metavar="NAME")
+    ] = None
+    """A key or a column whose values stay as they are; may be given several times."""
+    block: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
+    """An element of an XML file that is a text; may be given several times."""
+    inline: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
+    """An element of an XML file that is a mark inside a text; may be given several times."""
+
+    def reading(self, languages: "LanguagePair") -> "ReadingOptions":
+        """Return how a document of these languages is read."""
+        from nmt.translation.documents.document import ReadingOptions
+
+        return ReadingOptions(
+            languages,
+            self.overwrite,
+            tuple(self.key or ()),
+            tuple(self.skip_key or ()),
+            tuple(self.block or ()),
+            tuple(self.inline or ()),
+        )
