@@ -24,7 +24,7 @@ class DocumentOptions:
         ),
     ] = None
     overwrite: Annotated[bool, typer.Option("--overwrite")] = False
-    """Translate also what has a translation in an XLIFF or PO file."""
+    """Translate also what has a translation in an XLIFF, TMX or PO file."""
     key: Annotated[list[str] | None, typer.Option("--key", "--column", metavar="NAME")] = None
     """A key of a file of data, or a column of a table, whose values are translated; may be given
     several times."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 PEEKED_BYTES = 4096
 """of the beginning of a file, by which its format is recognised"""
+_XML = rb"(?:\xef\xbb\xbf)?\s*(?:<[?!][^>]*>\s*)*"
+"""what stands before the first tag of a document of XML"""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,10 @@ FORMATS: Mapping[str, DocumentFormat] = {
         "XLIFF",
         (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"),
         "nmt.translation.documents.xliff:read_xliff",
-        re.compile(rb"\s*(?:<[?!][^>]*>\s*)*<(?:\w+:)?xliff\b"),
+        re.compile(_XML + rb"<(?:\w+:)?xliff\b"),
+    ),
+    "tmx": DocumentFormat(
+        "TMX", (".tmx",), "nmt.translation.documents.tmx:read_tmx", re.compile(_XML + rb"<tmx\b")
     ),
     "office": DocumentFormat(
         "Word, PowerPoint and Excel",

@@ -56,8 +56,7 @@ def read_xliff(content: bytes, name: str, options: ReadingOptions) -> Document:
     source = XmlSource(content, name, _PREFIXES)
     reader = _UnitReader(source, options.overwrite)
     segments = list(reader.read())
-    for i, added in sorted(reader.added.items(), reverse=True):
-        source.tokens[i:i] = added
+    source.insert(reader.added)
     target = options.languages.target_tag
     base = look_up_language(target).base
     for token in source.tokens if target else ():

@@ -26,11 +26,12 @@ _ATTRIBUTE = re.compile(r"""([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _DECLARED = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']\s*([\w.:-]+)""")
 _BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
 }
-
+_WITHOUT_MARK = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
+"""the beginnings of documents in UTF-16 without a byte order mark"""
 
 MAX_DEPTH = 256
 """elements inside each other, as libxml2 reads by default"""
@@ -52,9 +53,9 @@ class XmlSource:
                 encoding.
         """
         _check(content, name)
-        self.encoding = _encoding(content)
+        self._mark, self.encoding = _encoding(content)
         try:
-            text = content.decode(self.encoding)
+            text = content[len(self._mark) :].decode(self.encoding)
         except (LookupError, UnicodeError) as error:
             raise DataError(
                 f"{name}: is no text in {self.encoding}, its encoding; convert it to UTF-8"
@@ -66,7 +67,14 @@ class XmlSource:
     def encode(self) -> bytes:
         """Return the document as it is now, in its encoding."""
         text = "".join(token.source for token in self.tokens)
-        return text.encode(self.encoding, "xmlcharrefreplace")
+        return self._mark + text.encode(self.encoding, "xmlcharrefreplace")
+
+    def insert(self, added: Mapping[int, Sequence[Token]]) -> None:
+        """Put tokens before some others, by the indices of these; `partners` is not right then."""
+        tokens: list[Token] = []
+        for i, token in enumerate(self.tokens):
+            tokens += [*added.get(i, ()), token]
+        self.tokens = tokens
 
     def end(self, start: int) -> int:
         """Return the index after the element of a start tag or an empty tag."""
@@ -111,13 +119,15 @@ def _check(content: bytes, name: str) -> None:
         raise DataError(f"{name}: {error}; convert it to UTF-8") from error
 
 
-def _encoding(content: bytes) -> str:
-    """Return the encoding of the byte order mark, else the declared one, else UTF-8."""
+def _encoding(content: bytes) -> tuple[bytes, str]:
+    """Return the byte order mark and the encoding that it says, else the declared one or UTF-8."""
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if content.startswith(mark):
-            return encoding
+            return mark, encoding
+    if content[:2] in _WITHOUT_MARK:
+        return b"", _WITHOUT_MARK[content[:2]]
     declared = _DECLARED.match(content)
-    return declared[1].decode("ascii") if declared else "utf-8"
+    return b"", declared[1].decode("ascii") if declared else "utf-8"
 
 
 def _cut(text: str, prefixes: dict[str, str]) -> list[Token]:
