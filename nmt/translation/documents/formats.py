@@ -58,10 +58,10 @@ FORMATS: Mapping[str, DocumentFormat] = {
     ),
     "po": DocumentFormat("PO", (".po", ".pot"), "nmt.translation.documents.gettext:read_po"),
     "subtitles": DocumentFormat(
-        "SRT and WebVTT",
-        (".srt", ".vtt"),
+        "SRT, WebVTT, SubStation Alpha and YouTube's subtitles",
+        (".srt", ".vtt", ".ass", ".ssa", ".sbv"),
         "nmt.translation.documents.subtitles:read_subtitles",
-        re.compile(rb"(?:\xef\xbb\xbf)?WEBVTT\b"),
+        re.compile(rb"(?:\xef\xbb\xbf)?(?:WEBVTT\b|\[Script Info\])"),
     ),
     "html": DocumentFormat("HTML", (".html", ".htm", ".xhtml"), "nmt.translation.markup:read_html"),
 }

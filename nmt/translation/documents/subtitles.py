@@ -1,42 +1,64 @@
-"""Translates SRT files: their times and formatting stay, and each text is translated as a whole."""
+"""Subtitles of SRT, WebVTT, SubStation Alpha and YouTube: their times and formatting stay.
+
+What one person says in a cue is one text. A sentence that goes over several cues is translated as a
+whole, and divided again.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from html import unescape
-from itertools import islice
+from functools import partial
+from typing import NamedTuple
 
 from nmt.errors import DataError
 from nmt.translation.documents.document import Document, DocumentSegment, ReadingOptions, has_text
 from nmt.translation.documents.encodings import decode_text
-from nmt.translation.documents.marked_text import Piece, read_pieces
-from nmt.translation.documents.strings import tag_partners
+from nmt.translation.documents.marked_text import MarkedText, read_pieces
+from nmt.translation.documents.subtitle_text import (
+    BREAK,
+    DASH,
+    MARK,
+    TAG,
+    divide,
+    join_lines,
+    subtitle_pieces,
+    written_characters,
+)
 from nmt.translation.documents.tokens import Token, source_of
 
-_CUE_TIME = re.compile(r"\s*-?\d+:[\d:., ]*-->\s*-?\d+:.*")
-"""00:00:01,500 --> 00:00:03,000, and what programs write in its place, as 0:01.5 --> 0:3"""
-_LINE_END = re.compile(r"\r\n|\r|\n")
-_BREAK = r"\n|\||\\[Nn]|<br\s*/?>"
-"""what ends a line inside a cue: also the marks of MicroDVD (`|`), SSA (`\\N`) and HTML"""
-_TAG = r"</?[a-z][^<>]*>"
-"""<i>, <font color="red">, and those of WebVTT, such as <v Tom> and <c.yellow>"""
-_MARK = (
-    r"<rt\b[^<>]*>[^<>]*(?:</rt\s*>)?"  # how a word is pronounced, above it
-    r"|<[!?][^<>]*>|<\d[\d:.,]*>"  # comments; times at which a part of a cue appears
-    r"|\{[^{}]*\}|[♪♫]"
+_TIME = r"-?\d+:[\d:., ]*"
+_CUE_TIMES = re.compile(
+    rf"\s*({_TIME})-->\s*(-?\d+:[\d:.,]*).*|\s*(\d+:\d+:\d+\.\d+),(\d+:\d+:\d+\.\d+)\s*"
 )
-"""what stands for itself: also commands, such as {\\an8} for the top, and notes of music"""
-_FORMATTING = re.compile(f"({_MARK}|{_TAG})", re.IGNORECASE)
-_LINE_PART = re.compile(f"({_BREAK})|{_MARK}|{_TAG}", re.IGNORECASE)
+"""00:00:01,500 --> 00:00:03,000, and what programs write in its place, as 0:01.5 --> 0:3; YouTube
+writes 0:00:01.500,0:00:03.000"""
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE_PART = re.compile(f"({BREAK})|{MARK}|{TAG}", re.IGNORECASE)
 """a break, or formatting, in which there is none"""
-_ENTITY = re.compile(r"&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,31});|\\h", re.IGNORECASE)
-"""a character that WebVTT writes as HTML does; `\\h` is a space of SSA that does not break"""
-_DIRECTION_MARKS = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_DASH = re.compile(rf"((?:{_MARK}|{_TAG}|\s)*+)([-–—]+)", re.IGNORECASE)
-"""at the start of a line: another person speaks; `*+` remembers no place to come back to, of which
-a million take hundreds of megabytes"""
-_WORD = re.compile(rf"(?:{_MARK}|{_TAG}|\S)++", re.IGNORECASE)
-_CHUNK = re.compile(r"(?P<space>\s+)|\S+")
+_DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
+"""begins a picture of SubStation Alpha, whose text is drawn"""
+_FIELDS = (
+    "layer",
+    "start",
+    "end",
+    "style",
+    "name",
+    "marginl",
+    "marginr",
+    "marginv",
+    "effect",
+    "text",
+)
+"""of a row of dialogue"""
+_ENDS_SENTENCE = re.compile(r"[.!?…:;。！？؟؛।።][\"'”’»)\]」』）]*$")
+_SONG = re.compile("[♪♫]")
+_GOES_ON = re.compile(r"[,、،][\"'”’»)\]]*$")
+_MOST_CUES = 6
+"""of one sentence"""
+_MOST_PAUSE = 1.5
+"""seconds between the cues of a sentence"""
+_MOST_OVERLAP = 0.5
+"""seconds; cues that overlap for longer are shown at the same time"""
 
 
 @dataclass
@@ -52,11 +74,11 @@ class _Text:
     @property
     def source(self) -> str:
         """The lines as one text, because a sentence does not end where a line does."""
-        return " ".join(self.lines)
+        return join_lines(self.lines)
 
     def put(self, translation: str) -> None:
         """Write a translation with the breaks of the text; it may have fewer lines."""
-        lines = _wrap(translation, len(self.lines)) or [""]
+        lines = [line for line in divide(translation, [1] * len(self.lines)) if line] or [""]
         unused = "".join(self.breaks[len(lines) :]).replace("\n", "")  # such as <br/>, which stays
         self.token.source = "".join(map(str.__add__, self.breaks, lines)) + unused
 
@@ -70,28 +92,30 @@ class _Cue:
     texts: list[_Text]
     tail: str
     """a break after the last text"""
+    prefix: str = ""
+    """what stands before the text in its row"""
+    start: float = 0.0
+    end: float = 0.0
+    """when it is shown, in seconds"""
 
-    @classmethod
-    def read(cls, head: list[str], rows: Sequence[str]) -> "_Cue":
-        """Divide the rows of a cue into its lines, and these into texts: a dash begins one."""
-        cue = cls(head, [], "")
-        whole, at = "\n".join(rows), 0
-        for part in _LINE_PART.finditer(whole):
+    def read_text(self, text: str) -> None:
+        """Divide the text of a cue into its lines, and these into texts: a dash begins one."""
+        at = 0
+        for part in _LINE_PART.finditer(text):
             if part[1]:  # a break
-                cue._add(whole[at : part.start()])
-                cue.tail += part[1]
+                self._add(text[at : part.start()])
+                self.tail += part[1]
                 at = part.end()
-        cue._add(whole[at:])
-        for text in cue.texts:
-            text.token.source = "".join(map(str.__add__, text.breaks, text.lines))
-        return cue
+        self._add(text[at:])
+        for each in self.texts:
+            each.token.source = "".join(map(str.__add__, each.breaks, each.lines))
 
     @property
     def rows(self) -> list[str]:
         """The rows as they are in the file now."""
-        if not self.texts and not self.tail:
+        if not self.texts and not self.tail and not self.prefix:
             return self.head
-        return [*self.head, source_of(text.token for text in self.texts) + self.tail]
+        return [*self.head, self.prefix + source_of(text.token for text in self.texts) + self.tail]
 
     def _add(self, line: str) -> None:
         """Add a line, perhaps a blank one, behind the breaks in `tail`."""
@@ -100,7 +124,7 @@ class _Cue:
             self.tail += line
             return
         start = line.index(text)
-        if not self.texts or _DASH.match(text):
+        if not self.texts or DASH.match(text):
             self.texts.append(_Text([], []))
         self.texts[-1].lines.append(text)
         self.texts[-1].breaks.append(self.tail + line[:start])
@@ -108,7 +132,7 @@ class _Cue:
 
 
 def read_subtitles(content: bytes, name: str, options: ReadingOptions) -> Document:
-    """Read a file of SRT or WebVTT; messages call it `name`.
+    """Read a file of SRT, WebVTT, SubStation Alpha or YouTube; messages call it `name`.
 
     Raises:
         DataError: there is no cue, or it is not in its encoding.
@@ -120,7 +144,7 @@ def read_subtitles(content: bytes, name: str, options: ReadingOptions) -> Docume
 def subtitles_document(
     text: str, encode: Callable[[str], bytes] = str.encode, name: str = "the .srt file"
 ) -> Document:
-    """Read the cues of an SRT file; numbers, times and formatting stay.
+    """Read the cues of a file; numbers, times, styles and formatting stay.
 
     The lines of a cue are one text, because a sentence does not end where a line does; but a line
     that begins with a dash begins another one. A text has at most as many lines as before. All
@@ -130,14 +154,10 @@ def subtitles_document(
     Raises:
         DataError: there is no cue.
     """
-    cues = _read_cues(text, name)
-    segments = []
-    for cue in cues:
-        for each in cue.texts:
-            source = each.source
-            found = read_pieces(_pieces(source), _entities(source))
-            if has_text(found):
-                segments.append(DocumentSegment(found, each.put))
+    rows = _LINE_END.split(text)
+    is_substation = any(row.startswith("Dialogue:") for row in rows)
+    cues = list(_substation_cues(rows)) if is_substation else _read_cues(rows, name)
+    segments = list(_segments(cues, rows[0].startswith("WEBVTT")))
     first_end = _LINE_END.search(text)
     end = first_end[0] if first_end else "\n"
 
@@ -148,129 +168,135 @@ def subtitles_document(
     return Document(segments, write)
 
 
-def _parts(text: str) -> Iterator[str]:
-    """Yield alternately text and formatting.
-
-    One call of `re` for all parts would hold Python's lock for a second in a large text.
-    """
-    at = 0
-    for found in _FORMATTING.finditer(text):
-        yield text[at : found.start()]
-        yield found[0]
-        at = found.end()
-    yield text[at:]
-
-
-def _without_formatting(text: str) -> str:
-    """Return a text without its formatting, such as <i>."""
-    return "".join(islice(_parts(text), 0, None, 2))
-
-
-def _read_cues(text: str, name: str) -> list[_Cue]:
-    """Cut an SRT file after the text of each cue, which ends at a blank row or the next times.
+def _read_cues(rows: Sequence[str], name: str) -> list[_Cue]:
+    """Cut a file after the text of each cue, which ends at a blank row or the next times.
 
     Raises:
         DataError: no row has times.
     """
-    rows = _LINE_END.split(text)
     cues: list[_Cue] = []
     head: list[str] = []
     lines: list[str] = []
-    has_times = [_CUE_TIME.fullmatch(row) is not None for row in rows]
-    if not any(has_times):
+    times = [_CUE_TIMES.fullmatch(row) for row in rows]
+    if not any(times):
         raise DataError(
             f"{name} has no subtitle; expected lines such as 00:00:01,500 --> 00:00:03,000, each "
             "followed by text; name another text .txt"
         )
     is_webvtt = rows[0].startswith("WEBVTT")
+    shown: re.Match[str] | None = None  # the times of the rows that follow
     is_begun = False  # before the first times there is no text
     for i, row in enumerate(rows):
-        is_number = row.strip().isdigit() and has_times[i + 1 : i + 2] == [True]
-        is_begun = has_times[i] or (is_begun and not (is_webvtt and not row.strip()))
-        is_text = is_begun and not (has_times[i] or is_number or not row.strip())
+        is_number = row.strip().isdigit() and any(times[i + 1 : i + 2])
+        is_begun = times[i] is not None or (is_begun and not (is_webvtt and not row.strip()))
+        is_text = is_begun and not (times[i] or is_number or not row.strip())
         if lines and not is_text:
-            cues.append(_Cue.read(head, lines))
+            cues.append(_cue(head, lines, shown))
             head, lines = [], []
+        shown = times[i] or shown
         (lines if is_text else head).append(row)
-    return [*cues, _Cue.read(head, lines)]
+    return [*cues, _cue(head, lines, shown)]
 
 
-def _entities(text: str) -> dict[str, str]:
-    """Return the characters that a text writes as entities, each with the first such entity."""
-    found = _ENTITY.findall(_without_formatting(text))
-    entities = {_character(entity): entity for entity in reversed(found)}
-    return {char: entity for char, entity in entities.items() if len(char) == 1}
+def _cue(head: list[str], lines: Sequence[str], times: re.Match[str] | None) -> _Cue:
+    start, end = (times[1] or times[3], times[2] or times[4]) if times else ("", "")
+    cue = _Cue(head, [], "", start=_seconds(start), end=_seconds(end))
+    cue.read_text("\n".join(lines))
+    return cue
 
 
-def _pieces(text: str) -> Iterator[Piece]:
-    """Yield the pieces of a text: words, entities, formatting, and the dash of a speaker."""
-    dash = _DASH.match(text)
-    before, mark = text[: dash.start(2)] if dash else "", dash[2] if dash else ""
-    rest = text[len(before) + len(mark) :]
-    marks = [(part, i % 2 == 1) for i, part in enumerate(_parts(before))]
-    marks.append((mark, True))
-    marks += [(part, i % 2 == 1) for i, part in enumerate(_parts(rest))]
-    # parts, and whether they are marks
-    partners = tag_partners([part if is_mark else "" for part, is_mark in marks])
-    for i, (part, is_mark) in enumerate(marks):
-        token = Token("text", part)
-        if i in partners:
-            is_start = partners[i] > i
-            yield Piece("open" if is_start else "close", [token], element=min(i, partners[i]))
-        elif is_mark:
-            yield Piece("tag", [token])
-        else:
-            yield from _plain_pieces(part)
+def _seconds(time: str) -> float:
+    """Return the seconds of a time such as 00:01:02,500; 0 if it is none."""
+    seconds = 0.0
+    for part in time.replace(",", ".").replace(" ", "").split(":"):
+        try:
+            seconds = 60 * seconds + float(part)
+        except ValueError:
+            return 0.0
+    return seconds
 
 
-def _plain_pieces(text: str) -> Iterator[Piece]:
-    """Yield the words, white space and entities of a text without formatting."""
-    for chunk in _CHUNK.finditer(text):
-        if chunk["space"]:
-            yield Piece("space", [Token("text", " ")])
+def _substation_cues(rows: Sequence[str]) -> Iterator[_Cue]:
+    """Yield the rows of a file of SubStation Alpha; those of dialogue have a text, the last field.
+
+    The fields are named by a row such as "Format: Layer, Start, End, Style, …, Text".
+    """
+    names = list(_FIELDS)
+    for row in rows:
+        kind, colon, value = row.partition(":")
+        if kind == "Format":  # of the styles, then of the events
+            names = [name.strip().lower() for name in value.split(",")]
+        fields = value.split(",", len(names) - 1)
+        if kind != "Dialogue" or len(fields) < len(names) or _DRAWING.search(fields[-1]):
+            yield _Cue([row], [], "")
             continue
-        at = 0
-        word = chunk[0]
-        for entity in _ENTITY.finditer(word):
-            if entity.start() > at:
-                yield _word(word[at : entity.start()])
-            character = _character(entity[0])
-            if character == "\u00a0":  # it has no word, and is placed as a mark
-                yield Piece("fixed", [Token("text", entity[0])])
-            elif character in _DIRECTION_MARKS:
-                yield Piece("tag", [Token("text", entity[0])])
-            else:
-                yield Piece("word", [Token("text", entity[0])], character)
-            at = entity.end()
-        if at < len(word):
-            yield _word(word[at:])
+        by_name = dict(zip(names, fields, strict=True))
+        start, end = _seconds(by_name.get("start", "")), _seconds(by_name.get("end", ""))
+        prefix = kind + colon + ",".join(fields[:-1]) + ","
+        cue = _Cue([], [], "", prefix, start, end)
+        cue.read_text(fields[-1])
+        yield cue
 
 
-def _word(text: str) -> Piece:
-    return Piece("word", [Token("text", text)], text)
+class _Said(NamedTuple):
+    """A text, its cue, and its words."""
+
+    cue: _Cue
+    text: _Text
+    words: MarkedText
+
+    def goes_on(self, after: "_Said") -> bool:
+        """Return whether a text of the next cue continues the sentence of this one."""
+        is_neighbour = self.cue.texts[-1] is self.text and after.cue.texts[0] is after.text
+        is_sung = _SONG.search(self.text.source + after.text.source)
+        if not is_neighbour or self.cue is after.cue or is_sung or DASH.match(after.text.source):
+            return False
+        pause = after.cue.start - self.cue.end
+        if self.words.has_tags or after.words.has_tags or not -_MOST_OVERLAP < pause < _MOST_PAUSE:
+            return False
+        first = after.words.text[0]
+        is_inside = not first.isupper() and (first.isalnum() or first in "\"'“‘«(")
+        return bool(_GOES_ON.search(self.words.text)) or (
+            is_inside and not _ENDS_SENTENCE.search(self.words.text)
+        )
 
 
-def _character(entity: str) -> str:
-    """Return the character of an entity; what is none, such as `&nothing;`, stays as it is."""
-    character = "\u00a0" if entity.lower() == "\\h" else unescape(entity)
-    return character if len(character) == 1 else entity
+def _segments(cues: Sequence[_Cue], is_webvtt: bool) -> Iterator[DocumentSegment]:
+    """Yield the texts of the cues; those that are one sentence are one segment."""
+    sentence: list[_Said] = []
+    for cue in cues:
+        for text in cue.texts:
+            source = text.source
+            words = read_pieces(subtitle_pieces(source), written_characters(source, is_webvtt))
+            said = _Said(cue, text, words)
+            goes_on = sentence and has_text(words) and sentence[-1].goes_on(said)
+            if sentence and not (goes_on and len(sentence) < _MOST_CUES):
+                yield _segment(sentence)
+                sentence = []
+            if has_text(words):
+                sentence.append(said)
+    if sentence:
+        yield _segment(sentence)
 
 
-def _wrap(text: str, count: int) -> list[str]:
-    """Divide a text into at most `count` lines of about equal length, not counting formatting."""
-    lines: list[str] = []
-    words = _WORD.findall(text)
-    lengths = [len(_without_formatting(word)) + 1 for word in words]
-    start, left = 0, sum(lengths)  # of the words that are in no line yet
-    for rest in range(count, 0, -1):
-        room = left / rest
-        end, length = start, 0
-        last = max(start + 1, len(words) - rest + 1)  # each line that follows has a word
-        while end < min(last, len(words)) and (
-            end == start or rest == 1 or length + lengths[end] / 2 <= room
-        ):
-            length += lengths[end]
-            end += 1
-        lines.append(" ".join(words[start:end]))
-        start, left = end, left - length
-    return [line for line in lines if line]
+def _segment(sentence: list[_Said]) -> DocumentSegment:
+    """Return the segment of one text, or of several that are one sentence."""
+    if len(sentence) == 1:
+        return DocumentSegment(sentence[0].words, sentence[0].text.put)
+    text = join_lines([said.words.text for said in sentence])
+    written: dict[str, str] = {}
+    for said in sentence:
+        written |= said.words.written
+    return DocumentSegment(MarkedText([], text, [], {}, [], written), partial(_put, sentence))
+
+
+def _put(sentence: Sequence[_Said], translation: str) -> None:
+    """Divide the translation of a sentence among its cues, by their lengths and their times."""
+    lengths = [len(said.words.text) for said in sentence]
+    times = [max(said.cue.end - said.cue.start, 0.1) for said in sentence]
+    shares = [
+        length / sum(lengths) + time / sum(times)
+        for length, time in zip(lengths, times, strict=True)
+    ]
+    for said, part in zip(sentence, divide(translation, shares), strict=True):
+        said.text.put(source_of(said.words.before) + part + source_of(said.words.after))

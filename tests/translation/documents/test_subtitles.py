@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from nmt.errors import DataError
+from nmt.translation.documents.subtitle_text import divide
 from nmt.translation.documents.subtitles import subtitles_document
 from nmt.translation.documents.translate import TranslateTexts, translate_document
 from nmt.translation.line import Alignment, Line, Translation
@@ -133,8 +134,8 @@ def texts_of(text: str) -> list[str]:
 
 
 def test_the_lines_of_a_person_are_one_text() -> None:
-    text = f"{TIME.format(1)}\na dog\nruns\n- a cat\n\n{TIME.format(2)}\na bird\n"
-    assert texts_of(text) == ["a dog runs", "a cat", "a bird"]
+    text = f"{TIME.format(1)}\na dog\nruns\n- a cat.\n\n{TIME.format(2)}\na bird\n"
+    assert texts_of(text) == ["a dog runs", "a cat.", "a bird"]
 
 
 def test_a_tag_that_ends_in_another_text_divides_none() -> None:
@@ -163,3 +164,123 @@ def test_a_cue_of_a_million_characters_of_tags_is_read_in_a_moment() -> None:
     start = time.process_time()
     assert translated(text, copying) == text
     assert time.process_time() - start < 4  # about 1 s; other programs may use the same core
+
+
+def srt(*cues: str, pause: int = 0) -> str:
+    """SRT of cues that last 900 ms each and begin every `pause` and one seconds."""
+    times = [f"00:00:{(1 + pause) * i:02},000 --> 00:00:{(1 + pause) * i:02},900" for i in range(9)]
+    return "\n\n".join(f"{time}\n{cue}" for time, cue in zip(times, cues, strict=False))
+
+
+@pytest.mark.parametrize(
+    ("cues", "expected"),
+    [
+        (["The dog", "runs home."], ["The dog runs home."]),
+        (["- I think that", "we go."], ["I think that we go."]),
+        (["<i>a big</i>", "<i>dog</i>"], ["a big dog"]),
+        (["one two,", "Tom and I."], ["one two, Tom and I."]),
+        (["one", "two", "three", "four", "five", "six", "seven"], None),
+        (["吾輩は", "猫である。"], ["吾輩は猫である。"]),
+        (["The dog.", "runs"], ["The dog.", "runs"]),
+        (["The dog", "Runs"], ["The dog", "Runs"]),
+        (["The dog", "- runs"], ["The dog", "runs"]),
+        (["♪ la la ♪", "runs"], ["la la", "runs"]),
+        (["a <i>big</i> dog", "runs"], ["a big dog", "runs"]),
+        (["a dog\n- a cat", "runs"], ["a dog", "a cat runs"]),
+        (["a dog", "♪", "runs"], ["a dog", "runs"]),
+    ],
+)
+def test_a_sentence_over_several_cues_is_one_text(
+    cues: list[str], expected: list[str] | None
+) -> None:
+    assert texts_of(srt(*cues)) == (expected or ["one two three four five six", "seven"])
+    assert texts_of(srt(*cues, pause=2)) == [
+        re.sub("<.*?>|^- |♪ | ♪", "", line)
+        for cue in cues
+        for line in cue.split("\n")
+        if line != "♪"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cues", "expected"),
+    [
+        (["The dog", "runs home."], ["THE DOG", "RUNS HOME."]),
+        (["<i>a big</i>", "<b>dog</b>"], ["<i>A BIG</i>", "<b>DOG</b>"]),
+        (["- a very\nbig dog", "runs home\nnow."], ["- A VERY\nBIG DOG", "RUNS\nHOME NOW."]),
+    ],
+)
+def test_the_translation_of_a_sentence_is_divided_among_its_cues(
+    cues: list[str], expected: list[str]
+) -> None:
+    assert translated(srt(*cues)) == srt(*expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "shares", "expected"),
+    [
+        ("one two three four", [1, 1], ["one two", "three four"]),
+        ("one two three four", [1, 3], ["one", "two three four"]),
+        ("one", [1, 1], ["one", ""]),
+        ("", [1, 1], ["", ""]),
+        ("one two three, four five six", [1, 1], ["one two three,", "four five six"]),
+        ("one two, three four five", [2, 3], ["one two,", "three four five"]),
+        ("one two three four, five six", [1, 1], ["one two three four,", "five six"]),
+        ("吾輩は猫である。名前はまだ無い。", [1, 1], ["吾輩は猫である。", "名前はまだ無い。"]),
+        ("「猫」と「犬」が走る", [1, 1], ["「猫」と", "「犬」が走る"]),
+        ("สวัสดี ครับ", [1, 1], ["สวัสดี", "ครับ"]),
+        ("<i>one</i> two", [1, 1], ["<i>one</i>", "two"]),
+    ],
+)
+def test_a_text_is_divided_between_words_rather_after_a_comma(
+    text: str, shares: list[float], expected: list[str]
+) -> None:
+    assert divide(text, shares) == expected
+
+
+def test_lines_of_japanese_are_joined_and_divided_without_spaces() -> None:
+    assert translated(srt("吾輩は猫である。\n名前はまだ無い。")) == srt(
+        "吾輩は猫である。\n名前はまだ無い。"
+    )
+
+
+def test_webvtt_writes_characters_of_marks_as_entities() -> None:
+    def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+        return [Translation("1 < 2 & 3", 0.0) for _ in lines]
+
+    cue = f"{TIME.format(1)}\n"
+    assert translated(f"WEBVTT\n\n{cue}a dog", translate).endswith("1 &lt; 2 &amp; 3")
+    assert translated(f"WEBVTT\n\n{cue}Tom & I", translate).endswith("1 &lt; 2 & 3")
+    assert translated(f"{cue}a dog", translate).endswith("1 < 2 & 3")
+
+
+SUBSTATION = """\
+[Script Info]
+Title: a film
+
+[V4+ Styles]
+Format: Name, Fontname
+Style: Default,Arial
+
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Comment: 0,0:00:00.00,0:00:01.00,Default,,0,0,0,,a note
+Dialogue: 0,0:00:01.00,0:00:02.00,Default,Tom,0,0,0,,{}
+Dialogue: 0,0:00:03.00,0:00:04.00,Default,,0,0,0,,{}
+Dialogue: 0,0:00:05.00,0:00:06.00,Default,,0,0,0,,{{\\p1}}m 0 0 l 100 0{{\\p0}}
+"""
+
+
+def test_substation_alpha_keeps_all_but_the_texts_of_dialogue() -> None:
+    text = SUBSTATION.format("{\\an8}A dog,\\Na {\\i1}big{\\i0} one", "- Yes, no.\\N- In C:\\new.")
+    expected = SUBSTATION.format(
+        "{\\an8}A DOG,\\NA {\\i1}BIG{\\i0} ONE", "- YES, NO.\\N- IN C:\\NEW."
+    )
+    assert translated(text) == expected
+    assert translated(text.replace("\n", "\r\n"), copying) == text.replace("\n", "\r\n")
+
+
+def test_subtitles_of_youtube() -> None:
+    text = "0:00:00.599,0:00:04.160\n>> a dog[br]runs on\n\n0:00:04.770,0:00:06.880\nhome.\n"
+    assert texts_of(text) == ["a dog runs on home."]
+    assert translated(text) == text.upper().replace("[BR]", "[br]")
