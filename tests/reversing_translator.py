@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nmt.translation.documents.document import ANY_LANGUAGE, LanguagePair
+from nmt.translation.documents.html import html_document
 from nmt.translation.documents.translate import TranslateTexts, translate_document
 from nmt.translation.line import Alignment, Line, Translation
-from nmt.translation.markup import html_document
 from nmt.translation.spans import Link, Span
 
 

@@ -30,9 +30,9 @@ from nmt.serving.server import Server
 from nmt.serving.translate_request import Asked
 from nmt.translation.documents.document import Document, LanguagePair
 from nmt.translation.documents.encodings import decode_text, unicode_encoding
+from nmt.translation.documents.html import html_document
+from nmt.translation.documents.html_page import HtmlPage, encoding_of_page
 from nmt.translation.documents.subtitles import subtitles_document
-from nmt.translation.html.page import HtmlPage, encoding_of_page
-from nmt.translation.markup import html_document
 
 KEPT_SECONDS = 3600.0
 MAX_BYTES = 150

@@ -14,7 +14,7 @@ from nmt.serving.detection import AUTO, LanguageCode, detect
 from nmt.serving.parsing import ANY_FORM, body_schema, read_body
 from nmt.serving.server import Server
 from nmt.serving.translate_request import Asked
-from nmt.translation.markup import html_document
+from nmt.translation.documents.html import html_document
 
 MAX_ALTERNATIVES = 20
 MAX_NGRAM = 20

@@ -18,8 +18,8 @@ from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
 from nmt.serving.segments import SegmentedText, TranslatedText, split_texts
 from nmt.translation.documents.document import ANY_LANGUAGE, Document, LanguagePair
+from nmt.translation.documents.html import html_document
 from nmt.translation.line import Alignment, Line, Terminology, Translation
-from nmt.translation.markup import html_document
 from nmt.translation.message_texts import MessageTexts
 
 SLICE = 256

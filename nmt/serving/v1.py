@@ -21,8 +21,8 @@ from nmt.serving.parsing import JSON, body_schema, read_json
 from nmt.serving.segments import SegmentedText, TranslatedText
 from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked
+from nmt.translation.documents.html import html_document
 from nmt.translation.line import Terminology, Translation
-from nmt.translation.markup import html_document
 from nmt.translation.spans import linked_words
 
 MAX_TERMS = 1000

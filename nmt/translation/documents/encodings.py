@@ -2,6 +2,7 @@
 
 import codecs
 import contextlib
+import re
 from collections.abc import Callable, Sequence
 
 from nmt.data.languages import look_up_language
@@ -26,6 +27,25 @@ _LANGUAGES_OF_CODE_PAGES = {
 _CODE_PAGES = {
     language: page for page, known in _LANGUAGES_OF_CODE_PAGES.items() for language in known.split()
 }
+
+
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_XML_ENCODING = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']\s*([\w.:-]+)""")
+
+
+def marked_encoding(content: bytes) -> str | None:
+    """Return the encoding that the byte order mark of a text names; None: it has no mark."""
+    return next((name for mark, name in _MARKS.items() if content.startswith(mark)), None)
+
+
+def xml_encoding(content: bytes) -> str | None:
+    """Return the encoding that XML or XHTML declares at its start; None: it declares none."""
+    declared = _XML_ENCODING.match(content)
+    return declared[1].decode("ascii") if declared else None
 
 
 def decode_text(

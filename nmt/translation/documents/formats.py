@@ -63,7 +63,9 @@ FORMATS: Mapping[str, DocumentFormat] = {
         "nmt.translation.documents.subtitles:read_subtitles",
         re.compile(rb"(?:\xef\xbb\xbf)?(?:WEBVTT\b|\[Script Info\])"),
     ),
-    "html": DocumentFormat("HTML", (".html", ".htm", ".xhtml"), "nmt.translation.markup:read_html"),
+    "html": DocumentFormat(
+        "HTML", (".html", ".htm", ".xhtml"), "nmt.translation.documents.html:read_html"
+    ),
 }
 
 

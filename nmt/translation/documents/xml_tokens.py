@@ -13,6 +13,7 @@ from html import unescape
 from xml.parsers import expat
 
 from nmt.errors import DataError
+from nmt.translation.documents.encodings import xml_encoding
 from nmt.translation.documents.marked_text import MARKUP
 from nmt.translation.documents.tokens import Token
 
@@ -24,7 +25,6 @@ _TOKEN = re.compile(
 )
 _ATTRIBUTE = re.compile(r"""([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
-_DECLARED = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']\s*([\w.:-]+)""")
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16-le",
@@ -126,8 +126,7 @@ def _encoding(content: bytes) -> tuple[bytes, str]:
             return mark, encoding
     if content[:2] in _WITHOUT_MARK:
         return b"", _WITHOUT_MARK[content[:2]]
-    declared = _DECLARED.match(content)
-    return b"", declared[1].decode("ascii") if declared else "utf-8"
+    return b"", xml_encoding(content) or "utf-8"
 
 
 def _cut(text: str, prefixes: dict[str, str]) -> list[Token]:

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.cli.lines.document_file import read_bytes
 from nmt.errors import DataError
-from nmt.translation.html.page import HtmlPage
+from nmt.translation.documents.html_page import HtmlPage
 from tests.cli.commands import invoke, succeed
 
 

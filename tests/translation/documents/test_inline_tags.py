@@ -5,10 +5,10 @@ from html import escape
 import pytest
 
 from nmt.translation.documents.aligned_words import AlignedText
+from nmt.translation.documents.html import read_block
+from nmt.translation.documents.html_blocks import Elements, find_blocks
+from nmt.translation.documents.html_source import read_tokens
 from nmt.translation.documents.inline_tags import place_tags
-from nmt.translation.html.blocks import Elements, find_blocks
-from nmt.translation.html.source import read_tokens
-from nmt.translation.html.text import read_block
 from nmt.translation.spans import Link, Span
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.translation.documents.html import page_text
+from nmt.translation.documents.html_source import read_tokens
 from nmt.translation.documents.tokens import Token, source_of
-from nmt.translation.html.source import read_tokens
-from nmt.translation.markup import page_text
 
 PIECES = st.sampled_from(
     ["<", "</", "<!--", "-->", "<!", ">", "<b", "</b>", " a", "=", '"', "'", "&amp;", "\n", "\r\n"]

@@ -1,10 +1,12 @@
 """HTML in, HTML out: the text of a page is translated, and everything else stays as it is."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from html import unescape
 
 from nmt.data.text.lines import check_text
+from nmt.translation.documents.addresses import is_address
 from nmt.translation.documents.document import (
     ANY_LANGUAGE,
     Document,
@@ -15,16 +17,24 @@ from nmt.translation.documents.document import (
     replace_source,
     text_beside_kept,
 )
-from nmt.translation.documents.marked_text import MarkedText
+from nmt.translation.documents.html_attributes import (
+    declare_target,
+    replace_attribute,
+    spoken_attributes,
+)
+from nmt.translation.documents.html_blocks import Block, Elements, find_blocks
+from nmt.translation.documents.html_page import HtmlPage
+from nmt.translation.documents.html_source import read_tokens
+from nmt.translation.documents.marked_text import MARKUP, MarkedText, Piece, read_pieces
 from nmt.translation.documents.tokens import Token, source_of
-from nmt.translation.html.addresses import is_address
-from nmt.translation.html.attributes import replace_attribute, spoken_attributes
-from nmt.translation.html.blocks import Elements, find_blocks
-from nmt.translation.html.languages import declare_target
-from nmt.translation.html.page import HtmlPage
-from nmt.translation.html.source import read_tokens
-from nmt.translation.html.text import read_block
 from nmt.translation.line import has_words
+
+_CHUNKS = re.compile(
+    r"(?P<space>[ \t\n\r\f]+)|(?P<fixed>&(?:nbsp|#160|#[xX]0*[aA]0);)"
+    r"|(?:(?!&(?:nbsp|#160|#[xX]0*[aA]0);)[^ \t\n\r\f])+"
+)
+_ENTITY = re.compile(r"&#?\w+;")
+_SOFT_HYPHEN = "\u00ad"
 
 
 def read_html(content: bytes, name: str, options: ReadingOptions) -> Document:
@@ -87,3 +97,48 @@ def page_text(html: str) -> str:
     is_translated = Elements(tokens).text_translated
     pairs = zip(tokens, is_translated, strict=True)
     return unescape("".join(token.source for token, yes in pairs if yes and token.kind == "text"))
+
+
+def read_block(tokens: Sequence[Token], partners: dict[int, int], block: Block) -> MarkedText:
+    """Read the text of a block, whose entities become characters.
+
+    `partners` are those of `Elements`.
+    """
+    parts = list(_parts(tokens, partners, block))
+    written = dict(MARKUP)
+    for part in parts:
+        if part.kind == "word":
+            written.update(_entities(part.tokens[0]))
+    return read_pieces(parts, written)
+
+
+def _parts(tokens: Sequence[Token], partners: dict[int, int], block: Block) -> Iterator[Piece]:
+    """Yield the parts of a block, in order; `partners` has the start tag of each end tag."""
+    for item in block:
+        inside = list(tokens[item.first : item.end])
+        if item.kind == "text":
+            for chunk in _CHUNKS.finditer(inside[0].source):
+                kind = chunk.lastgroup or "word"
+                text = text_of(chunk[0]) if kind == "word" else ""
+                yield Piece(kind, [Token("text", chunk[0])], text)  # type: ignore[arg-type]
+        elif item.kind == "kept":
+            text = text_of(" ".join(t.source for t in inside if t.kind == "text"))
+            yield Piece("kept", inside, " ".join(text.split()))
+        elif item.kind == "tag":
+            yield Piece("break" if inside[0].name == "br" else "tag", inside)
+        else:
+            start = partners[item.first] if item.kind == "close" else item.first
+            yield Piece(item.kind, inside, element=start)
+
+
+def _entities(token: Token) -> Iterator[tuple[str, str]]:
+    """Yield (character, entity) for each entity in a text that stands for one character."""
+    for entity in _ENTITY.findall(token.source):
+        character = unescape(entity)
+        if len(character) == 1 and character != _SOFT_HYPHEN:
+            yield character, entity
+
+
+def text_of(source: str) -> str:
+    """Return the text that an HTML source without tags stands for, on one line."""
+    return unescape(source).replace(_SOFT_HYPHEN, "").replace("\n", " ")

@@ -1,17 +1,15 @@
 """An HTML page with the encoding of its file."""
 
-import codecs
 import re
 from dataclasses import dataclass
 
 from nmt.errors import DataError
-from nmt.translation.html.blocks import SEPARATING
+from nmt.translation.documents.encodings import marked_encoding, xml_encoding
+from nmt.translation.documents.html_blocks import SEPARATING
 
 _SEARCHED_BYTES = 1024
 """size of the start of a page in which browsers look for its encoding"""
 _DECLARED_ENCODING = re.compile(rb"""<meta[^>]*?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
-_XML_ENCODING = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']\s*([\w.:-]+)""")
-"""at the start of a page of XHTML"""
 _ROOT = re.compile(
     r"(?:\s|<\?[^>]*>|<![^>-][^>]*>|<!--.*?-->)*<(?:[\w.-]+:)?([a-z][\w.-]*)",
     re.DOTALL | re.IGNORECASE,
@@ -36,11 +34,6 @@ _OTHER_BEGINNINGS = {
 }
 _SRT = re.compile(r"\s*(?:\d+[ \t\r]*\n)?[ \t]*\d+:\d\d[\d:]*[.,]\d+\s*-->")
 _PO = re.compile(r"(?:\s|#[^\n]*\n)*msg(?:id|ctxt)\s+\"")
-_BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 
 
 @dataclass(frozen=True)
@@ -114,12 +107,11 @@ def encoding_of_page(page: bytes) -> str:
 
     It declares one in <meta charset="…">, or in <?xml encoding="…"?> at its start.
     """
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if page.startswith(mark):
-            return encoding
+    if marked := marked_encoding(page):
+        return marked
     start = page[:_SEARCHED_BYTES]
-    declared = _DECLARED_ENCODING.search(start) or _XML_ENCODING.match(start)
-    encoding = declared[1].decode("ascii") if declared else "utf-8"
+    declared = _DECLARED_ENCODING.search(start)
+    encoding = declared[1].decode("ascii") if declared else xml_encoding(start) or "utf-8"
     # a declaration that can be read byte by byte is not in UTF-16: HTML's standard takes UTF-8
     is_wide = encoding.lower().startswith(("utf-16", "utf16", "utf-32", "utf32"))
     return "utf-8" if is_wide else encoding

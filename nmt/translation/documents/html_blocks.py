@@ -11,10 +11,10 @@ from html import unescape
 from itertools import accumulate
 from typing import Literal
 
+from nmt.translation.documents.addresses import is_link_to_itself
 from nmt.translation.documents.document import ANY_LANGUAGE, LanguagePair
+from nmt.translation.documents.html_attributes import is_translated
 from nmt.translation.documents.tokens import Token
-from nmt.translation.html.addresses import is_link_to_itself
-from nmt.translation.html.languages import is_translated
 
 
 def _names(text: str) -> frozenset[str]:

@@ -1,8 +1,8 @@
 import pytest
 
+from nmt.translation.documents.html_blocks import Elements, find_blocks
+from nmt.translation.documents.html_source import read_tokens
 from nmt.translation.documents.tokens import source_of
-from nmt.translation.html.blocks import Elements, find_blocks
-from nmt.translation.html.source import read_tokens
 
 
 def blocks_of(html: str) -> list[str]:

@@ -1,1 +1,0 @@
-"""The text of an HTML page for a translation, and the page around the translation."""
