@@ -111,6 +111,12 @@ def translate_file(
     source, target = translator.loaded.config.data.languages
     options_of_reading = options.reading(LanguagePair(source, language or target))
     document = read_document(file.content, file.name, file.format, options_of_reading)
+    if not (document.plain or document.with_tags):
+        print_warning(
+            f"{file.name}: has no text to translate, and is written as it is; --overwrite "
+            "translates also what has a translation in an XLIFF or PO file"
+        )
+        return file.content
     if document.is_of_program and not request.protected.patterns:
         request = replace(request, protected=usual_text(True))
     tag = spell_tag(language) if language else ""

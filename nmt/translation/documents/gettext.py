@@ -1,57 +1,75 @@
 """PO and POT, the message files of GNU gettext."""
 
+import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from nmt.data.languages import look_up_language
-from nmt.errors import DataError
-from nmt.translation.documents.document import Document, DocumentSegment, ReadingOptions
-from nmt.translation.documents.strings import string_segments
+from nmt.errors import DataError, print_warning
+from nmt.translation.documents.document import (
+    Document,
+    DocumentSegment,
+    ReadingOptions,
+    replace_source,
+)
+from nmt.translation.documents.plural_forms import PluralForms, declared_forms, plural_forms
+from nmt.translation.documents.strings import StringSyntax, string_segments
 from nmt.translation.documents.tokens import Token, source_of
 
-WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_SIGNS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+WRITTEN = {sign: f"\\{letter}" for letter, sign in (_SIGNS | {"\\": "\\", '"': '"'}).items()}
 """how a message writes some characters"""
-_CHARSET = re.compile(rb"Content-Type:[^\n]*?charset=([\w.:-]+)", re.IGNORECASE)
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s+(?=\")")
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_CHARSET = re.compile(
+    rb'(?:"|\\n)Content-Type:(?:[^\n"\\]|"\s{0,9}")*?charset=([\w.:-]+)', re.IGNORECASE
+)
+_END = re.compile(r"\r\n|\n|\r")
+_LINE = re.compile(rf"[^\r\n]*(?:{_END.pattern})")
+_KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d{1,3})\])?)\s*(?=\")")
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"')
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_SLAVIC = "n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2"
-_PLURALS = {
-    "id ja ko lo ms th vi zh": (1, "0"),
-    "fa fil fr oc pt-BR ti tr uz wa": (2, "n > 1"),
-    "be bs hr ru sr uk": (3, f"n%10==1 && n%100!=11 ? 0 : {_SLAVIC}"),
-    "cs sk": (3, "n==1 ? 0 : n>=2 && n<=4 ? 1 : 2"),
-    "pl": (3, f"n==1 ? 0 : {_SLAVIC}"),
-    "lt": (3, "n%10==1 && n%100!=11 ? 0 : n%10>=2 && (n%100<10 || n%100>=20) ? 1 : 2"),
-    "lv": (3, "n%10==1 && n%100!=11 ? 0 : n != 0 ? 1 : 2"),
-    "ro": (3, "n==1 ? 0 : n==0 || (n%100>0 && n%100<20) ? 1 : 2"),
-    "sl": (4, "n%100==1 ? 0 : n%100==2 ? 1 : n%100==3 || n%100==4 ? 2 : 3"),
-    "ga": (5, "n==1 ? 0 : n==2 ? 1 : n<7 ? 2 : n<11 ? 3 : 4"),
-    "ar": (
-        6,
-        "n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5",
-    ),
+_JOIN = r'"\s{0,9}"'  # between the two strings of a text
+_PERCENT = (
+    r"%%|%(?:\d+\$|\(\w+\)|<\w+>)?[-+ #0'I]*(?:\*(?:\d+\$)?|\d+)?(?:\.(?:\*(?:\d+\$)?|\d+)?)?"
+    r"(?:hh|h|ll|l|L|q|j|z|t|I64|I32)?(?:[a-zA-Z@]|<PRI\w+>)"
+)
+_BRACES = r"\{\{|\}\}|\{[^{}]*\}"
+_SYNTAXES = {
+    "c gcc-internal objc python php perl ruby lua awk tcl object-pascal": _PERCENT,
+    "python-brace java csharp c++ rust perl-brace": _BRACES,
+    "qt qt-plural kde": r"%%|%L?\d{1,2}|%n",
 }
-"""the rules of gettext's manual: languages, how many forms they have, and which a number takes"""
-_TWO_FORMS = (2, "n != 1")
-"""of all other languages"""
+_PLACEHOLDERS = {
+    f"{name}-format": pattern for names, pattern in _SYNTAXES.items() for name in names.split()
+}
+"""the placeholders of a message, by its flag"""
 
 
 @dataclass
 class _Entry:
     """A message with its translations."""
 
-    flags: Token | None = None
-    """the line of flags, such as "#, c-format" """
+    flags: list[Token] = field(default_factory=list)
+    """the lines of flags, such as "#, c-format" """
     first: Token | None = None
-    """the line of its first keyword"""
+    """the line of its first keyword, or of the message that it was before"""
     texts: dict[str, str] = field(default_factory=dict)
     """the text of each keyword, such as "msgid" and "msgstr[0]" """
     lines: dict[str, list[Token]] = field(default_factory=dict)
     """the lines of each keyword"""
+
+    @property
+    def is_header(self) -> bool:
+        """Whether it is about the file; its text has a line for each field."""
+        return self.texts["msgid"] == "" and "msgctxt" not in self.texts
+
+    def flag_names(self) -> set[str]:
+        """Return its flags."""
+        return {flag.strip() for line in self.flags for flag in line.source.strip()[2:].split(",")}
+
+    def translation_lines(self) -> list[Token]:
+        """Return the lines of all its translations."""
+        return [line for key, lines in self.lines.items() if "msgstr" in key for line in lines]
 
 
 def read_po(content: bytes, name: str, options: ReadingOptions) -> Document:
@@ -61,41 +79,57 @@ def read_po(content: bytes, name: str, options: ReadingOptions) -> Document:
         DataError: it is not in its encoding, or a line is not in the format.
     """
     text, encoding = _decode(content, name)
-    tokens = [Token("text", line) for line in _LINE.findall(text)]
+    found_end = _END.search(text)
+    end = found_end[0] if found_end else "\n"
+    missing = "" if text.endswith(("\r", "\n")) else end  # written after the last line until then
+    tokens = [Token("text", line) for line in _LINE.findall(text + missing)]
     entries = list(_entries(tokens, name))
+    header = next((entry for entry in entries if entry.is_header), None)
+    if header is None and entries:
+        header = _add_header(tokens, end)
+    forms = _fill_header(header, options.languages.target, end) if header else plural_forms("en")
     segments: list[DocumentSegment] = []
-    values: list[tuple[_Entry, str, list[Token]]] = []  # tokens of each value that is translated
-    count = 2
+    written: list[tuple[_Entry, dict[str, list[Token]]]] = []
     for entry in entries:
-        if entry.texts["msgid"] == "" and "msgctxt" not in entry.texts:
-            count = _fill_header(entry, options.languages.target)
+        if entry.is_header:
             continue
-        plural = entry.texts.get("msgid_plural")
-        keys: list[str] = ["msgstr"] if plural is None else [f"msgstr[{i}]" for i in range(count)]
-        is_translated = any(value for key, value in entry.texts.items() if "msgstr" in key)
-        if is_translated and not options.overwrite:
-            continue
-        found: list[DocumentSegment] = []
-        written: list[tuple[_Entry, str, list[Token]]] = []
-        for key in keys:
-            is_singular = plural is None or (key == "msgstr[0]" and count > 1)
-            source = entry.texts["msgid"] if is_singular else plural or ""
-            value, inside = string_segments(source, WRITTEN)
-            written.append((entry, key, value))
-            found += inside
+        values, found = _read_message(entry, forms, options.overwrite)
         if found:
             segments += found
-            values += written
-            _set_fuzzy(entry)
+            written.append((entry, values))
+            _set_fuzzy(entry, end)
 
     def write() -> bytes:
-        for entry in {id(entry): entry for entry, _, _ in values}.values():
-            _remove_forms(entry, count)
-        for entry, key, value in values:
-            _write(entry, key, source_of(value))
-        return source_of(tokens).encode(encoding)
+        for entry, values in written:
+            _write(entry, values, forms.count, end)
+        return _encode(tokens, missing, header, encoding, name)
 
     return Document(segments, write, is_of_program=True)
+
+
+def _read_message(
+    entry: _Entry, forms: PluralForms, overwrite: bool
+) -> tuple[dict[str, list[Token]], list[DocumentSegment]]:
+    """Return the tokens of each translation that a message lacks, and their segments."""
+    singular, plural = entry.texts["msgid"], entry.texts.get("msgid_plural")
+    flags = entry.flag_names()
+    kept = next((pattern for flag, pattern in _PLACEHOLDERS.items() if flag in flags), "")
+    sources = {"msgstr": singular}
+    if plural is not None:
+        sources = {f"msgstr[{i}]": plural for i in range(forms.count)}
+        # a form of 1, 21 and 31 needs the placeholder that "one file" does not have
+        placeholders = [
+            re.findall(kept or rf"{_PERCENT}|{_BRACES}", text) for text in (singular, plural)
+        ]
+        if forms.count > 1 and (forms.is_singular_exact or placeholders[0] == placeholders[1]):
+            sources[f"msgstr[{forms.singular}]"] = singular
+    values: dict[str, list[Token]] = {}
+    segments: list[DocumentSegment] = []
+    for key, source in sources.items():
+        if overwrite or not entry.texts.get(key):
+            values[key], found = string_segments(source, StringSyntax(WRITTEN, kept))
+            segments += found
+    return values, segments
 
 
 def _decode(content: bytes, name: str) -> tuple[str, str]:
@@ -104,107 +138,199 @@ def _decode(content: bytes, name: str) -> tuple[str, str]:
     encoding = charset[1].decode("ascii") if charset else "utf-8"
     if encoding.upper() == "CHARSET":  # of a template that nobody has filled in
         encoding = "utf-8"
+    if content.startswith(codecs.BOM_UTF8):
+        encoding = "utf-8-sig"
     try:
-        text = content.decode("utf-8-sig" if encoding.lower() == "utf-8" else encoding)
+        return content.decode(encoding), encoding
     except (LookupError, UnicodeError) as error:
         raise DataError(
             f"{name}: is no text in {encoding}, its encoding; convert it to UTF-8"
         ) from error
-    return text, encoding
+
+
+def _encode(
+    tokens: Sequence[Token], end: str, header: _Entry | None, encoding: str, name: str
+) -> bytes:
+    """Return a file without `end`, in its encoding, or in UTF-8 if that lacks a character."""
+    try:
+        return source_of(tokens).removesuffix(end).encode(encoding)
+    except UnicodeEncodeError as error:
+        print_warning(
+            f"{name}: its encoding {encoding} lacks characters of the translation, such as "
+            f"{error.object[error.start]!r}; it is written in UTF-8, as its header says now"
+        )
+    for line in header.translation_lines() if header else ():
+        line.source = re.sub(r"(charset=)[\w.:-]+", r"\1UTF-8", line.source)
+    return source_of(tokens).removesuffix(end).encode()
 
 
 def _entries(tokens: list[Token], name: str) -> Iterator[_Entry]:
-    """Yield the messages of a file; comments and obsolete messages stay as they are."""
+    """Yield the messages of a file; comments and obsolete messages stay as they are.
+
+    Raises:
+        DataError: a line is not in the format.
+    """
     entry, key = _Entry(), ""
     for number, token in enumerate(tokens, start=1):
-        line = token.source.strip()
+        line = token.source.strip(" \t\r\n\f\v")
         keyword = _KEYWORD.match(line)
         is_next = line.startswith("#") or (keyword and keyword[1] in ("msgctxt", "msgid"))
         if is_next and "msgstr" in key:
             yield entry
             entry, key = _Entry(), ""
-        if line.startswith("#,"):
-            entry.flags = token
         if not line or line.startswith("#"):
+            _read_comment(entry, token, line)
             continue
+        stop = _stop_at_line(name, number, line)
         if keyword:
             key = keyword[1]
+            if key in entry.texts or not _may_follow(key, entry.texts):
+                stop("a msgid, its msgid_plural if it has one, and then a msgstr of each form")
             entry.texts[key], entry.lines[key] = "", []
             entry.first = entry.first or token
         strings = _STRING.findall(line)
         if not key or not strings or _STRING.sub("", line).replace(key, "").strip():
-            raise DataError(
-                f"{name}: line {number} is {line[:60]!r}, expected a string in double quotes, or "
-                "msgid or msgstr and one; check the file with `msgfmt -c`"
-            )
+            stop("a string in double quotes, or msgid or msgstr and one")
         entry.texts[key] += "".join(_ESCAPE.sub(_unescape, string) for string in strings)
         entry.lines[key].append(token)
-    if "msgid" in entry.texts and "msgstr" in key:
+    if "msgstr" in key:
         yield entry
+    elif key:
+        stop("a msgstr after it")
+
+
+def _read_comment(entry: _Entry, token: Token, line: str) -> None:
+    """Take from a comment, or an empty line, what it says about the next message."""
+    if line.startswith("#~"):  # the flags before it are those of an obsolete message
+        entry.flags, entry.first = [], None
+    elif line.startswith("#,"):
+        entry.flags.append(token)
+    elif line.startswith("#|"):
+        entry.first = entry.first or token
+
+
+def _stop_at_line(name: str, number: int, line: str) -> Callable[[str], None]:
+    """Return a function that raises an error about a line; it takes what was expected."""
+
+    def stop(expected: str) -> None:
+        raise DataError(
+            f"{name}: line {number} is {line[:60]!r}, expected {expected}; check the file with "
+            "`msgfmt -c`"
+        )
+
+    return stop
+
+
+def _may_follow(key: str, texts: dict[str, str]) -> bool:
+    """Return whether a keyword may come after those of a message."""
+    last = next(reversed(texts), "")
+    if key == "msgid":
+        return last in ("", "msgctxt")
+    if key == "msgid_plural":
+        return last == "msgid"
+    if key == "msgstr":
+        return last == "msgid"
+    if key.startswith("msgstr["):
+        return last == "msgid_plural" or last.startswith("msgstr[")
+    return not texts
 
 
 def _unescape(found: re.Match[str]) -> str:
     octal, hexadecimal, character = found.groups()
     if octal or hexadecimal:
         return chr(int(octal, 8) if octal else int(hexadecimal, 16))
-    return _ESCAPED.get(character, character)
+    return _SIGNS.get(character, character)
 
 
-def _fill_header(entry: _Entry, target: str) -> int:
-    """Write the target language into a header, and return how many plural forms it has then."""
-    lines, header = entry.lines["msgstr"], entry.texts["msgstr"]
-    declared = re.search(r"^Language: *(\S*)", header, re.MULTILINE)
-    rule = re.search(r"nplurals *= *(\d+)", header)
-    count = int(rule[1]) if rule else 2
+def _add_header(tokens: list[Token], end: str) -> _Entry:
+    """Put a header before the first line of a file, and return it."""
+    text = 'msgstr ""\n"MIME-Version: 1.0\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+    text += '"Content-Transfer-Encoding: 8bit\\n"\n'
+    lines = [Token("text", line.replace("\n", end)) for line in _LINE.findall(text)]
+    tokens[:0] = [Token("text", f'msgid ""{end}'), *lines, Token("text", end)]
+    return _Entry(texts={"msgid": "", "msgstr": ""}, lines={"msgstr": lines})
+
+
+def _fill_header(entry: _Entry, target: str, end: str) -> PluralForms:
+    """Write the target language into a header, and return its plural forms.
+
+    A file keeps its country and its plural forms if it is in the target language already.
+    """
+    lines, text = entry.translation_lines(), entry.texts.get("msgstr", "")
+    fields = dict(re.findall(r"^([\w-]+):[ \t]*(.*?)[ \t]*$", text, re.MULTILINE))
+    forms = declared_forms(fields.get("Plural-Forms", ""))
     if target != "und":
         tag = look_up_language(target).tag
-        if not rule or not declared or look_up_language(declared[1]).tag != tag:
-            known = (rule for codes, rule in _PLURALS.items() if {tag, tag[:2]} & {*codes.split()})
-            count, plural = next(known, _TWO_FORMS)
-            _set_header(lines, "Plural-Forms", f"nplurals={count}; plural=({plural});")
-        _set_header(lines, "Language", tag.replace("-", "_"))
+        declared = fields.get("Language", "")
+        if _is_same_language(declared, target):
+            tag = declared
+        else:
+            tag = tag.replace("-", "_")
+            _set_field(lines, "Language", tag, end)
+            forms = None
+        if forms is None:
+            forms = plural_forms(tag.partition("@")[0])
+            rule = f"nplurals={forms.count}; plural=({forms.rule});"
+            _set_field(lines, "Plural-Forms", rule, end)
     for line in lines:
         line.source = line.source.replace("charset=CHARSET", "charset=UTF-8")
-    if entry.flags:  # a template's header is marked
-        entry.flags.source = entry.flags.source.replace("#, fuzzy", "#,", 1)
-    return count
+    if "charset=" not in source_of(lines):
+        _set_field(lines, "Content-Type", "text/plain; charset=UTF-8", end)
+    for flags in entry.flags:  # a template's header is marked
+        others = re.sub(r",\s*fuzzy\b", "", flags.source)
+        flags.source = others if "," in others else ""
+    return forms or plural_forms("en")
 
 
-def _set_header(lines: list[Token], name: str, value: str) -> None:
-    """Write a field of a header, whose lines have one field each; it is added if it is missing."""
-    written = f'"{name}: {value}\\n"'
-    for line in lines:
-        if f'"{name}:' in line.source:
-            line.source = re.sub(rf'"{name}:.*?"', lambda _: written, line.source)
-            return
-    lines[-1].source += written + "\n"
+def _is_same_language(declared: str, target: str) -> bool:
+    """Return whether a header declares the target language, perhaps with a country."""
+    code, _, modifier = declared.partition("@")
+    modifier = {"latin": "_Latn", "cyrillic": "_Cyrl"}.get(modifier, "")
+    found, wanted = look_up_language(code + modifier), look_up_language(target)
+    names_script = any(len(part) == 4 for part in wanted.tag.split("-"))
+    return found.base == wanted.base and (not names_script or found.script == wanted.script)
 
 
-def _set_fuzzy(entry: _Entry) -> None:
+def _set_field(lines: list[Token], name: str, value: str, end: str) -> None:
+    """Write a field of a header, which may have several lines; it is added if it is missing."""
+    source = source_of(lines)
+    pattern = rf'("|\\n){name}:(?:{_JOIN}|[^"\\]|\\[^n])*+(\\n)?'
+    changed, count = re.subn(
+        pattern, lambda found: f"{found[1]}{name}: {value}\\n", source, count=1, flags=re.IGNORECASE
+    )
+    if not count:
+        changed = source.rstrip()
+        if not changed.endswith(('\\n"', '""')):  # the last field has no end
+            changed = changed[:-1] + '\\n"'
+        changed += f'{end}"{name}: {value}\\n"{end}'
+    replace_source(lines, changed)
+
+
+def _set_fuzzy(entry: _Entry, end: str) -> None:
     """Mark a message as one whose translation a person has to check."""
-    if entry.flags and "fuzzy" not in entry.flags.source:
-        entry.flags.source = entry.flags.source.replace("#,", "#, fuzzy,", 1)
-    elif not entry.flags and entry.first:
-        entry.first.source = "#, fuzzy\n" + entry.first.source
+    if "fuzzy" in entry.flag_names():
+        return
+    if entry.flags:
+        entry.flags[0].source = entry.flags[0].source.replace("#,", "#, fuzzy,", 1)
+    elif entry.first:
+        entry.first.source = f"#, fuzzy{end}" + entry.first.source
 
 
-def _remove_forms(entry: _Entry, count: int) -> None:
-    """Remove the plural forms that the target language does not have."""
-    for key in [key for key in entry.lines if key.startswith("msgstr[")]:
-        if int(key[7:-1]) >= count:
-            for line in entry.lines.pop(key):
-                line.source = ""
+def _write(entry: _Entry, values: dict[str, list[Token]], count: int, end: str) -> None:
+    """Write the translations of a message: new ones, and those that it had in these forms."""
+    is_plural = "msgid_plural" in entry.texts
+    source = ""
+    for key in [f"msgstr[{i}]" for i in range(count)] if is_plural else ["msgstr"]:
+        if key in values:
+            source += _written(key, source_of(values[key]), end)
+        else:
+            source += source_of(entry.lines[key])
+    replace_source(entry.translation_lines(), source)
 
 
-def _write(entry: _Entry, key: str, source: str) -> None:
-    """Write a value, a line for each line of its text."""
-    rows = re.findall(r"(?:(?!\\n)(?:\\.|[^\\]))*(?:\\n|$)", source)[:-1]
+def _written(key: str, source: str, end: str) -> str:
+    """Return a value as a file writes it, a line for each line of its text."""
+    rows = re.findall(r"(?:(?!\\n)(?:\\.|[^\\]))*+(?:\\n|$)", source)[:-1]
     rows = rows if len(rows) > 1 else [source]
-    written = f'{key} ""\n' if len(rows) > 1 else f"{key} "
-    written += "".join(f'"{row}"\n' for row in rows)
-    if key in entry.lines:
-        for i, token in enumerate(entry.lines[key]):
-            token.source = written if i == 0 else ""
-    else:  # a plural form that the file does not have
-        last = next(reversed(entry.lines.values()))[0]
-        last.source += written
+    written = f'{key} ""{end}' if len(rows) > 1 else f"{key} "
+    return written + "".join(f'"{row}"{end}' for row in rows)

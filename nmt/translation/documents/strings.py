@@ -1,57 +1,139 @@
 """Texts of programs, such as the values of PO, JSON and properties files: lines, tags, spaces.
 
 A text may have several lines, and tags such as <b>. An empty line, or one after the end of a
-sentence, separates two segments; other line breaks are marks inside one.
+sentence, separates two segments; other line breaks are marks inside one. A text that has an entity
+such as &amp; is HTML, and its translation is written so. The mark of a key in the label of a menu,
+as in "E&xit" or "_Open", is taken out for the model (see accelerators.py).
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
+from html import unescape
+from typing import NamedTuple
 
+from nmt.translation.documents.accelerators import (
+    SHORTCUT,
+    SHORTCUT_AFTER_TAB,
+    Accelerator,
+    put_accelerator,
+    take_accelerator,
+)
 from nmt.translation.documents.document import DocumentSegment, has_text, replace_source
 from nmt.translation.documents.marked_text import Piece, read_pieces
 from nmt.translation.documents.tokens import Token
 
-_TAG = r"</?[A-Za-z][^<>\n]*>"
-_PIECE = re.compile(
-    rf"(?P<tag>{_TAG})|(?P<space> (?![ \t\n]))|(?P<break>[ \t\n]+)|(?:(?!{_TAG})[^ \t\n])+"
+_VALUE = r"""(?:"[^"<]*+"|''[^'<]*+''|'[^'<]*+'|[^\s"'<>]++)"""
+_WITHOUT_VALUE = (
+    "checked|controls|disabled|download|hidden|multiple|open|readonly|required|selected"
 )
-_NAME = re.compile(r"</?([A-Za-z][^\s<>/]*)")
-_SEPARATOR = re.compile(r"((?<![ \t])[ \t]*\n[ \t]*\n\s*|(?<=[.!?:…。！？])[ \t]*\n[ \t]*)")
+_ATTRIBUTE = rf"(?:[\w:.@-]++\s*+=\s*+{_VALUE}|(?:{_WITHOUT_VALUE})\b|\{{[^{{}}<>]*+\}}|%[\w()$]++)"
+TAG = rf"</?(?:[A-Za-z][\w:.-]*+|\d\d?)(?:\s++{_ATTRIBUTE})*+\s*+/?>"
+"""a tag, and not what is between the signs of "a <b or c> d"; i18next writes <0> and </0>"""
+_NO_BREAK_SPACE = "&nbsp;|&#160;|&#[xX][aA]0;"
+_ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
+_ENTITIES = {"&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'", "&nbsp;": "\u00a0"}
+"""entities that a translation has where its source has them; it always has &amp; and &lt;"""
+_NAME = re.compile(r"</?(\w[^\s<>/]*)")
+_SEPARATOR = re.compile(
+    r"((?<![ \t])[ \t]*\r?\n[ \t]*\r?\n\s*|(?<=[.!?:…。！？])[ \t]*\r?\n[ \t]*"
+    rf"|{SHORTCUT_AFTER_TAB})"
+)
+QUOTED_BRACES = r"'[{}][^']*'"
+"""in a MessageFormat of Java: braces that are no placeholder"""
+
+
+class StringSyntax(NamedTuple):
+    """What the texts of a format, or one of them, have beside words."""
+
+    written: Mapping[str, str]
+    """how the document writes some characters, such as a quotation mark"""
+    kept: str = ""
+    """a pattern of what is not translated; empty: the usual placeholders of programs"""
+    has_message_quotes: bool = False
+    """whether '' stands for an apostrophe, as in a MessageFormat of Java"""
+
+    def codes(self) -> dict[int, str]:
+        """Return for `str.translate` how the document writes marks, which stay as they are."""
+        return {ord(character): source for character, source in self.written.items()}
+
+    def written_in(self, text: str) -> Mapping[str, str]:
+        """Return how the translation of a text writes some characters."""
+        found = dict(self.written)
+        if self.has_message_quotes:
+            found["'"] = "''"
+        if _ENTITY.search(text):
+            names = {"&amp;": "&", "&lt;": "<"}
+            names |= {name: sign for name, sign in _ENTITIES.items() if name in text}
+            codes = self.codes()
+            found |= {sign: name.translate(codes) for name, sign in names.items()}
+        return found
 
 
 def string_segments(
-    text: str, written: Mapping[str, str]
+    text: str, syntax: StringSyntax | Mapping[str, str]
 ) -> tuple[list[Token], list[DocumentSegment]]:
     """Return the tokens of a text, and its segments, whose places are some of them.
 
-    `written` says how the document writes some characters, such as a quotation mark.
+    A mapping is a syntax that says only how the document writes some characters.
     """
-    codes = {ord(character): source for character, source in written.items()}
+    if not isinstance(syntax, StringSyntax):
+        syntax = StringSyntax(syntax)
+    codes = syntax.codes()
+    if SHORTCUT.fullmatch(text.strip()):
+        return [Token("text", text.translate(codes))], []
     tokens: list[Token] = []
     segments: list[DocumentSegment] = []
     for i, part in enumerate(_SEPARATOR.split(text)):  # every second part is a separator
         tokens.append(Token("text", part.translate(codes)))
         if i % 2 == 0:
-            found = read_pieces(string_pieces(part, codes), written)
+            place = tokens[-1:]
+            label, accelerator = take_accelerator(part)
+            pieces = string_pieces(label, syntax, bool(_ENTITY.search(text)))
+            found = read_pieces(pieces, syntax.written_in(text))
+            put = partial(replace_source, place)
+            if accelerator:
+                mark = accelerator.mark.translate(codes)
+                put = partial(_put_label, place, accelerator._replace(mark=mark))
             if has_text(found):
-                segments.append(DocumentSegment(found, partial(replace_source, tokens[-1:])))
+                segments.append(DocumentSegment(found, put))
     return tokens, segments
 
 
-def string_pieces(text: str, codes: Mapping[int, str]) -> Iterator[Piece]:
-    """Yield the pieces of a text, whose sources have other characters, as `str.translate` takes."""
-    found = list(_PIECE.finditer(text))
+def _put_label(place: list[Token], accelerator: Accelerator, source: str) -> None:
+    """Replace the source of a label by its translation, with the mark of its key."""
+    replace_source(place, put_accelerator(source, accelerator))
+
+
+@lru_cache(100)
+def _piece_pattern(kept: str) -> re.Pattern[str]:
+    """Return a pattern of the pieces of a text; `kept` matches what is not translated."""
+    special = rf"{kept or '(?!)'}|{TAG}|{_NO_BREAK_SPACE}"
+    return re.compile(
+        rf"(?P<kept>(?:{kept or '(?!)'})+)|(?P<tag>{TAG})|(?P<fixed>{_NO_BREAK_SPACE})"
+        rf"|(?P<space> (?![ \t\r\n]))|(?P<break>[ \t\r\n]+)|(?:(?!{special})[^ \t\r\n])+"
+    )
+
+
+def string_pieces(text: str, syntax: StringSyntax, is_html: bool = False) -> Iterator[Piece]:
+    """Yield the pieces of a text; `is_html` says whether entities stand for characters."""
+    codes = syntax.codes()
+    found = list(_piece_pattern(syntax.kept).finditer(text))
     partners = tag_partners([match[0] if match["tag"] else "" for match in found])
     for i, match in enumerate(found):
         tokens = [Token("text", match[0].translate(codes))]
         if i in partners:
             yield Piece("open" if partners[i] > i else "close", tokens, element=min(i, partners[i]))
+        elif match["kept"]:
+            yield Piece("kept", tokens, match[0])
         elif match.lastgroup:
             yield Piece(match.lastgroup, tokens)  # type: ignore[arg-type]
         else:
-            yield Piece("word", tokens, match[0])
+            word = unescape(match[0]) if is_html else match[0]
+            if syntax.has_message_quotes:  # a single one only begins or ends a quotation
+                word = "'".join(part.replace("'", "") for part in word.split("''"))
+            yield Piece("word", tokens, word)
 
 
 def tag_partners(tags: list[str]) -> dict[int, int]:

@@ -52,6 +52,17 @@ def test_a_text_without_tags_is_one_text_with_a_warning(tiny_run: Path) -> None:
     assert invoke("translate", "-m", tiny_run, "--html", text="").stdout == ""
 
 
+def test_a_document_without_text_stays_as_it_is_with_a_warning(
+    tiny_run: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.po"
+    path.write_bytes(b'msgid ""\nmsgstr "Language: fr"\n\nmsgid "a"\nmsgstr "b"\n')
+    result = invoke("translate", "-m", tiny_run, path)
+    assert result.stdout_bytes == path.read_bytes()
+    assert result.stderr.count("warning") == 1
+    assert "a.po: has no text to translate, and is written as it is; --over" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("content", "html", "encoding"),
     [

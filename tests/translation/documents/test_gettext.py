@@ -1,5 +1,6 @@
 """PO files: messages are filled in and marked, and everything else stays."""
 
+import re
 import time
 
 import pytest
@@ -52,7 +53,53 @@ def translated(messages: str, target: str = "de", overwrite: bool = False) -> st
             'msgid "one"\nmsgid_plural "many"\nmsgstr[0] ""\nmsgstr[1] ""\n',
             '#, fuzzy\nmsgid "one"\nmsgid_plural "many"\nmsgstr[0] "ONE"\nmsgstr[1] "MANY"\n',
         ),
-        ('msgid "a"\nmsgstr ""', '#, fuzzy\nmsgid "a"\nmsgstr "A"\n'),
+        # no line end after the last line
+        ('msgid "a"\nmsgstr ""', '#, fuzzy\nmsgid "a"\nmsgstr "A"'),
+        (
+            'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""',
+            '#, fuzzy\nmsgid "a"\nmsgid_plural "b"\nmsgstr[0] "A"\nmsgstr[1] "B"',
+        ),
+        # flags of an obsolete message, and of a previous one
+        (
+            '#, fuzzy\n#~ msgid "a"\n#~ msgstr "b"\n\nmsgid "a"\nmsgstr ""\n',
+            '#, fuzzy\n#~ msgid "a"\n#~ msgstr "b"\n\n#, fuzzy\nmsgid "a"\nmsgstr "A"\n',
+        ),
+        (
+            '#, fuzzy\n#, c-format\n#| msgid "z"\nmsgid "a"\nmsgstr ""\n',
+            '#, fuzzy\n#, c-format\n#| msgid "z"\nmsgid "a"\nmsgstr "A"\n',
+        ),
+        (
+            '#| msgid "z"\nmsgid "a"\nmsgstr ""\n',
+            '#, fuzzy\n#| msgid "z"\nmsgid "a"\nmsgstr "A"\n',
+        ),
+        # a message twice
+        (
+            'msgid "a"\nmsgstr ""\n\nmsgid "a"\nmsgstr ""\n',
+            '#, fuzzy\nmsgid "a"\nmsgstr "A"\n\n#, fuzzy\nmsgid "a"\nmsgstr "A"\n',
+        ),
+        # one of two forms
+        (
+            'msgid "one"\nmsgid_plural "many"\nmsgstr[0] "eins"\nmsgstr[1] ""\n',
+            '#, fuzzy\nmsgid "one"\nmsgid_plural "many"\nmsgstr[0] "eins"\nmsgstr[1] "MANY"\n',
+        ),
+        # line ends and control characters in texts
+        (
+            'msgid "\\aa.\\r\\n\\r\\nb"\nmsgstr ""\n',
+            '#, fuzzy\nmsgid "\\aa.\\r\\n\\r\\nb"\nmsgstr ""\n"\\aA.\\r\\n"\n"\\r\\n"\n"B"\n',
+        ),
+        # the flags say what a placeholder is
+        (
+            '#, c-format\nmsgid "%dpx % d {a}"\nmsgstr ""\n',
+            '#, fuzzy, c-format\nmsgid "%dpx % d {a}"\nmsgstr "%d PX % d {A}"\n',
+        ),
+        (
+            '#, python-brace-format\nmsgid "%d a {a}"\nmsgstr ""\n',
+            '#, fuzzy, python-brace-format\nmsgid "%d a {a}"\nmsgstr "%D A {a}"\n',
+        ),
+        (
+            '#, no-c-format\nmsgid "5% de a"\nmsgstr ""\n',
+            '#, fuzzy, no-c-format\nmsgid "5% de a"\nmsgstr "5% DE A"\n',
+        ),
     ],
 )
 def test_messages_are_filled_in(message: str, expected: str) -> None:
@@ -72,15 +119,157 @@ def test_the_target_language_has_its_own_number_of_forms(
     assert found.count("msgstr[") == forms and f'msgstr[{forms - 1}] "MANY"' in found
 
 
+def filled(content: bytes, target: str = "de") -> bytes:
+    options = ReadingOptions(LanguagePair("en", target))
+    return translate_document(read_po(content, "a.po", options), uppercase)
+
+
+@pytest.mark.parametrize(
+    ("target", "one", "forms"),
+    [
+        # 1 and 21 have the same form in Russian, so it needs the number
+        ("ru", "one", ["%D MANY", "%D MANY", "%D MANY"]),
+        ("ru", "%d one", ["%D ONE", "%D MANY", "%D MANY"]),
+        ("pl", "one", ["ONE", "%D MANY", "%D MANY"]),
+        ("ar", "one", ["%D MANY", "ONE", *["%D MANY"] * 4]),
+        ("ja", "one", ["%D MANY"]),
+        ("pt", "one", ["ONE", "%D MANY"]),
+        ("pt_BR", "one", ["%D MANY", "%D MANY"]),
+        # other languages that begin with the letters of Korean and Czech
+        ("kok", "one", ["ONE", "%D MANY"]),
+        ("csb", "one", ["ONE", "%D MANY", "%D MANY"]),
+        ("zh_Hant", "one", ["%D MANY"]),
+    ],
+)
+def test_the_form_of_one_has_the_singular_if_it_stands_for_no_other_number(
+    target: str, one: str, forms: list[str]
+) -> None:
+    message = f'msgid "{one}"\nmsgid_plural "%d many"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    found = translated(message, target).split("\n")
+    assert [line.partition('"')[2][:-1] for line in found if line.startswith("msgstr[")] == forms
+
+
+@pytest.mark.parametrize(
+    ("header", "target", "expected"),
+    [
+        # a country is kept, and so are the plural forms
+        (["Language: de_AT"], "de", ["Language: de_AT", "nplurals=2; plural=(n != 1);"]),
+        (["Language: pt_BR"], "pt", ["Language: pt_BR", "nplurals=2; plural=(n > 1);"]),
+        (["Language: pt"], "pt_BR", ["Language: pt\\n"]),
+        (["Language: fr"], "pt_BR", ["Language: pt_BR\\n", "plural=(n > 1);"]),
+        (["Language: zh_CN"], "zh_Hant", ["Language: zh_Hant\\n"]),
+        (["Language: zh_TW"], "zh_Hant", ["Language: zh_TW\\n"]),
+        (["Language: sr@latin"], "sr", ["Language: sr@latin\\n", "nplurals=3;"]),
+        ([], "de", ["Language: de\\n", "Plural-Forms: nplurals=2"]),
+        # fields on two lines, two fields on a line, and a last one without an end
+        (
+            ["Language: pl", 'Plural-Forms: nplurals=3; "\n"plural=(n==1 ? 0 : "\n"n<5 ? 1 : 2);'],
+            "pl",
+            ['nplurals=3; "\n"plural=(n==1 ? 0 : "\n"n<5 ? 1 : 2);'],
+        ),
+        (
+            ["Language: fr", 'Plural-Forms: nplurals=2; "\n"plural=(n > 1);', "X-A: b"],
+            "pl",
+            ["Language: pl\\n", '"Plural-Forms: nplurals=3; plural=(n==1 ?', '"X-A: b\\n"'],
+        ),
+        (["X-A: b\\nLanguage: \\nX-C: d"], "de", ['"X-A: b\\nLanguage: de\\nX-C: d\\n"']),
+        # plural forms that are none
+        (
+            ["Language: de", "Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;"],
+            "de",
+            ["nplurals=2;"],
+        ),
+        (["Language: de", "Plural-Forms: nplurals=999; plural=n;"], "de", ["nplurals=2;"]),
+        (["Language: de", "Plural-Forms: nplurals=2; plural=n/0;"], "de", ["plural=(n != 1);"]),
+        (["Language: de", "Plural-Forms: nplurals=2; plural=((;"], "de", ["plural=(n != 1);"]),
+        (["Content-Type: text/plain; charset=CHARSET"], "de", ["charset=UTF-8\\n"]),
+    ],
+)
+def test_the_header_says_the_target_language(
+    header: list[str], target: str, expected: list[str]
+) -> None:
+    fields = "".join(f'"{line}\\n"\n' for line in header)
+    content = f'msgid ""\nmsgstr ""\n{fields}\nmsgid "a"\nmsgstr ""\n'
+    found = filled(content.encode(), target).decode()
+    assert all(part in found for part in expected)
+    assert found.count("Language:") == found.count("Plural-Forms:") == 1
+    assert found.endswith('\n\n#, fuzzy\nmsgid "a"\nmsgstr "A"\n')
+
+
+def test_a_header_is_added_and_found_wherever_it_is() -> None:
+    message = 'msgid "a"\nmsgstr ""\n'
+    assert b'charset=UTF-8\\n"\n' in filled(message.encode())
+    found = filled(f'{message}\nmsgid ""\nmsgstr "X-A: b"\n'.encode()).decode()
+    assert found.endswith('\n\nmsgid ""\nmsgstr "X-A: b\\n"\n' + found.partition('b\\n"\n')[2])
+    assert found.count('msgid ""') == 1 and '"Language: de\\n"' in found
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_line_ends_and_a_byte_order_mark_stay(end: str, mark: str) -> None:
+    plural = 'msgid "a.\\nb"\nmsgid_plural "c"\nmsgstr[0] ""\n'
+    content = (mark + HEADER + plural).replace("\n", end).encode()
+    found = filled(content, "pl").decode()
+    lines = found.removeprefix(mark).split(end)
+    assert found.startswith(mark) and 'msgstr[2] "C"' in lines
+    assert not any("\r" in line or "\n" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("charset", "text", "expected"),
+    [
+        ("ISO-8859-1", "ä", "iso-8859-1"),
+        ("ISO-8859-1", "ÿ", "utf-8"),  # Ÿ is not in it
+        ("KOI8-R", "ж", "koi8-r"),
+        ("SHIFT_JIS", "ソ", "shift_jis"),
+        ("GB18030", "诶", "gb18030"),
+    ],
+)
+def test_a_charset_that_lacks_a_letter_becomes_utf_8(
+    charset: str, text: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header = f'msgid ""\nmsgstr ""\n"Content-Type: text/plain; "\n"charset={charset}\\n"\n'
+    content = f'{header}\nmsgid "{text}"\nmsgstr ""\n'.encode(charset)
+    found = filled(content).decode(expected)
+    assert f'msgstr "{text.upper()}"' in found
+    is_changed = expected == "utf-8"
+    assert f"charset={'UTF-8' if is_changed else charset}\\n" in found
+    assert ("lacks characters of the translation, such as 'Ÿ'" in capsys.readouterr().err) == (
+        is_changed
+    )
+
+
 def test_a_translation_is_replaced_if_asked_for() -> None:
     found = translated('msgid "a"\nmsgstr "ein"\n', overwrite=True)
     assert found == '#, fuzzy\nmsgid "a"\nmsgstr "A"\n'
 
 
-def test_a_line_of_no_message_is_refused() -> None:
-    message = "a.po: line 7 is 'what is this', expected a string in double quotes, or msgid"
-    with pytest.raises(DataError, match=message):
-        translated("what is this\n")
+STRINGS = "a string in double quotes, or msgid"
+ORDER = "a msgid, its msgid_plural if it has one"
+
+
+@pytest.mark.parametrize(
+    ("messages", "line", "expected"),
+    [
+        ("what is this\n", "7 is 'what is this'", STRINGS),
+        ('msgid "a\nmsgstr ""\n', "7 is 'msgid \"a'", STRINGS),
+        ('# a\n"a"\n', "8 is '\"a\"'", STRINGS),
+        ('\nmsgstr "a"\n', "8 is 'msgstr \"a\"'", ORDER),
+        ('\nmsgstr[0] "a"\n', "8 is 'msgstr[0]", ORDER),
+        ('msgctxt "a"\nmsgstr "a"\n', "8 is 'msgstr", ORDER),
+        ('msgctxt "a"\n\nmsgctxt "b"\nmsgid "c"\n', "9 is 'msgctxt", ORDER),
+        ('msgid "a"\nmsgid "b"\n', "8 is 'msgid", ORDER),
+        ('msgid "a"\nmsgstr ""\nmsgstr ""\n', "9 is 'msgstr", ORDER),
+        ('msgid "a"\nmsgstr[0] ""\n', "8 is 'msgstr[0]", ORDER),
+        ('msgid "a"\nmsgid_plural "b"\nmsgstr ""\n', "9 is 'msgstr", ORDER),
+        ('msgctxt "a"\n', "7 is 'msgctxt \"a\"'", "a msgstr after it"),
+        ('msgid "a"\n', "7 is 'msgid \"a\"'", "a msgstr after it"),
+    ],
+)
+def test_a_line_of_no_message_is_refused(messages: str, line: str, expected: str) -> None:
+    with pytest.raises(DataError, match=re.escape(f"a.po: line {line}")) as caught:
+        translated(messages)
+    assert f"expected {expected}" in str(caught.value)
 
 
 @pytest.mark.parametrize(
