@@ -16,7 +16,7 @@ from nmt.cli.lines.document_file import (
 )
 from nmt.cli.lines.line_translation import OutputOptions, translate_lines
 from nmt.cli.lines.partial_output import check_inputs_remain, is_complete, open_window_output
-from nmt.cli.lines.streams import input_name, is_typed, open_lines, open_output
+from nmt.cli.lines.streams import check_output, input_name, is_typed, open_lines, open_output
 from nmt.cli.options.documents import DocumentOptions
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
@@ -27,6 +27,7 @@ from nmt.cli.options.model import (
     make_translator,
 )
 from nmt.cli.options.workers import WorkerOptions
+from nmt.data.text.compressed import SUFFIXES, compress
 from nmt.errors import print_warning
 
 if TYPE_CHECKING:
@@ -146,7 +147,11 @@ def translate(
     is_document = file_format not in (None, TEXT)
     if is_document:
         check_options(options, resume or workers.ray is not None)
-    check_inputs_remain(output, [file or Path("-"), terms.glossary, terms.forbid_file])
+    inputs = [file or Path("-"), terms.glossary, terms.forbid_file]
+    if is_document:
+        check_output(output, inputs, is_compressed=True)
+    else:
+        check_inputs_remain(output, inputs)
     terminology, protected = terms.terminology(), terms.protected()
     if file and file.suffix.lower() in STRUCTURED and not file_format:
         print_warning(f"{file}: its tags and numbers are translated as plain text too")
@@ -182,6 +187,8 @@ def _translate_document(
     translator, request = load()
     processes = workers.choose_processes(translator.loaded.device_type)
     found = translate_file(document, translator, request, processes, language, options)
+    if output and output.suffix in SUFFIXES:
+        found = compress(found, output.suffix)
     with open_output(output) as file:
         file.write(found)
 

@@ -1,7 +1,10 @@
 """A document in a file, such as a page or a file of Word, translated into another such file."""
 
+import contextlib
+import io
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING
 from nmt.cli.lines.streams import check_stdin, is_stdin
 from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.lines import open_bytes
-from nmt.data.text.remote_files import open_file
+from nmt.data.text.remote_files import is_file, open_file
 from nmt.errors import ConfigError, print_warning
 from nmt.files import explain_os_errors
 
@@ -19,20 +22,37 @@ if TYPE_CHECKING:
     from nmt.translation.pipeline import TranslationRequest
     from nmt.translation.translator import Translator
 
-_TAG = re.compile(rb"<[a-zA-Z/!]")  # the start of one, or of a comment
+_TAG = re.compile(r"<[a-zA-Z/!]")  # the start of one, or of a comment
 
 
 def format_of_file(path: Path | None) -> str | None:
     """Return the format of a document by its content and name; None: it is plain text.
 
-    Nothing is read from a stream, whose beginning could not be read again.
+    Of a compressed file, both are those of the file inside. Nothing is read from a stream, whose
+    beginning could not be read again.
+
+    Raises:
+        ConfigError: the service of a URL is not known.
+        DataError: the file cannot be read.
     """
-    if path is None or is_stdin(path) or not path.is_file():
+    if path is None or is_stdin(path) or not is_file(path):
         return None
     from nmt.translation.documents.formats import PEEKED_BYTES, recognise_format
 
-    with explain_os_errors(path, "read"), path.open("rb") as file:
-        return recognise_format(path.name, file.read(PEEKED_BYTES))
+    name = path.stem if path.suffix in SUFFIXES else path.name
+    with _open(path) as file:
+        return recognise_format(name, file.read(PEEKED_BYTES))
+
+
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[io.BufferedIOBase]:
+    """Open a file, which may be compressed or at a URL, to read its bytes."""
+    if path.suffix in SUFFIXES:
+        with open_bytes(path) as decompressed:
+            yield decompressed
+    else:
+        with explain_os_errors(path, "read"), open_file(path) as file:
+            yield file
 
 
 def read_bytes(path: Path | None) -> bytes:
@@ -45,10 +65,7 @@ def read_bytes(path: Path | None) -> bytes:
     if path is None or is_stdin(path):
         check_stdin()
         return sys.stdin.buffer.read()
-    if path.suffix in SUFFIXES:
-        with open_bytes(path) as decompressed:
-            return decompressed.read()
-    with explain_os_errors(path, "read"), open_file(path) as file:
+    with _open(path) as file:
         return file.read()
 
 
@@ -101,13 +118,16 @@ def translate_file(
     from nmt.recipe.config import spell_tag
     from nmt.translation.documents.document import LanguagePair
     from nmt.translation.documents.formats import read_document
+    from nmt.translation.documents.html_page import HtmlPage
     from nmt.translation.documents.translate import texts_translator, translate_document
 
-    if file.format == "html" and file.content.strip() and not _TAG.search(file.content):
-        print_warning(
-            f"{file.name}: has no HTML tag, and is translated as one text; without --html, each "
-            "line is translated"
-        )
+    if file.format == "html" and file.content.strip():
+        page = HtmlPage.decode(file.name, file.content)
+        if not _TAG.search(page.html):
+            print_warning(
+                f"{file.name}: has no HTML tag, and is translated as one text; without --html, "
+                "each line is translated"
+            )
     source, target = translator.loaded.config.data.languages
     options_of_reading = options.reading(LanguagePair(source, language or target))
     document = read_document(file.content, file.name, file.format, options_of_reading)

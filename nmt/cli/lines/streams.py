@@ -46,13 +46,17 @@ def is_typed(path: Path | None) -> bool:
     return is_stdin(path) and sys.stdin.isatty()
 
 
-def check_output(output: Path | None, inputs: Iterable[Path | None]) -> None:
+def check_output(
+    output: Path | None, inputs: Iterable[Path | None], is_compressed: bool = False
+) -> None:
     """Raise a ConfigError if `output` would replace an input, or is named like a compressed file.
+
+    `is_compressed` says that the command compresses such a file.
 
     Links to a file count as the file. An `output` of None or "-" is stdout, and an input "-" is
     stdin; either may be redirected to or from a file. An input of None is an option not given.
     """
-    if output is not None and output.suffix in SUFFIXES:
+    if output is not None and output.suffix in SUFFIXES and not is_compressed:
         raise ConfigError(
             f"the output {output} would not be compressed, as its name says; leave out "
             f"{output.suffix}, and compress the file afterwards"

@@ -1,10 +1,11 @@
-"""Decompresses files of gzip, xz and Zstandard, as strictly as their own programs do.
+"""Reads and writes files of gzip, xz and Zstandard, as strictly as their own programs do.
 
 A file is one or more streams, one after the other. gzip and xz also allow zero bytes behind a
 stream. Everything else behind a stream is an error, because it may be a damaged stream, whose text
 would otherwise be missing without a word.
 """
 
+import gzip
 import io
 import lzma
 import zlib
@@ -29,6 +30,17 @@ _TEXT_CHUNK = 1 << 20
 """The most decompressed bytes at once: 64 kB of zeros, compressed, would be hundreds of MB."""
 _GZIP_FORMAT = 31
 """`wbits` of zlib for gzip, with the checksums of header and text"""
+
+
+def compress(content: bytes, suffix: str) -> bytes:
+    """Return bytes as a file of the program whose suffix, in `SUFFIXES`, is given."""
+    if suffix == ".gz":
+        return gzip.compress(content, mtime=0)  # equal bytes become equal files
+    if suffix == ".xz":
+        return lzma.compress(content)
+    import pyarrow
+
+    return bytes(pyarrow.compress(content, "zstd", asbytes=True))
 
 
 def decompress(file: io.BufferedReader, suffix: str, name: str) -> io.BufferedIOBase:

@@ -30,16 +30,19 @@ _CODE_PAGES = {
 
 
 _MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16le",
+    codecs.BOM_UTF16_BE: "utf-16be",
 }
 _XML_ENCODING = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']\s*([\w.:-]+)""")
 
 
-def marked_encoding(content: bytes) -> str | None:
-    """Return the encoding that the byte order mark of a text names; None: it has no mark."""
-    return next((name for mark, name in _MARKS.items() if content.startswith(mark)), None)
+def marked_encoding(content: bytes) -> tuple[bytes, str]:
+    """Return the byte order mark of a text and the encoding that it names; both are empty if none.
+
+    The codec of such an encoding reads and writes no mark.
+    """
+    return next((each for each in _MARKS.items() if content.startswith(each[0])), (b"", ""))
 
 
 def xml_encoding(content: bytes) -> str | None:

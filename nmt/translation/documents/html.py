@@ -18,6 +18,7 @@ from nmt.translation.documents.document import (
     text_beside_kept,
 )
 from nmt.translation.documents.html_attributes import (
+    attribute_source,
     declare_target,
     replace_attribute,
     spoken_attributes,
@@ -25,13 +26,23 @@ from nmt.translation.documents.html_attributes import (
 from nmt.translation.documents.html_blocks import Block, Elements, find_blocks
 from nmt.translation.documents.html_page import HtmlPage
 from nmt.translation.documents.html_source import read_tokens
-from nmt.translation.documents.marked_text import MARKUP, MarkedText, Piece, read_pieces
+from nmt.translation.documents.marked_text import (
+    BREAK_REFERENCE,
+    MARKUP,
+    MarkedText,
+    Piece,
+    read_pieces,
+)
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.line import has_words
 
+_FIXED = r"&(?:nbsp|#160|#[xX]0*[aA]0);"
+_BREAK = rf"(?:{BREAK_REFERENCE}|&(?:Tab|NewLine);)"
+_CONTROL = r"&#(?:0*(?:[0-8]|1[1245-9]|2\d|3[01]|127)|[xX]0*(?:[0-8bBcCeEfF]|1[\da-fA-F]|7[fF]));"
+"""references to control characters, which are no white space and part of no word"""
 _CHUNKS = re.compile(
-    r"(?P<space>[ \t\n\r\f]+)|(?P<fixed>&(?:nbsp|#160|#[xX]0*[aA]0);)"
-    r"|(?:(?!&(?:nbsp|#160|#[xX]0*[aA]0);)[^ \t\n\r\f])+"
+    rf"(?P<space>[ \t\n\r\f]+)|(?P<fixed>{_FIXED})|(?P<break>{_BREAK})|(?P<tag>{_CONTROL})"
+    rf"|(?:(?!{_FIXED}|{_BREAK}|{_CONTROL})[^ \t\n\r\f])+"
 )
 _ENTITY = re.compile(r"&#?\w+;")
 _SOFT_HYPHEN = "\u00ad"
@@ -84,11 +95,25 @@ def _attributes(tokens: Sequence[Token], elements: Elements) -> Iterator[Documen
     for i, token in enumerate(tokens):
         if token.kind == "start" and elements.attributes_translated[i]:
             for name in spoken_attributes(token):
-                value = " ".join((token.attribute(name) or "").split())
-                if has_words(value) and not is_address(value):
-                    # it is written as plain text, and becomes the source of an attribute at last
-                    text = MarkedText([], value, [], {}, [], {})
-                    yield DocumentSegment(text, partial(replace_attribute, token, name))
+                yield from _attribute_segments(token, name)
+
+
+def _attribute_segments(token: Token, name: str) -> Iterator[DocumentSegment]:
+    """Yield the texts of an attribute: one, or the lines that references such as &#10; separate."""
+    source = " ".join((attribute_source(token, name) or "").split())
+    value = "\n".join(" ".join(line.split()) for line in unescape(source).split("\n"))
+    if not has_words(value) or is_address(value):
+        return
+    # what is put is plain text, and becomes the source of the attribute at last
+    tokens = [Token("text", part) for part in re.split("(\n+)", value)]
+
+    def put(part: Token, translation: str) -> None:
+        part.source = translation
+        replace_attribute(token, name, source_of(tokens))
+
+    for part in tokens:
+        if has_words(part.source):
+            yield DocumentSegment(MarkedText([], part.source, [], {}, [], {}), partial(put, part))
 
 
 def page_text(html: str) -> str:

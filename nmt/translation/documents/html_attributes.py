@@ -22,7 +22,8 @@ ROOTS = ("html", "body")
 _LANGUAGES = ("lang", "xml:lang")
 _NO_LANGUAGE = ("mul", "und", "zxx")
 """codes that name no language"""
-_RIGHT_TO_LEFT = ("ar", "arz", "azb", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "ur", "yi")
+_RIGHT_TO_LEFT = ("Adlm", "Arab", "Hebr", "Nkoo", "Rohg", "Syrc", "Thaa")
+"""codes of scripts that are written from right to left"""
 _ATTRIBUTE = re.compile(
     r"""(?<=[\s/"'])(?P<name>[^\s"'<>/=]+)(?:\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s"'>][^\s>]*))?"""
 )
@@ -40,13 +41,22 @@ def spoken_attributes(token: Token) -> list[str]:
     return [name for name in names if token.attribute(name)]  # without missing and empty ones
 
 
+def attribute_source(token: Token, name: str) -> str | None:
+    """Return the value of an attribute as a start tag writes it, without its quotation marks."""
+    for found in _ATTRIBUTE.finditer(token.source):
+        if found["name"].lower() == name and found["value"]:
+            value: str = found["value"]
+            return value[1:-1] if value[0] in "\"'" else value
+    return None
+
+
 def replace_attribute(token: Token, name: str, value: str) -> None:
     """Write another value of an attribute into the source of a start tag; all else stays."""
     for found in _ATTRIBUTE.finditer(token.source):
         if found["name"].lower() == name and found["value"]:
             start, end = found.span("value")
             quote = "'" if found["value"].startswith("'") else '"'
-            escaped = escape(value.translate(UNWRITABLE), quote=False)
+            escaped = escape(value.translate(UNWRITABLE), quote=False).replace("\n", "&#10;")
             escaped = escaped.replace(quote, "&quot;" if quote == '"' else "&#39;")
             token.source = f"{token.source[:start]}{quote}{escaped}{quote}{token.source[end:]}"
             return
@@ -81,6 +91,9 @@ def declare_target(languages: LanguagePair, token: Token) -> None:
     for name in (*_LANGUAGES, "content") if is_content_language else _LANGUAGES:
         if token.attribute(name):
             replace_attribute(token, name, target.tag)
-    direction = "rtl" if target.base in _RIGHT_TO_LEFT else "ltr"
-    if token.name in ROOTS and (token.attribute("dir") or "").lower() in ("ltr", "rtl"):
+    direction = "rtl" if target.script in _RIGHT_TO_LEFT else "ltr"
+    declared = token.attribute("dir")
+    if token.name in ROOTS and (declared or "").lower() in ("ltr", "rtl"):
         replace_attribute(token, "dir", direction)
+    elif token.name == "html" and not declared and direction == "rtl":
+        token.source = re.sub(r"\s*/?>$", lambda end: f' dir="rtl"{end[0]}', token.source)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from nmt.errors import DataError
-from nmt.translation.documents.encodings import marked_encoding, xml_encoding
+from nmt.translation.documents.encodings import marked_encoding, unicode_encoding, xml_encoding
 from nmt.translation.documents.html_blocks import SEPARATING
 
 _SEARCHED_BYTES = 1024
@@ -45,6 +45,8 @@ class HtmlPage:
     html: str
     encoding: str
     """Python's name of it, such as utf-8"""
+    mark: bytes = b""
+    """the byte order mark at the beginning of the file"""
 
     @classmethod
     def decode(cls, name: str, content: bytes) -> "HtmlPage":
@@ -53,9 +55,10 @@ class HtmlPage:
         Raises:
             DataError: the content is no text of its encoding, or is in another format than HTML.
         """
+        mark, _ = marked_encoding(content)
         encoding = encoding_of_page(content)
         try:
-            html = content.decode(encoding)
+            html = content[len(mark) :].decode(encoding)
         except LookupError as error:
             raise DataError(
                 f"{name}: declares the encoding {encoding}, which is unknown; convert the page to "
@@ -72,14 +75,14 @@ class HtmlPage:
             )
         if kind := _kind_of_other(html):
             raise DataError(f"{name}: is {kind}, expected an HTML page; give the source of one")
-        return cls(name, html, encoding)
+        return cls(name, html, encoding, mark)
 
     def encode(self, html: str) -> bytes:
         """Return a translated page in the encoding of this one.
 
         A character that the encoding lacks becomes a numeric character reference.
         """
-        return html.encode(self.encoding, "xmlcharrefreplace")
+        return self.mark + html.encode(self.encoding, "xmlcharrefreplace")
 
 
 def _kind_of_other(text: str) -> str | None:
@@ -105,10 +108,14 @@ def _kind_of_other(text: str) -> str | None:
 def encoding_of_page(page: bytes) -> str:
     """Return the encoding of the byte order mark, else that which the page declares, else UTF-8.
 
-    It declares one in <meta charset="…">, or in <?xml encoding="…"?> at its start.
+    It declares one in <meta charset="…">, or in <?xml encoding="…"?> at its start. UTF-16 is known
+    without a mark, by its zero bytes.
     """
-    if marked := marked_encoding(page):
+    _, marked = marked_encoding(page)
+    if marked:
         return marked
+    if b"\0" in page[:2] and (wide := unicode_encoding(page)):
+        return wide
     start = page[:_SEARCHED_BYTES]
     declared = _DECLARED_ENCODING.search(start)
     encoding = declared[1].decode("ascii") if declared else xml_encoding(start) or "utf-8"

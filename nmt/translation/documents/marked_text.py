@@ -15,6 +15,8 @@ from nmt.translation.spans import Span
 
 MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 """how HTML and XML write the characters that would begin or end a mark"""
+BREAK_REFERENCE = r"&#(?:0*(?:9|10|13)|[xX]0*(?:9|[aAdD]));"
+"""a regular expression for white space that HTML or XML writes as a reference"""
 
 
 class Piece(NamedTuple):

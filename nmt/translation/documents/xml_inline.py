@@ -5,16 +5,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from nmt.translation.documents.marked_text import Piece
+from nmt.translation.documents.marked_text import BREAK_REFERENCE, Piece
 from nmt.translation.documents.strings import tag_partners
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.documents.xml_tokens import XmlSource, text_of_xml, write_text
 
-_BREAK = r"&#(?:0*(?:9|10|13)|[xX]0*(?:9|[aAdD]));"  # white space that is written as a reference
-_WORD = rf"(?:(?!{_BREAK})[^ \t\r\n])+"
-_WORDS = re.compile(rf"(?P<break>[ \t\r\n]*(?:{_BREAK}[ \t\r\n]*)+)|(?P<space>[ \t\r\n]+)|{_WORD}")
+_WORD = rf"(?:(?!{BREAK_REFERENCE})[^ \t\r\n])+"
+_WORDS = re.compile(
+    rf"(?P<break>[ \t\r\n]*(?:{BREAK_REFERENCE}[ \t\r\n]*)+)|(?P<space>[ \t\r\n]+)|{_WORD}"
+)
 _EXACT_WORDS = re.compile(
-    rf"(?P<space> (?![ \t\r\n]|{_BREAK}))|(?P<break>(?:[ \t\r\n]|{_BREAK})+)|{_WORD}"
+    rf"(?P<space> (?![ \t\r\n]|{BREAK_REFERENCE}))"
+    rf"|(?P<break>(?:[ \t\r\n]|{BREAK_REFERENCE})+)|{_WORD}"
 )
 _VALUE = r"""(?:"[^"<]*+"|'[^'<]*+'|&quot;(?:(?!&quot;)[^<])*+&quot;|[^\s"'<>&]++)"""
 _TAG = re.compile(rf"(&lt;/?[A-Za-z][\w:.-]*+(?:\s++[\w:.-]++\s*+=\s*+{_VALUE})*+\s*+/?(?:&gt;|>))")

@@ -6,14 +6,13 @@ parser (Expat) has found it well-formed. Document types that declare something a
 entity is expanded and nothing is loaded.
 """
 
-import codecs
 import re
 from collections.abc import Mapping, Sequence
 from html import unescape
 from xml.parsers import expat
 
 from nmt.errors import DataError
-from nmt.translation.documents.encodings import xml_encoding
+from nmt.translation.documents.encodings import marked_encoding, xml_encoding
 from nmt.translation.documents.marked_text import MARKUP
 from nmt.translation.documents.tokens import Token
 
@@ -25,11 +24,6 @@ _TOKEN = re.compile(
 )
 _ATTRIBUTE = re.compile(r"""([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
-_BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF16_LE: "utf-16-le",
-    codecs.BOM_UTF16_BE: "utf-16-be",
-}
 _WITHOUT_MARK = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
 """the beginnings of documents in UTF-16 without a byte order mark"""
 
@@ -121,9 +115,9 @@ def _check(content: bytes, name: str) -> None:
 
 def _encoding(content: bytes) -> tuple[bytes, str]:
     """Return the byte order mark and the encoding that it says, else the declared one or UTF-8."""
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if content.startswith(mark):
-            return mark, encoding
+    mark, encoding = marked_encoding(content)
+    if mark:
+        return mark, encoding
     if content[:2] in _WITHOUT_MARK:
         return b"", _WITHOUT_MARK[content[:2]]
     return b"", xml_encoding(content) or "utf-8"

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli.lines.document_file import read_bytes
+from nmt.cli.lines.document_file import format_of_file, read_bytes
+from nmt.data.text.compressed import compress
+from nmt.data.text.remote_files import with_urls
 from nmt.errors import DataError
 from nmt.translation.documents.html_page import HtmlPage
 from tests.cli.commands import invoke, succeed
@@ -67,14 +69,16 @@ def test_a_document_without_text_stays_as_it_is_with_a_warning(
     ("content", "html", "encoding"),
     [
         ("<p>ä".encode(), "<p>ä", "utf-8"),
-        ("\ufeff<p>ä".encode(), "<p>ä", "utf-8-sig"),
+        ("\ufeff<p>ä".encode(), "<p>ä", "utf-8"),
         ("<meta charset='latin-1'>ä".encode("latin-1"), "<meta charset='latin-1'>ä", "latin-1"),
         (
             '<META http-equiv=x content="text/html; charset=cp1252">“'.encode("cp1252"),
             None,
             "cp1252",
         ),
-        ("<p>ä".encode("utf-16"), "<p>ä", "utf-16"),
+        ("<p>ä".encode("utf-16"), "<p>ä", "utf-16le"),
+        ("\ufeff<p>ä".encode("utf-16-be"), "<p>ä", "utf-16be"),
+        ("<p>ä a page </p>".encode("utf-16-be"), None, "utf-16-be"),
         (
             '<?xml version="1.0" encoding="iso-8859-1"?><html>ä'.encode("latin-1"),
             None,
@@ -99,6 +103,32 @@ def test_a_compressed_page_is_decompressed(tmp_path: Path) -> None:
     path = tmp_path / "page.html.gz"
     path.write_bytes(gzip.compress(b"<p>a"))
     assert read_page(path).html == "<p>a"
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+def test_documents_at_urls_and_compressed_ones_are_known(tiny_run: Path, suffix: str) -> None:
+    """The translation of one is compressed if its name says so."""
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    page = b"<html lang='en'><p>a</p></html>"
+    content = compress(page, suffix) if suffix else page
+    memory.pipe(f"/documents/page.html{suffix}", content)
+    url = "memory://documents/{}.html" + suffix
+    path = with_urls(Path(url.format("page")))
+    assert format_of_file(path) == "html"
+    succeed("translate", "-m", tiny_run, url.format("page"), "-o", url.format("out"))
+    found = memory.cat(f"/documents/out.html{suffix}")
+    if suffix:
+        memory.pipe("/documents/again.html" + suffix, found)
+        found = read_bytes(with_urls(Path(url.format("again"))))
+    assert found.startswith(b"<html lang='de'><p>")
+
+
+def test_pages_in_utf_16_have_tags(tiny_run: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_bytes("<p>a dog</p>".encode("utf-16"))
+    result = invoke("translate", "-m", tiny_run, page, "-o", tmp_path / "out.html")
+    assert (result.exit_code, result.stderr) == (0, "")
 
 
 def test_a_character_that_the_encoding_lacks_becomes_a_reference() -> None:

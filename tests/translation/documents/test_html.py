@@ -133,6 +133,11 @@ def test_the_text_is_what_the_translator_wrote(page: str) -> None:
         ),
         ("<!--[if IE]><p>a</p><![endif]-->b<![CDATA[c]]>", None),
         ("<P CLASS=x  id='y'>a<BR/>b</P >", "<P CLASS=x  id='y'>A<BR/>B</P >"),
+        (
+            "<p>a&#10;b &#x9; c&#13;&#10;d&#1; e &Tab;</p>",
+            "<p>A&#10;B &#x9; C&#13;&#10;D&#1; E &Tab;</p>",
+        ),
+        ("<img alt='one\n two&#10;three&#xa;&#10;7'>", "<img alt='ONE TWO&#10;THREE&#10;&#10;7'>"),
         ("<p>one&nbsp;two &nbsp; <b>x</b> y</p>", "<p>ONE&nbsp;TWO &nbsp; <b>X</b> Y</p>"),
         ("<!DOCTYPE html><!-- a --><title>a</title>", "<!DOCTYPE html><!-- a --><title>A</title>"),
         ("<p translate=no>a</p>b <code>c</code>", "<p translate=no>a</p>B <code>c</code>"),

@@ -98,6 +98,10 @@ def test_elements_declare_the_language_that_they_are_in(page: str, expected: str
         (("eng", "deu"), "<html lang='en'>a<p lang=fr>b", "<html lang='de'>A<p lang=fr>b"),
         (("en", "pt_BR"), "<html lang='en'>a<p lang=pt>b", "<html lang='pt-BR'>A<p lang=pt>b"),
         (("en", "ar"), "<html lang='en' dir='ltr'>a", "<html lang='ar' dir='rtl'>A"),
+        (("en", "fa"), "<html  lang=en >a<p>b", '<html  lang="fa" dir="rtl" >A<p>B'),
+        (("en", "he"), "<html/><body>a", '<html dir="rtl"/><body>A'),
+        (("en", "ur"), "<html dir=auto><body dir=LTR>a", '<html dir=auto><body dir="rtl">A'),
+        (("ur", "ar"), "<p>a", "<p>A"),  # a part of a page
         (("he", "en"), "<html dir=rtl lang=iw><p dir=rtl>a", None),
         (("en", "fr"), "<html dir=auto>a", "<html dir=auto>A"),
         (("und", "und"), "<html lang='en'>a<p lang=fr>b", "<html lang='en'>A<p lang=fr>B"),
