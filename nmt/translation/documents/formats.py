@@ -57,6 +57,16 @@ FORMATS: Mapping[str, DocumentFormat] = {
         re.compile(rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis\.opendocument", re.DOTALL),
     ),
     "po": DocumentFormat("PO", (".po", ".pot"), "nmt.translation.documents.gettext:read_po"),
+    "properties": DocumentFormat(
+        "Java's properties",
+        (".properties",),
+        "nmt.translation.documents.java_properties:read_properties",
+    ),
+    "apple-strings": DocumentFormat(
+        "Apple's strings",
+        (".strings",),
+        "nmt.translation.documents.apple_strings:read_apple_strings",
+    ),
     "subtitles": DocumentFormat(
         "SRT, WebVTT, SubStation Alpha and YouTube's subtitles",
         (".srt", ".vtt", ".ass", ".ssa", ".sbv"),

@@ -31,7 +31,7 @@ _WITHOUT_VALUE = (
 _ATTRIBUTE = rf"(?:[\w:.@-]++\s*+=\s*+{_VALUE}|(?:{_WITHOUT_VALUE})\b|\{{[^{{}}<>]*+\}}|%[\w()$]++)"
 TAG = rf"</?(?:[A-Za-z][\w:.-]*+|\d\d?)(?:\s++{_ATTRIBUTE})*+\s*+/?>"
 """a tag, and not what is between the signs of "a <b or c> d"; i18next writes <0> and </0>"""
-_NO_BREAK_SPACE = "&nbsp;|&#160;|&#[xX][aA]0;"
+_NO_BREAK_SPACE = "&nbsp;|&#160;|&#[xX][aA]0;|\u00a0|\u202f"
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _ENTITIES = {"&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'", "&nbsp;": "\u00a0"}
 """entities that a translation has where its source has them; it always has &amp; and &lt;"""

@@ -1,0 +1,62 @@
+"""Strings files of Apple: strings are translated; keys, comments and white space stay."""
+
+import codecs
+
+import pytest
+
+from nmt.errors import DataError
+from nmt.translation.documents.apple_strings import read_apple_strings
+from nmt.translation.documents.document import USUAL_TEXTS, ReadingOptions
+from nmt.translation.documents.translate import translate_document
+from tests.reversing_translator import uppercase
+
+
+def translated(content: bytes, options: ReadingOptions = USUAL_TEXTS) -> bytes:
+    return translate_document(read_apple_strings(content, "a.strings", options), uppercase)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('"a" = "b c";\n', '"a" = "B C";\n'),
+        ('/* "a" = "b"; */\n// "a"\n\n"a"="b" ;"c" = "d";', None),
+        ('a.b-c = "b";\r\n', 'a.b-c = "B";\r\n'),
+        ('"a\\"" /* x */ = // y\n "b";', '"a\\"" /* x */ = // y\n "B";'),
+        ('"a" = "say \\"b\\" \\\\ \\n c\td";', '"a" = "SAY \\"B\\" \\\\ \\n C\\tD";'),
+        ('"a" = "\\U00e4 \\ud83d\\ude00";', '"a" = "Ä 😀";'),
+        ('"a" = "\\\'b\\\'";', '"a" = "\'B\'";'),
+        ('"a" = "12 \\U00e4b" ;\n"b" = "\\U00c4";', None),
+        ('"a" = "";\n"b";\n', '"a" = "";\n"b";\n'),
+        ("", ""),
+        ("/* a */", "/* a */"),
+    ],
+)
+def test_only_strings_change(source: str, expected: str | None) -> None:
+    if expected is None:
+        expected = source.replace('="b" ;"c" = "d"', '="B" ;"c" = "D"').replace("\\U00e4b", "ÄB")
+    for encoding in ("utf-8", "utf-16"):
+        assert translated(source.encode(encoding)).decode(encoding) == expected
+
+
+def test_the_order_of_bytes_stays() -> None:
+    content = codecs.BOM_UTF16_BE + '"a" = "ä";'.encode("utf-16-be")
+    assert translated(content) == codecs.BOM_UTF16_BE + '"a" = "Ä";'.encode("utf-16-be")
+
+
+def test_only_the_keys_asked_for_are_translated() -> None:
+    assert translated(b'"a"="b"; c="d";', ReadingOptions(keys=("c",))) == b'"a"="b"; c="D";'
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'"a" = "b";\n"c" = "d"\n', 'a.strings: line 2 has \'"c" = "d"\\\\n\', expected "key"'),
+        (b'"a" = "b;', 'line 1 has \'"a" = "b;\', expected'),
+        (b"<plist>", "line 1 has '<plist>'"),
+        (b"/* a", "line 1 has '/\\* a'"),
+        (b"bplist00\x00", "a.strings: is a binary property list; write it as text"),
+    ],
+)
+def test_another_text_is_refused(content: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        translated(content)
