@@ -46,15 +46,31 @@ FORMATS: Mapping[str, DocumentFormat] = {
     ),
     "office": DocumentFormat(
         "Word, PowerPoint and Excel",
-        (".docx", ".docm", ".dotx", ".dotm", ".pptx", ".pptm", ".potx", ".ppsx", ".xlsx", ".xlsm"),
+        (
+            *(".docx", ".docm", ".dotx", ".dotm", ".xlsx", ".xlsm", ".xltx", ".xltm"),
+            *(".pptx", ".pptm", ".potx", ".potm", ".ppsx", ".ppsm"),
+            # these are refused, with the format to save them in
+            *(".doc", ".xls", ".xlsb", ".ppt", ".rtf"),
+        ),
         "nmt.translation.documents.office:read_office",
-        re.compile(rb"PK\x03\x04.{26}(?:\[Content_Types\]\.xml|_rels/|word/|ppt/|xl/)", re.DOTALL),
+        re.compile(
+            rb"PK\x03\x04.{26}(?:\[Content_Types\]\.xml|_rels/|docProps/|word/|ppt/|xl/)"
+            rb"|\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|\{\\rtf\d",
+            re.DOTALL,
+        ),
     ),
     "opendocument": DocumentFormat(
         "OpenDocument",
-        (".odt", ".ott", ".ods", ".ots", ".odp", ".otp"),
+        (
+            *(".odt", ".ott", ".ods", ".ots", ".odp", ".otp", ".odg", ".otg"),
+            *(".fodt", ".fods", ".fodp", ".fodg"),
+        ),
         "nmt.translation.documents.open_document:read_open_document",
-        re.compile(rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis\.opendocument", re.DOTALL),
+        re.compile(
+            rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis\.opendocument"
+            rb"|\s*(?:<[?!][^>]*>\s*)*<(?:\w+:)?document\b[^>]*opendocument:xmlns:office",
+            re.DOTALL,
+        ),
     ),
     "po": DocumentFormat("PO", (".po", ".pot"), "nmt.translation.documents.gettext:read_po"),
     "properties": DocumentFormat(

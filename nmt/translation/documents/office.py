@@ -1,132 +1,190 @@
 """Word, PowerPoint and Excel (ECMA-376): docx, pptx, xlsx and their templates and macro files."""
 
 import re
+from collections.abc import Iterator, Set
 
+from nmt.errors import DataError
 from nmt.translation.documents.archive import Archive
-from nmt.translation.documents.document import Document, DocumentSegment, ReadingOptions
-from nmt.translation.documents.office_runs import RunNames, office_segments
-from nmt.translation.documents.xml_tokens import XmlSource, set_attribute
-
-_PREFIXES = {
-    "http://schemas.openxmlformats.org/wordprocessingml/2006/main": "w",
-    "http://purl.oclc.org/ooxml/wordprocessingml/main": "w",
-    "http://schemas.openxmlformats.org/drawingml/2006/main": "a",
-    "http://purl.oclc.org/ooxml/drawingml/main": "a",
-    "http://schemas.openxmlformats.org/spreadsheetml/2006/main": "",
-    "http://purl.oclc.org/ooxml/spreadsheetml/main": "",
-    "http://schemas.openxmlformats.org/package/2006/content-types": "",
-}
-"""of the namespaces, those of "strict" files too"""
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from nmt.translation.documents.document import (
+    Document,
+    DocumentSegment,
+    LanguagePair,
+    ReadingOptions,
+)
+from nmt.translation.documents.excel_tables import (
+    compute_when_opened,
+    texts_of_formulas,
+    update_tables,
+)
+from nmt.translation.documents.office_changes import accept_changes, has_changes
+from nmt.translation.documents.office_languages import declare_language, set_direction
+from nmt.translation.documents.office_paragraphs import paragraph_segment
+from nmt.translation.documents.office_parts import (
+    PREFIXES,
+    kinds_of_parts,
+    related_parts,
+    remove_signatures,
+)
+from nmt.translation.documents.office_runs import RunNames, element_names
+from nmt.translation.documents.office_texts import filter_segments, text_of_element, texts_of_tag
+from nmt.translation.documents.writing_systems import WritingSystem, writing_system
+from nmt.translation.documents.xml_tokens import XmlSource
 
 WORD = RunNames(
-    paragraphs=_names("w:p"),
     run="w:r",
     look="w:rPr",
     text="w:t",
-    around=_names("w:hyperlink w:smartTag w:sdt w:customXml w:dir w:bdo"),
-    heads=_names("w:sdtPr w:sdtEndPr w:smartTagPr w:customXmlPr"),
+    around=element_names("w:hyperlink w:smartTag w:sdt w:customXml w:dir w:bdo"),
+    heads=element_names("w:sdtPr w:sdtEndPr w:smartTagPr w:customXmlPr"),
     content="w:sdtContent",
-    accepted=_names("w:ins w:moveTo"),
-    dropped=_names("""
-        w:del w:moveFrom w:delText w:delInstrText w:proofErr w:lastRenderedPageBreak w:softHyphen
-        w:moveFromRangeStart w:moveFromRangeEnd w:moveToRangeStart w:moveToRangeEnd"""),
-    outside=_names("w:pPr"),
-    breaks=_names("w:br w:cr w:tab w:ptab"),
-    fields=_names("w:fldSimple"),
+    dropped=element_names("w:proofErr w:lastRenderedPageBreak w:softHyphen w:rubyPr w:rt"),
+    unwrapped=element_names("w:ruby w:rubyBase"),
+    outside=element_names("w:pPr"),
+    breaks=element_names("w:br w:cr w:tab w:ptab"),
+    fields=element_names("w:fldSimple"),
+    ranges={f"w:{name}Start": f"w:{name}End" for name in ("bookmark", "commentRange", "perm")},
+    characters={"w:noBreakHyphen": "\u2011"},
     looks_alike=re.compile(
-        r"<w:(?:lang|noProof|rPrChange)\b[^>]*/>|<w:rPrChange\b.*</w:rPrChange>"
-        r'|<w:rFonts w:hint="[^"]*"/>',
-        re.DOTALL,
+        r'<w:(?:lang|noProof)\b[^>]*/>|<w:rFonts w:hint="[^"]*"/>',
     ),
     preserve=' xml:space="preserve"',
 )
 DRAWING = RunNames(
-    paragraphs=_names("a:p"),
     run="a:r",
     look="a:rPr",
     text="a:t",
-    outside=_names("a:pPr a:endParaRPr"),
-    breaks=_names("a:br"),
-    fields=_names("a:fld"),
+    outside=element_names("a:pPr a:endParaRPr"),
+    breaks=element_names("a:br"),
+    fields=element_names("a:fld"),
     looks_alike=re.compile(r' (?:lang|altLang|dirty|err|smtClean|noProof)="[^"]*"'),
 )
 SHEET = RunNames(
-    paragraphs=_names("si is"),
     run="r",
     look="rPr",
     text="t",
-    outside=_names("rPh phoneticPr"),
+    dropped=element_names("rPh"),
+    outside=element_names("phoneticPr"),
     preserve=' xml:space="preserve"',
 )
-
-
-_WORD_PARTS = ("comments", "document", "endnotes", "footer", "footnotes", "header", "template")
-_DRAWING_PARTS = ("chart", "chartshapes", "diagramData", "drawing", "notesSlide", "slide")
-_SHEET_PARTS = ("sharedStrings", "worksheet")
-_NAMES = {
-    **dict.fromkeys(_WORD_PARTS, WORD),
-    **dict.fromkeys(_DRAWING_PARTS, DRAWING),
-    **dict.fromkeys(_SHEET_PARTS, SHEET),
-}
+PARAGRAPHS = {"w:p": WORD, "a:p": DRAWING, "si": SHEET, "is": SHEET, "text": SHEET}
+_TEXT_PARTS = element_names("""
+    comments document endnotes footer footnotes glossary header template
+    chart chartex chartshapes core-properties diagramData diagramDrawing drawing handoutMaster
+    notesMaster notesSlide slide slideLayout slideMaster
+    sharedStrings table threadedcomments worksheet""")
 """by the kind of a part, which is a word of its content type"""
-_LANGUAGE_PARTS = ("presentation", "slideLayout", "slideMaster", "styles")
-"""parts without text, but with the language of text"""
-_KIND = re.compile(r"(\w+)(?:\.macroEnabled\w*)?(?:\.main)?\+xml$")
-"""the end of a content type; before it stand the program and dots"""
-TYPES = "[Content_Types].xml"
+_OTHER_PARTS = element_names("""
+    pivotCacheDefinition presentation queryTable settings sheet slicerCache styles""")
+"""parts without text, but with the language of text, or with names and formulas of sheets"""
+
+
+_SHEET_PARTS = ("sharedStrings", "worksheet")
 
 
 def read_office(content: bytes, name: str, options: ReadingOptions) -> Document:
     """Read a file of Word, PowerPoint or Excel.
 
     Raises:
-        DataError: it is damaged, encrypted or too large.
+        DataError: it is damaged, encrypted or too large, or in an older format.
     """
-    archive = Archive(content, name)
-    segments: list[DocumentSegment] = []
-    sources: dict[str, XmlSource] = {}
-    for part, kind in _kinds_of_parts(archive, name).items():
-        if kind not in _NAMES and kind not in _LANGUAGE_PARTS:
-            continue
-        source = XmlSource(archive.read(part), f"{name}: {part}", _PREFIXES)
-        sources[part] = source
-        _set_language(source, options.languages.target_tag)
-        if kind in _NAMES:
-            segments += office_segments(source, _NAMES[kind])
-
-    def write() -> bytes:
-        for part, source in sources.items():
-            archive.change(part, source.encode())
-        return archive.write()
-
-    return Document(segments, write)
+    file = _OfficeFile(content, name, options.languages)
+    return Document(file.segments, file.write)
 
 
-def _kinds_of_parts(archive: Archive, name: str) -> dict[str, str]:
-    """Return the kind of each part that has one of its own, such as "slide"."""
-    kinds: dict[str, str] = {}
-    types = XmlSource(archive.read(TYPES), f"{name}: {TYPES}", _PREFIXES)
-    for token in types.tokens:
-        part = (token.attribute("PartName") or "").removeprefix("/")
-        if token.name == "Override" and part in archive:
-            kind = _KIND.search(token.attribute("ContentType") or "")
-            kinds[part] = kind[1] if kind else ""
-    # in the order of a reader: slide2 before slide10
-    return dict(sorted(kinds.items(), key=lambda item: [len(item[0]), item[0]]))
+class _OfficeFile:
+    """The parts of a file, and of the workbooks of its charts."""
+
+    def __init__(
+        self, content: bytes, name: str, languages: LanguagePair, is_inside: bool = False
+    ) -> None:
+        """Read a file; `is_inside` says that it is a workbook inside of another file."""
+        self._archive, self._name = Archive(content, name), name
+        self._kinds = kinds_of_parts(self._archive, name)
+        system = writing_system(languages)
+        self._sources = {
+            part: self._read(part, system)
+            for part, kind in self._kinds.items()
+            if kind in _TEXT_PARTS or kind in _OTHER_PARTS
+        }
+        if not self._sources:
+            raise DataError(
+                f"{name}: has no part of Word, PowerPoint or Excel; save it as docx, pptx or xlsx"
+            )
+        kept = texts_of_formulas(self._sources.values())
+        self.segments = [
+            segment
+            for part, source in self._sources.items()
+            if self._kinds[part] in _TEXT_PARTS
+            for segment in office_segments(source, kept)
+        ]
+        """the texts; those inside of others come first"""
+        texts = {segment.text.text for segment in self.segments}
+        for part in self._parts_of_kind("worksheet", "table"):
+            self.segments += filter_segments(self._sources[part], texts)
+        self._workbooks: dict[str, _OfficeFile] = {}
+        for chart in self._parts_of_kind("chart", "chartex") if not is_inside else ():
+            for part in related_parts(self._archive, chart, "package", name):
+                inside = self._archive.read(part)
+                self._workbooks[part] = _OfficeFile(inside, f"{name}: {part}", languages, True)
+                self.segments += self._workbooks[part].segments
+        remove_signatures(self._archive, name)
+
+    def _read(self, part: str, system: WritingSystem) -> XmlSource:
+        """Return a part with tracked changes accepted, in the language of the translation."""
+        content = self._archive.read_text(part)
+        source = XmlSource(content, f"{self._name}: {part}", PREFIXES)
+        declare_language(source, system)
+        set_direction(source, system)
+        if has_changes(content):
+            accept_changes(source)
+        elif not system.direction:
+            return source
+        return XmlSource(source.encode(), f"{self._name}: {part}", PREFIXES)
+
+    def _parts_of_kind(self, *kinds: str) -> list[str]:
+        return [part for part in self._sources if self._kinds[part] in kinds]
+
+    def write(self) -> bytes:
+        """Return the file as it is now."""
+        sheets = self._parts_of_kind("worksheet")
+        if sheets:
+            update_tables(
+                self._sources,
+                {
+                    sheet: [
+                        table
+                        for table in related_parts(self._archive, sheet, "table", self._name)
+                        if table in self._sources
+                    ]
+                    for sheet in sheets
+                },
+            )
+            texts = self._parts_of_kind(*_SHEET_PARTS)
+            if any(self._sources[part].encode() != self._archive.read(part) for part in texts):
+                compute_when_opened(self._sources.values())
+        for part, source in self._sources.items():
+            self._archive.change(part, source.encode())
+        for part, workbook in self._workbooks.items():
+            self._archive.change(part, workbook.write())
+        return self._archive.write()
 
 
-def _set_language(source: XmlSource, tag: str) -> None:
-    """Declare the language of the text of a part."""
-    if not tag:
-        return
-    for token in source.tokens:
-        if token.name == "w:lang":
-            value = next((key for key, _ in token.attributes if key.endswith(":val")), "")
-            set_attribute(token, value, tag)
-        elif token.name.startswith("a:") and token.attribute("lang"):
-            set_attribute(token, "lang", tag)
+def office_segments(source: XmlSource, kept: Set[str]) -> Iterator[DocumentSegment]:
+    """Yield the segments of a part: those of attributes and of inner paragraphs first.
+
+    A cell or a label of a chart whose text, in small letters, is one of `kept` has none.
+    """
+    parents: list[str] = []
+    for i, token in enumerate(source.tokens):
+        if token.kind == "start":
+            parents.append(token.name)
+        if token.kind in ("start", "empty"):
+            yield from texts_of_tag(token)
+        elif token.kind == "end":
+            parents.pop()
+            names = PARAGRAPHS.get(token.name)
+            segment = paragraph_segment(source, names, source.partners[i], i) if names else None
+            found = [segment] if segment else text_of_element(source, i, parents)
+            for each in found:
+                if each.text.text.lower() not in kept or names in (WORD, DRAWING):
+                    yield each

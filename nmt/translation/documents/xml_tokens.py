@@ -194,3 +194,9 @@ def set_attribute(token: Token, name: str, value: str, add: bool = False) -> Non
     if add and not count:
         changed = re.sub(r"\s*/?>$", lambda found: f' {name}="{quoted}"{found[0].strip()}', changed)
     token.source = changed
+
+
+def remove_attribute(token: Token, name: str) -> None:
+    """Remove an attribute from the source of a tag, if it is there; all else stays."""
+    pattern = rf"""\s{re.escape(name)}\s*=\s*(?:"[^"]*"|'[^']*')"""
+    token.source = re.sub(pattern, "", token.source, count=1)

@@ -1,5 +1,6 @@
 """Word, PowerPoint and Excel: runs of one look are one text, and nothing else changes."""
 
+import re
 import time
 from io import BytesIO
 from zipfile import ZipFile
@@ -7,22 +8,16 @@ from zipfile import ZipFile
 import pytest
 
 from nmt.errors import DataError
-from nmt.translation.documents.document import USUAL_TEXTS, LanguagePair, ReadingOptions
+from nmt.translation.documents.document import USUAL_TEXTS
 from nmt.translation.documents.formats import read_document, recognise_format
-from nmt.translation.documents.translate import translate_document
-from tests.office_files import MAIN, W, packed, word_file
-from tests.reversing_translator import uppercase
+from tests.office_files import MAIN, TYPES, A, W, packed, relations, translated_parts, word_file
+from tests.reversing_translator import reversing
 
-A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
 T = '<w:t xml:space="preserve">'
 
 
-def translated(content: bytes, part: str, languages: LanguagePair | None = None) -> str:
-    options = ReadingOptions(languages or LanguagePair("en", "de"))
-    document = read_document(content, "a.docx", "office", options)
-    with ZipFile(BytesIO(translate_document(document, uppercase))) as file:
-        assert file.namelist()[-1] == "media/image.png"
-        return file.read(part).decode()
+def translated(content: bytes, part: str) -> str:
+    return translated_parts(content)[part]
 
 
 def translated_word(body: str) -> str:
@@ -93,6 +88,51 @@ BOLD = "<w:b/>"
             + '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
             + run(" OF IT"),
         ),
+        # rows of spaces and tabs keep their place, also over two runs
+        (run("a  b\tc"), run("A  B\tC")),
+        (run("a ") + run(" b", BOLD) + run("   c"), run("A ") + run(" B", BOLD) + run("   C")),
+        (
+            "<w:r><w:t>a</w:t><w:tab/><w:t>b</w:t></w:r>",
+            run("A") + "<w:r><w:tab/></w:r>" + run("B"),
+        ),
+        # hyphens and signs
+        (
+            "<w:r><w:t>e</w:t><w:noBreakHyphen/><w:t>mail d</w:t><w:softHyphen/><w:t>og</w:t>"
+            "</w:r>",
+            f"<w:r>{T}E</w:t><w:noBreakHyphen/>{T}MAIL DOG</w:t></w:r>",
+        ),
+        (
+            run("a") + '<w:r><w:sym w:font="Wingdings" w:char="F0FC"/></w:r>' + run(" b"),
+            run("A") + '<w:r><w:sym w:font="Wingdings" w:char="F0FC"/></w:r>' + run(" B"),
+        ),
+        # the base of a ruby is text; how it is pronounced disappears
+        (
+            run("a ")
+            + f"<w:r><w:ruby><w:rubyPr><w:x/></w:rubyPr><w:rt>{run('r')}</w:rt><w:rubyBase>"
+            + f"{run('b')}</w:rubyBase></w:ruby></w:r>",
+            run("A B"),
+        ),
+        # content controls, pretty-printed and inside each other
+        (
+            f"<w:sdt> <w:sdtPr><w:x/></w:sdtPr> <w:sdtContent> {run('a')} </w:sdtContent> </w:sdt>"
+            + run(" b"),
+            f"<w:sdt> <w:sdtPr><w:x/></w:sdtPr> <w:sdtContent>{run('A')}</w:sdtContent></w:sdt>"
+            + run(" B"),
+        ),
+        (
+            f"<w:sdt><w:sdtPr/><w:sdtContent><w:sdt><w:sdtContent>{run('a')}</w:sdtContent></w:sdt>"
+            f"</w:sdtContent></w:sdt>{run(' b')}<w:sdt><w:sdtPr/><w:sdtContent/></w:sdt>",
+            f"<w:sdt><w:sdtPr/><w:sdtContent><w:sdt><w:sdtContent>{run('A')}</w:sdtContent></w:sdt>"
+            f"</w:sdtContent></w:sdt>{run(' B')}<w:sdt><w:sdtPr/><w:sdtContent/></w:sdt>",
+        ),
+        (
+            f"<w:smartTag><w:smartTagPr/>{run('a')}</w:smartTag>" + run(" b"),
+            f"<w:smartTag><w:smartTagPr/>{run('A')}</w:smartTag>" + run(" B"),
+        ),
+        (
+            run("a ") + '<w:fldSimple w:instr=" PAGE "><w:r><w:t>7</w:t></w:r></w:fldSimple>',
+            run("A ") + '<w:fldSimple w:instr=" PAGE "><w:r><w:t>7</w:t></w:r></w:fldSimple>',
+        ),
         # fields alone
         (
             '<w:r><w:fldChar w:fldCharType="begin"/></w:r>'
@@ -122,6 +162,28 @@ def test_a_link_made_of_a_field_is_around_its_words() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ("<{0}Start w:id='1'/>b c<{0}End w:id='1'/>", "<{0}Start w:id='1'/>c b<{0}End w:id='1'/>"),
+        (  # two that overlap in the file, but not in the text
+            "<{0}Start w:id='1'/><{0}Start w:id='2'/>b c<{0}End w:id='1'/><{0}End w:id='2'/>",
+            "<{0}Start w:id='2'/><{0}Start w:id='1'/>c b<{0}End w:id='1'/><{0}End w:id='2'/>",
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["w:bookmark", "w:commentRange"])
+def test_a_range_starts_before_it_ends(name: str, marks: str, expected: str) -> None:
+    def body(text: str) -> str:
+        parts = re.split("(<[^>]*>)", text.format(name))
+        return "".join(part if part[:1] == "<" else run(part) for part in parts if part)
+
+    content = word_file(f"<w:p>{body(f'a {marks} d')}</w:p>")
+    found = translated_parts(content, translate=reversing)["word/document.xml"]
+    texts = re.sub("</?w:(?:r|t|body|document|p)\\b[^>]*>", "", found)
+    assert texts.replace(" ", "") == f"d {expected.format(name)} a".replace(" ", "")
+
+
 def test_a_text_box_in_a_paragraph_is_translated_by_itself() -> None:
     box = "<w:r><w:pict><w:txbxContent><w:p>{}</w:p></w:txbxContent></w:pict></w:r>"
     body = f"<w:p>{run('a')}{box.format(run('in the box'))}{run(' dog')}</w:p>"
@@ -137,13 +199,52 @@ def test_slides_and_cells() -> None:
     )
     content = packed({"ppt/slides/slide1.xml": (f"{MAIN}.presentationml.slide+xml", slide)})
     found = translated(content, "ppt/slides/slide1.xml")
-    assert '<a:r><a:rPr b="1"/><a:t> DOG</a:t></a:r>' in found
+    assert '<a:r><a:rPr lang="de" dirty="0"/><a:t>A</a:t></a:r>' in found
+    assert '<a:r><a:rPr lang="de" b="1"/><a:t> DOG</a:t></a:r>' in found
     assert '<a:endParaRPr lang="de"/></a:p>' in found
     sheet = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     strings = f'<sst xmlns="{sheet}"><si><t>a dog</t></si><si><t>12</t></si></sst>'
     content = packed({"xl/sharedStrings.xml": (f"{MAIN}.spreadsheetml.sharedStrings+xml", strings)})
     expected = '<si><t xml:space="preserve">A DOG</t></si><si><t>12</t></si></sst>'
     assert translated(content, "xl/sharedStrings.xml").endswith(expected)
+
+
+def test_both_branches_of_a_text_box_are_equal() -> None:
+    box = f"<w:txbxContent><w:p>{run('a dog')}</w:p></w:txbxContent>"
+    body = (
+        "<w:p><w:r><mc:AlternateContent><mc:Choice>{0}</mc:Choice><mc:Fallback>{0}</mc:Fallback>"
+        "</mc:AlternateContent></w:r></w:p>"
+    ).replace("<w:p>", '<w:p xmlns:mc="m">')
+    expected = body.format(box.replace("a dog", "A DOG"))
+    assert translated_word(body.format(box)) == expected
+
+
+def test_a_signature_is_left_out_and_macros_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    signature = (f"{MAIN.replace('officedocument', 'package')}.digital-signature+xml", "<a/>")
+    body = f"<w:document {W}><w:p/></w:document>"
+    kind = "application/vnd.ms-word.document.macroEnabled.main+xml"
+    content = packed(
+        {"word/document.xml": (kind, body), "_xmlsignatures/sig1.xml": signature},
+        {
+            "_rels/.rels": relations(origin="_xmlsignatures/origin.sigs", officeDocument="word/d"),
+            "_xmlsignatures/origin.sigs": "",
+            "word/vbaProject.bin": b"\xd0\xcf",
+        },
+    )
+    found = translated_parts(content)
+    assert not any("_xmlsignatures" in part for part in (*found, *found.values()))
+    assert "officeDocument" in found["_rels/.rels"] and "word/vbaProject.bin" in found
+    assert "a.docx: its digital signature is left out" in capsys.readouterr().err
+
+
+def test_a_type_may_be_that_of_all_files_with_an_ending() -> None:
+    content = BytesIO()
+    with ZipFile(content, "w") as file:
+        kind = f"{MAIN}.wordprocessingml.document.main+xml"
+        types = f'<Types {TYPES}><Default Extension="XML" ContentType="{kind}"/></Types>'
+        file.writestr("[Content_Types].xml", types)
+        file.writestr("word/document.xml", f"<w:document {W}><w:p>{run('a')}</w:p></w:document>")
+    assert run("A") in translated_parts(content.getvalue())["word/document.xml"]
 
 
 def test_a_file_is_recognised_by_its_content() -> None:
@@ -164,8 +265,11 @@ def test_a_paragraph_of_many_looks_takes_linear_time() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"PK\x03\x04 broken", "a.docx: is damaged"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a.docx: is an encrypted document, or one of Office"),
+        (
+            packed({"a": ("application/vnd.ms-excel.sheet.binary.macroEnabled.main", "")}),
+            "a.docx: is a binary workbook; save it as xlsx",
+        ),
+        (packed({}), "a.docx: has no part of Word, PowerPoint or Excel; save it as docx"),
         (word_file("<w:p>"), "a.docx: word/document.xml: is no well-formed XML"),
         (
             packed({"word/document.xml": (f"{MAIN}.x.document.main+xml", ENTITY)}),
