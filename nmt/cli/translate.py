@@ -1,22 +1,18 @@
 """`nmt translate`: raw text in, raw text out, a line for a line."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.document_file import (
-    FileContent,
-    check_options,
-    format_of_file,
-    read_bytes,
-    translate_file,
-)
-from nmt.cli.lines.line_translation import OutputOptions, translate_lines
-from nmt.cli.lines.partial_output import check_inputs_remain, is_complete, open_window_output
-from nmt.cli.lines.streams import check_output, input_name, is_typed, open_lines, open_output
+from nmt.cli.lines.document_file import TEXT, check_options, format_of_file
+from nmt.cli.lines.document_output import segments_path
+from nmt.cli.lines.file_translation import FileTranslation
+from nmt.cli.lines.line_translation import OutputOptions
+from nmt.cli.lines.partial_output import check_inputs_remain, is_complete
+from nmt.cli.lines.streams import check_output
 from nmt.cli.options.documents import DocumentOptions
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
@@ -27,7 +23,6 @@ from nmt.cli.options.model import (
     make_translator,
 )
 from nmt.cli.options.workers import WorkerOptions
-from nmt.data.text.compressed import SUFFIXES, compress
 from nmt.errors import print_warning
 
 if TYPE_CHECKING:
@@ -70,10 +65,6 @@ ResumeOption = Annotated[
 ]
 STRUCTURED = (".xml", ".tmx")
 """suffixes of files whose lines are not all text"""
-
-
-TEXT = "text"
-"""the format of plain text, whose lines are translated"""
 
 
 @dataclass(frozen=True)
@@ -143,17 +134,16 @@ def translate(
 
     Typed lines are translated at once, and Ctrl-D ends.
     """
-    file_format = "html" if html else documents.format or format_of_file(file)
-    is_document = file_format not in (None, TEXT)
-    if is_document:
-        check_options(options, resume or workers.ray is not None)
+    file_format = "html" if html else documents.format
+    of_file = file_format or format_of_file(file) or TEXT
+    is_document = of_file != TEXT
     inputs = [file or Path("-"), terms.glossary, terms.forbid_file]
+    check_inputs_remain(output, inputs, is_compressed=is_document)
     if is_document:
-        check_output(output, inputs, is_compressed=True)
-    else:
-        check_inputs_remain(output, inputs)
+        check_options(options)
+        check_output(segments_path(output, options.as_json), inputs)
     terminology, protected = terms.terminology(), terms.protected()
-    if file and file.suffix.lower() in STRUCTURED and not file_format:
+    if file and file.suffix.lower() in STRUCTURED and of_file == TEXT and not file_format:
         print_warning(f"{file}: its tags and numbers are translated as plain text too")
     if resume and is_complete(file, output):
         return
@@ -163,44 +153,29 @@ def translate(
         translator = make_translator(model, compute, search, sampling.sampling())
         return translator, options.request(translator, terminology, protected)
 
-    if file_format and is_document:
-        document = FileContent(input_name(file), read_bytes(file), file_format)
-        _translate_document(document, load, workers, options.to, documents, output)
-        return
-    with open_lines(file) as lines, open_window_output(file, output, resume) as sink:
-        translator, request = load()
-        with workers.pipeline(translator, request, is_typed(file)) as pipeline:
-            translator.searcher.load_now()  # an error must come before `begin` empties the output
-            done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
-            translate_lines(pipeline, file, lines, options, done, sink)
+    def settings(translator: "Translator", of_file: str) -> dict[str, object]:
+        return _settings(translator, terminology, context.params, of_file)
 
-
-def _translate_document(
-    document: FileContent,
-    load: Callable[[], "tuple[Translator, TranslationRequest]"],
-    workers: WorkerOptions,
-    language: str | None,
-    options: DocumentOptions,
-    output: Path | None,
-) -> None:
-    """Write the translation of a document, which is translated as a whole; `language` is --to."""
-    translator, request = load()
-    processes = workers.choose_processes(translator.loaded.device_type)
-    found = translate_file(document, translator, request, processes, language, options)
-    if output and output.suffix in SUFFIXES:
-        found = compress(found, output.suffix)
-    with open_output(output) as file:
-        file.write(found)
+    with FileTranslation(load, settings, options, documents, workers, resume) as translation:
+        translation.translate(file, output, of_file)
 
 
 def _settings(
-    translator: "Translator", terminology: "Terminology", options: Mapping[str, object]
+    translator: "Translator",
+    terminology: "Terminology",
+    options: Mapping[str, object],
+    file_format: str,
 ) -> dict[str, object]:
-    """Return all that the translation of a line depends on, so that --resume can compare it."""
+    """Return all that the translation of a file depends on, so that --resume can compare it."""
     precision = translator.searcher.precision  # not "auto", which differs from machine to machine
     search = translator.settings.model_dump()
     not_compared = {*NOT_COMPARED, *search, "precision"}
+    of_documents = {each.name for each in fields(DocumentOptions)}
+    # the rows of a document's part hold all that --json writes
+    not_compared |= of_documents if file_format == TEXT else {"format", "html", "as_json"}
     others = {name: value for name, value in options.items() if name not in not_compared}
+    if file_format != TEXT:
+        others["format"] = file_format
     if precision != "int8" and not translator.searcher.shortlist:
         # With a shortlist, a translation depends on the lines of its batch. int8 keeps the setting,
         # so that outputs of earlier versions can be resumed.

@@ -83,6 +83,20 @@ def align(
     return aligned
 
 
+def align_requested(
+    lines: Sequence[EncodedLine], translations: list[list[Translation]], searcher: Searcher
+) -> list[list[Translation]]:
+    """Return the translations of each line, with alignments where `Line.is_aligned` is True."""
+    chosen = [i for i, encoded in enumerate(lines) if encoded.line.is_aligned]
+    if len(chosen) == len(lines):
+        return align(lines, translations, searcher)
+    rows = align([lines[i] for i in chosen], [translations[i] for i in chosen], searcher)
+    found = list(translations)
+    for i, row in zip(chosen, rows, strict=True):
+        found[i] = row
+    return found
+
+
 def _alignment(
     tokenizer: Tokenizer,
     encoded: EncodedLine,

@@ -126,6 +126,8 @@ class Line:
     """whether it was in capitals, and its translation is put into capitals; see capitals.py"""
     start: int = 0
     """the index of a sentence's first character in the line, with the parts put back"""
+    is_aligned: bool = True
+    """whether a request for alignments holds for this line; without, the links are not needed"""
     tag_length: int = 0
     """how many characters the tags at the start of the text have, such as `>>fr<<` and its space;
     the pipeline looks for them once, and what replaces text leaves them as they are"""

@@ -74,7 +74,7 @@ class TranslationRequest:
     candidates: int = 0
     """number of candidates that `utilities` compares for each line; not used if that is None"""
     alignments: bool = False
-    """whether word alignments are added to the translations"""
+    """whether word alignments are added to the translations of lines with `is_aligned`"""
     compare: FinishingTransform | None = None
     """adds the disagreement of two models to each translation (`DualScores`); None: it is not"""
 
@@ -365,9 +365,9 @@ def _requested_transforms(
     if request.utilities:
         yield partial(choose_by_risk, utilities=request.utilities, n_best=request.n_best)
     if request.alignments:
-        from nmt.translation.aligner import align
+        from nmt.translation.aligner import align_requested
 
-        yield partial(align, searcher=searcher)
+        yield partial(align_requested, searcher=searcher)
 
 
 def _check_request(request: TranslationRequest, searcher: Searcher) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,14 @@ def test_each_sentence_of_a_document_is_translated_into_the_language(run: Path) 
     options = ("translate", "-m", run, "--document", "--to")
     for language, lines in (("de", GERMAN), ("fr", FRENCH)):
         assert lines_of(*options, language, text=text) == [" ".join(lines[:2])]
+
+
+def test_each_text_of_a_page_is_translated_into_the_language(run: Path) -> None:
+    page = "<p>A dog runs. A <b>cat</b> sleeps.</p><p>A dog runs.</p>"
+    for language, lines in (("de", GERMAN), ("fr", FRENCH)):
+        found = succeed("translate", "-m", run, "--html", "--to", language, text=page)
+        assert re.sub("</?[pb]>", "", found) == f"{' '.join(lines[:2])}{lines[0]}"
+        assert found.count("<b>") == 1
 
 
 def test_each_piece_of_too_long_a_sentence_has_the_tag(

@@ -274,8 +274,8 @@ def test_auto_is_one_process_a_core_where_that_helps_and_a_number_gives_each_one
 
 
 def test_a_file_with_tags_by_its_name_is_a_warning(tiny_run: Path, tmp_path: Path) -> None:
-    page, memory = (write_lines(tmp_path / name, ["a dog"]) for name in ("a.html", "a.tmx"))
+    page, memory = (write_lines(tmp_path / name, ["a dog"]) for name in ("a.html", "a.xml"))
     warning = "its tags and numbers are translated as plain text too"
-    assert f"a.tmx: {warning}" in invoke("translate", "-m", tiny_run, memory).stderr
+    assert f"a.xml: {warning}" in invoke("translate", "-m", tiny_run, memory).stderr
     assert warning not in invoke("translate", "-m", tiny_run, page).stderr
     assert warning not in invoke("translate", "-m", tiny_run, page, "--format", "text").stderr

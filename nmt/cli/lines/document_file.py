@@ -1,11 +1,11 @@
-"""A document in a file, such as a page or a file of Word, translated into another such file."""
+"""A document in a file, such as a page or a file of Word: its format, its bytes, its texts."""
 
 import contextlib
 import io
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,11 @@ from nmt.files import explain_os_errors
 if TYPE_CHECKING:
     from nmt.cli.lines.line_translation import OutputOptions
     from nmt.cli.options.documents import DocumentOptions
-    from nmt.translation.pipeline import TranslationRequest
-    from nmt.translation.translator import Translator
+    from nmt.run.model import LoadedModel
+    from nmt.translation.documents.document import Document
 
+TEXT = "text"
+"""the format of plain text, whose lines are translated"""
 _TAG = re.compile(r"<[a-zA-Z/!]")  # the start of one, or of a comment
 
 
@@ -69,19 +71,16 @@ def read_bytes(path: Path | None) -> bytes:
         return file.read()
 
 
-def check_options(options: "OutputOptions", is_long: bool) -> None:
+def check_options(options: "OutputOptions") -> None:
     """Check that the options fit a document, which is no lines.
-
-    `is_long` says whether an option for long texts is given: --resume or --ray.
 
     Raises:
         ConfigError: an option asks for lines of input or output.
     """
-    if options.json_input or options.as_json or options.alignments or options.n_best > 1 or is_long:
+    if options.json_input or options.alignments or options.n_best > 1:
         raise ConfigError(
-            "a document is translated as a whole, so it goes with none of --json, --json-input, "
-            "--alignments, --n-best, --resume and --ray; leave them out, or say --format text for "
-            "its lines"
+            "a document is translated as a whole, so it goes with none of --json-input, "
+            "--alignments and --n-best; leave them out, or say --format text for its lines"
         )
 
 
@@ -95,31 +94,21 @@ class FileContent:
     format: str
 
 
-def translate_file(
-    file: FileContent,
-    translator: "Translator",
-    request: "TranslationRequest",
-    processes: int,
-    language: str | None,
-    options: "DocumentOptions",
-) -> bytes:
-    """Return the translation of a document, in its format.
+def open_document(
+    file: FileContent, loaded: "LoadedModel", language: str | None, options: "DocumentOptions"
+) -> "Document":
+    """Read a document for a model; `language` is that of --to, for one of several languages.
 
-    A page without any HTML tag is translated as one text, with a warning. `processes` is the number
-    of processes that translate. `language` is that of --to, for a model of several languages; None:
-    the model has one. `options` says which texts are translated. Where nothing is protected, the
-    usual placeholders of programs are in a document of messages.
+    A page without any HTML tag is read as one text, with a warning. `options` says which texts are
+    translated.
 
     Raises:
         ConfigError: there is no such format.
         DataError: the document is not in its format, or damaged.
     """
-    from nmt.data.text.protected_text import usual_text
-    from nmt.recipe.config import spell_tag
     from nmt.translation.documents.document import LanguagePair
     from nmt.translation.documents.formats import read_document
     from nmt.translation.documents.html_page import HtmlPage
-    from nmt.translation.documents.translate import texts_translator, translate_document
 
     if file.format == "html" and file.content.strip():
         page = HtmlPage.decode(file.name, file.content)
@@ -128,16 +117,12 @@ def translate_file(
                 f"{file.name}: has no HTML tag, and is translated as one text; without --html, "
                 "each line is translated"
             )
-    source, target = translator.loaded.config.data.languages
-    options_of_reading = options.reading(LanguagePair(source, language or target))
-    document = read_document(file.content, file.name, file.format, options_of_reading)
-    if not (document.plain or document.with_tags):
+    source, target = loaded.config.data.languages
+    reading = options.reading(LanguagePair(source, language or target))
+    document = read_document(file.content, file.name, file.format, reading)
+    if not document.lines:
         print_warning(
             f"{file.name}: has no text to translate, and is written as it is; --overwrite "
             "translates also what has a translation in an XLIFF or PO file"
         )
-        return file.content
-    if document.is_of_program and not request.protected.patterns:
-        request = replace(request, protected=usual_text(True))
-    tag = spell_tag(language) if language else ""
-    return translate_document(document, texts_translator(translator, request, processes, tag))
+    return document

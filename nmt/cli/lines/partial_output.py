@@ -5,6 +5,9 @@ number and hash of the input's lines that are done, the number and hash of the b
 written, and all settings. It is replaced after each window. A resumed command drops further bytes
 of `OUT.part`: they belong to an incomplete window. The part of an output by URL is in the current
 folder, and is uploaded when it is complete.
+
+The part of a document holds the translations of its texts: the document is written at last, from
+all of them (`document_output.py`).
 """
 
 import contextlib
@@ -35,6 +38,8 @@ FORMAT = 1
 # the keys of the state file besides the version, with the types of their values
 STATE_TYPES = {"lines": int, "bytes": int, "input": str, "output": str, "settings": dict}
 START_AGAIN = "leave out --resume to begin again"
+LINES = "the output for lines 1 to {}"
+"""what a part holds, with the number of lines that are done"""
 
 
 def is_complete(file: Path | None, output: Path | None) -> bool:
@@ -45,7 +50,7 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
     Raises:
         ConfigError: `file` is stdin, or `output` is not a regular file; neither can be resumed.
     """
-    part = _part_path(output)
+    part = part_path(output)
     if is_stdin(file):
         raise ConfigError(
             "--resume reads the input again, which stdin does not allow; give the input as a FILE"
@@ -58,15 +63,20 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
     return True
 
 
-def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> None:
-    """Raise a ConfigError if `output`, `OUT.part` or `OUT.part.json` is one of the inputs."""
-    part = _part_path(output)
+def check_inputs_remain(
+    output: Path | None, inputs: Sequence[Path | None], is_compressed: bool = False
+) -> None:
+    """Raise a ConfigError if `output`, `OUT.part` or `OUT.part.json` is one of the inputs.
+
+    `is_compressed` says that the command compresses an output that is named like such a file.
+    """
+    part = part_path(output)
     written = [output, part, Path(f"{part}.json")] if part else [output]
     for path in written:
-        check_output(path, inputs)
+        check_output(path, inputs, is_compressed)
 
 
-def _part_path(output: Path | None) -> Path | None:
+def part_path(output: Path | None) -> Path | None:
     """Return the path of OUT.part; None if the output is stdout, a pipe or a device."""
     if isinstance(output, RemotePath):
         return Path(f"{before_upload(output)}.part")
@@ -98,10 +108,15 @@ class StreamOutput:
 class PartialOutput:
     """Output to a regular file: `OUT.part` until it is complete; locked against other writers."""
 
-    def __init__(self, path: Path, part: Path, resume: bool) -> None:
-        """Open and lock `part` (OUT.part); raise a DataError if another process writes it."""
+    def __init__(self, path: Path, part: Path, resume: bool, kept: str = LINES) -> None:
+        """Open and lock `part` (OUT.part); raise a DataError if another process writes it.
+
+        `kept` is what messages say that the part holds, as `LINES` does.
+        """
         self.path, self.part, self.state_file = path, part, Path(f"{part}.json")
-        self.resume = resume
+        self.resume, self._kept = resume, kept
+        self.whole_output: bytes | None = None
+        """what is written at last in place of the part; None: the part itself is the output"""
         self.totals: dict[str, float] = {}
         """numbers that the command adds up over all lines; they are kept with the part"""
         self.is_remote = isinstance(path, RemotePath)
@@ -187,13 +202,19 @@ class PartialOutput:
         self.file.truncate(state["bytes"])
         resume_option = [] if "--resume" in sys.argv else ["--resume"]
         command = shlex.join(["nmt", *sys.argv[1:], *resume_option])
-        message = f"nmt: {self.part} keeps the output for lines 1 to {state['lines']}"
+        message = f"nmt: {self.part} keeps {self._kept.format(state['lines'])}"
         print(f"{message}; to continue: {command}" if can_resume else message, file=sys.stderr)
 
     def finish(self) -> None:
-        """Rename the complete `OUT.part` to its final name, or upload it."""
+        """Rename the complete `OUT.part` to its final name, or upload it, or `whole_output`."""
         os.fsync(self.file.fileno())
-        if isinstance(self.path, RemotePath):
+        if self.whole_output is not None:
+            with open_output(self.path) as file:
+                file.write(self.whole_output)
+                file.flush()
+                os.fsync(file.fileno())
+            self.part.unlink()
+        elif isinstance(self.path, RemotePath):
             upload(self.part, self.path)
             self.part.unlink()
         else:
@@ -253,26 +274,26 @@ WindowOutput = StreamOutput | PartialOutput
 
 @contextlib.contextmanager
 def open_window_output(
-    file: Path | None, path: Path | None, resume: bool
+    file: Path | None, path: Path | None, resume: bool, kept: str = LINES
 ) -> Iterator[WindowOutput]:
     """Open the output `path` (None: stdout) for what is made of the input `file` (None: stdin).
 
     A regular file is written as `OUT.part`, and renamed or uploaded when the block ends. After an
-    error `OUT.part` remains, and a line on stderr says so. With `resume` an existing `OUT.part` is
-    continued, otherwise it is replaced.
+    error `OUT.part` remains, and a line on stderr says so: that it keeps `kept`, such as `LINES`.
+    With `resume` an existing `OUT.part` is continued, otherwise it is replaced.
 
     Raises:
         DataError: the file cannot be written, another process writes it, or the part belongs to
             another input or other settings.
         ConfigError: `path` is a URL whose service is not known, or its package is missing.
     """
-    part_path = _part_path(path)
-    if path is None or part_path is None:
+    stands_at = part_path(path)
+    if path is None or stands_at is None:
         with open_output(path) as stream:
             yield StreamOutput(stream)
         return
     check_service(path)
-    part = PartialOutput(path, part_path, resume)
+    part = PartialOutput(path, stands_at, resume, kept)
     with part.file:  # closing it releases the lock
         try:
             with explain_write_errors(part.named_in_errors, DISK_FULL):

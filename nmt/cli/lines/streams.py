@@ -147,6 +147,14 @@ def progress_bar(path: Path | None | Sequence[Path], unit: str, done: int = 0) -
     return tqdm(total=total, initial=done, unit=unit, disable=not show)
 
 
+def segments_bar(name: str, total: int, done: int) -> "tqdm[NoReturn]":
+    """Return a bar that counts the segments of the document `name`; hidden without a terminal."""
+    from tqdm import tqdm
+
+    is_hidden = not sys.stderr.isatty()
+    return tqdm(desc=name, total=total, initial=done, unit=" segments", disable=is_hidden)
+
+
 def _count_all_lines(paths: Sequence[Path | None]) -> int | None:
     """Return the number of lines of all files together; None if that of one is unknown."""
     counts = [count_lines(path) for path in paths]

@@ -100,7 +100,9 @@ class Document:
         """
         self._segments, self._encode, self.is_of_program = segments, encode, is_of_program
         plain = (segment.text.text for segment in segments if not segment.text.has_tags)
-        self.plain = [Line(i, text) for i, text in enumerate(dict.fromkeys(plain), start=1)]
+        self.plain = [
+            Line(i, text, is_aligned=False) for i, text in enumerate(dict.fromkeys(plain), start=1)
+        ]
         """the texts without tags, equal ones once"""
         with_tags = (segment.text for segment in segments if segment.text.has_tags)
         self.with_tags = [
@@ -110,14 +112,26 @@ class Document:
         ]
         """the texts with tags, whose translations need links between the words"""
 
+    @property
+    def lines(self) -> list[Line]:
+        """All texts that are translated: those without tags, then those with tags."""
+        return self.plain + self.with_tags
+
     def write(self, plain: Sequence[Translation], with_tags: Sequence[Translation]) -> bytes:
         """Return the document with the translations of its texts; call this only once."""
+        for segment, translation in self.translated_segments(plain, with_tags):
+            segment.translate(translation)
+        return self._encode()
+
+    def translated_segments(
+        self, plain: Sequence[Translation], with_tags: Sequence[Translation]
+    ) -> Iterator[tuple[DocumentSegment, Translation]]:
+        """Yield each segment with its translation, in the order of the document."""
         found = {line.text: t for line, t in zip(self.plain, plain, strict=True)}
         aligned = iter(with_tags)
         for segment in self._segments:
             has_tags = segment.text.has_tags
-            segment.translate(next(aligned) if has_tags else found[segment.text.text])
-        return self._encode()
+            yield segment, next(aligned) if has_tags else found[segment.text.text]
 
     def texts(self) -> Iterator[str]:
         """Yield the text of each segment."""

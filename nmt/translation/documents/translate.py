@@ -1,13 +1,14 @@
 """Translates a document with a model, or with several."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from nmt.errors import print_warning
+from nmt.errors import Progress, print_warning
+from nmt.search.windows import cut_into_windows
 from nmt.translation.document import WINDOW_PARAGRAPHS
 from nmt.translation.documents.document import Document
 from nmt.translation.line import Line, Translation, Warn
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.pipeline import Pipeline, TranslationRequest
 from nmt.translation.spans import shift_span
 from nmt.translation.translator import Translator
 
@@ -44,15 +45,31 @@ def texts_translator(
 
     def translate(lines: Sequence[Line], with_links: bool) -> list[Translation]:
         asked = replace(request or TranslationRequest(), document=True, alignments=with_links)
-        tagged_lines = [_add_tag_to_line(line, tag) for line in lines]
         with translator.pipeline(asked, processes) as pipeline:
-            rows = pipeline.translate(tagged_lines, WINDOW_PARAGRAPHS, warn)
-            return [
-                best.without_tag(tag, line.text)
-                for (best, *_), line in zip(rows, lines, strict=True)
-            ]
+            windows = translate_windows(pipeline, lines, tag, warn)
+            return [translation for window in windows for translation in window]
 
     return translate
+
+
+def translate_windows(
+    pipeline: Pipeline,
+    lines: Sequence[Line],
+    tag: str = "",
+    warn: Warn = print_warning,
+    progress: Progress = lambda texts: None,
+) -> Iterator[list[Translation]]:
+    """Yield the translations of the texts of a document, those of a window (a group) at a time.
+
+    The request of the pipeline has `document`, and `alignments` if a text has tags. `tag`, such as
+    `>>fr<< `, asks a model of several languages for one. `warn` gets a message for each sentence
+    that is too long, and `progress` the number of texts that were done since its last call.
+    """
+    tagged = [_add_tag_to_line(line, tag) for line in lines]
+    windows = cut_into_windows(tagged, WINDOW_PARAGRAPHS, lambda line: len(line.text))
+    untranslated = iter(lines)
+    for rows in pipeline.translate_windows(windows, warn, progress):
+        yield [best.without_tag(tag, next(untranslated).text) for best, *_ in rows]
 
 
 def _add_tag_to_line(line: Line, tag: str) -> Line:

@@ -1,0 +1,126 @@
+"""Files that are translated one after another by the same models: lines of text, or documents."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from nmt.cli.lines.document_file import TEXT, FileContent, open_document, read_bytes
+from nmt.cli.lines.document_output import TEXTS, DocumentOutput, segments_path
+from nmt.cli.lines.line_translation import OutputOptions, translate_lines
+from nmt.cli.lines.partial_output import open_window_output
+from nmt.cli.lines.streams import input_name, is_typed, open_lines, segments_bar
+from nmt.cli.options.documents import DocumentOptions
+from nmt.cli.options.workers import WorkerOptions
+from nmt.errors import print_warning
+
+if TYPE_CHECKING:
+    from nmt.translation.documents.document import Document
+    from nmt.translation.pipeline import Pipeline, TranslationRequest
+    from nmt.translation.translator import Translator
+
+
+@dataclass
+class FileTranslation:
+    """Translates files; use it in a `with` statement, which ends the processes that translate."""
+
+    load: Callable[[], "tuple[Translator, TranslationRequest]"]
+    """loads the models, which takes seconds, and returns what is asked for"""
+    settings: Callable[["Translator", str], Mapping[str, object]]
+    """returns all that the translation of a file of a format depends on"""
+    options: OutputOptions
+    documents: DocumentOptions
+    workers: WorkerOptions
+    resume: bool = False
+    """whether outputs that were interrupted are continued"""
+    _pipelines: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    """what closes the pipeline; one is open at a time"""
+    _open: "tuple[TranslationRequest, Pipeline] | None" = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pipelines.close()
+
+    @cached_property
+    def loaded(self) -> "tuple[Translator, TranslationRequest]":
+        """The models and the request, loaded when they are first needed."""
+        return self.load()
+
+    def translate(self, file: Path | None, output: Path | None, file_format: str) -> None:
+        """Translate a file (None: stdin) into `output` (None: stdout).
+
+        Raises:
+            DataError: the file cannot be read or is damaged, or the output cannot be written.
+            ConfigError: options contradict each other or the model.
+        """
+        try:
+            if file_format == TEXT:
+                self._translate_lines(file, output)
+            else:
+                self._translate_document(file, output, file_format)
+        except BaseException:
+            self._close()  # batches of the file may still be computed
+            raise
+
+    def _translate_lines(self, file: Path | None, output: Path | None) -> None:
+        with open_lines(file) as lines, open_window_output(file, output, self.resume) as sink:
+            translator, request = self.loaded
+            pipeline = self._pipeline(request, is_typed(file))
+            translator.searcher.load_now()  # an error must come before `begin` empties the output
+            done = sink.begin(lines, lambda: self.settings(translator, TEXT))
+            translate_lines(pipeline, file, lines, self.options, done, sink)
+
+    def _translate_document(self, file: Path | None, output: Path | None, file_format: str) -> None:
+        from nmt.recipe.config import spell_tag
+        from nmt.translation.documents.translate import translate_windows
+
+        rows_path = segments_path(output, self.options.as_json)
+        content = FileContent(input_name(file), read_bytes(file), file_format)
+        with open_window_output(file, output, self.resume, TEXTS) as sink:
+            translator, request = self.loaded
+            language = self.options.to
+            document = open_document(content, translator.loaded, language, self.documents)
+            pipeline = self._pipeline(self._request_of(document, request))
+            translator.searcher.load_now()
+            kept = DocumentOutput(sink, document)
+            left = kept.begin(lambda: self.settings(translator, file_format))
+            done, tag = len(kept.translations), spell_tag(language) if language else ""
+            with segments_bar(content.name, done + len(left), done) as bar:
+                for window in translate_windows(pipeline, left, tag, print_warning, bar.update):
+                    kept.add(window)
+            kept.finish(rows_path, content.content)
+
+    def _request_of(
+        self, document: "Document", request: "TranslationRequest"
+    ) -> "TranslationRequest":
+        """Return how the texts of a document are translated.
+
+        Where nothing is protected, the usual placeholders of programs are in one of messages.
+        """
+        if document.is_of_program and not request.protected.patterns:
+            request = self._program_request
+        return replace(request, document=True, alignments=bool(document.with_tags))
+
+    @cached_property
+    def _program_request(self) -> "TranslationRequest":
+        from nmt.data.text.protected_text import usual_text
+
+        _, request = self.loaded
+        return replace(request, protected=usual_text(True))
+
+    def _pipeline(self, request: "TranslationRequest", is_typed: bool = False) -> "Pipeline":
+        """Return the pipeline for a request: the open one, if it has the same."""
+        if self._open is None or self._open[0] != request:
+            self._close()
+            translator, _ = self.loaded
+            pipeline = self.workers.pipeline(translator, request, is_typed)
+            self._open = request, self._pipelines.enter_context(pipeline)
+        return self._open[1]
+
+    def _close(self) -> None:
+        self._pipelines.close()
+        self._open = None
