@@ -64,7 +64,7 @@ class ScoreOptions:
             raise ConfigError(f"--comet-model {self.comet_model} goes with --comet; add it")
         if not self.comet:
             return
-        if text.reference and not text.source:
+        if text.reference and not text.source and not text.has_both_sides:
             raise ConfigError("--comet compares with the source as well; add --source FILE")
         from nmt.evaluation.comet import find_comet
 

@@ -26,8 +26,8 @@ class InitOptions:
     """The text to learn from, the recipe to write, and what is decided already."""
 
     texts: Annotated[list[str] | None, typer.Argument(metavar="SOURCE TARGET")] = None
-    """Two aligned text files, or one file with both sides (.tsv, .csv, .jsonl, .parquet), or the
-    name of a corpus of `nmt data list`."""
+    """Two aligned text files, or one file with both sides (.tsv, .csv, .jsonl, .parquet, .tmx,
+    .xlf, .po), or the name of a corpus of `nmt data list`."""
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE")] = Path("recipe.yaml")
     """The recipe to write."""
     hub: Annotated[str | None, typer.Option(metavar="OWNER/NAME[:CONFIG]")] = None
@@ -213,11 +213,13 @@ def _profile_files(
     `given_languages` are those of --languages.
     """
     from nmt.data.corpora.splits import split_files
-    from nmt.planning.text_profile import choose_languages, languages_from_file_names, profile_text
+    from nmt.planning.text_profile import choose_languages, languages_from_files, profile_text
     from nmt.recipe.config import CleaningConfig, DataConfig
 
-    profile = profile_text(text, given_languages or ("source", "target"))
-    languages = choose_languages(given_languages, languages_from_file_names(text), profile)
+    source, target = languages_from_files(text)
+    keys = given_languages or (source or "source", target or "target")
+    profile = profile_text(text, keys)
+    languages = choose_languages(given_languages, (source, target), profile)
     splits = split_files(folder, ["train", *missing], languages) if missing else {"train": text}
     source_language, target_language = languages
     data = DataConfig(

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.data.languages import look_up_language
+from nmt.data.text.bilingual_files import declared_languages, is_bilingual
 from nmt.data.text.language_identification import unspaced_script
 from nmt.data.text.parallel_text import NO_TEXT, ParallelText, SentencePair
 from nmt.errors import ConfigError, DataError
@@ -169,10 +170,17 @@ def _language_of(lines: Sequence[str]) -> str | None:
     return first
 
 
-def languages_from_file_names(text: TextPair) -> tuple[str | None, str | None]:
-    """Return the language codes of both file names, such as en of train.en.xz (None: no code)."""
-    if text.file is not None:  # one file with both sides
-        return None, None
+def languages_from_files(text: TextPair) -> tuple[str | None, str | None]:
+    """Return the language codes of both file names, such as en of train.en.xz (None: no code).
+
+    One file with both sides names none, unless it is TMX, XLIFF or PO.
+
+    Raises:
+        DataError: such a file cannot be read.
+    """
+    if text.file is not None:
+        path = Path(text.file)
+        return (declared_languages(path) if is_bilingual(path) else None) or (None, None)
     source_path, target_path = text.paths
     return _language_from_file_name(source_path), _language_from_file_name(target_path)
 

@@ -85,8 +85,8 @@ class TextPair(MixedText):
     target: FilePath | None = None
     """path of the target side, with the same number of lines"""
     file: FilePath | None = None
-    """path of one file with both sides, instead of source and target: .tsv, .csv or .jsonl
-    (also .gz, .xz, .zst), or .parquet"""
+    """path of one file with both sides, instead of source and target: .tsv, .csv, .jsonl, .tmx,
+    .xlf or .po (also .gz, .xz, .zst), or .parquet"""
     source_field: str | Annotated[int, Field(ge=1)] | None = None
     """the column of a .tsv or .csv file (from 1), or the key of a record, that holds the source
     text; a dotted key leads into nested records; null: column 1, or the key named like the language

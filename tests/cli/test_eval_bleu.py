@@ -223,3 +223,36 @@ def test_scores_are_printed_even_where_comet_fails(comet: Callable[[str], Result
     result = comet("raise SystemExit('no network')")
     assert isinstance(result.exception, NmtError) and "comet-score failed" in str(result.exception)
     assert "BLEU" in result.stdout and "chrF" in result.stdout
+
+
+def memory(path: Path, pairs: list[tuple[str, str]]) -> Path:
+    """A translation memory of English and German."""
+    sides = (
+        f'<tu><tuv xml:lang="en-US"><seg>{source}</seg></tuv>'
+        f'<tuv xml:lang="de"><seg>{target}</seg></tuv></tu>'
+        for source, target in pairs
+    )
+    text = f'<tmx version="1.4"><header srclang="en"/><body>{"".join(sides)}</body></tmx>'
+    return write_lines(path, [text])
+
+
+def test_files_of_translators_have_both_sides(tmp_path: Path, tiny_run: Path) -> None:
+    pairs = [("a dog", "ein Hund."), ("small", "klein.")]
+    reference = memory(tmp_path / "reference.tmx", pairs)
+    scored = records_of(
+        "eval-bleu", "--model", tiny_run, "--reference", reference, "--json", "--no-confidence"
+    )[0]
+    assert (scored["languages"], scored["sentences"]) == ("en-de", 2)
+    same = ("--hypothesis", memory(tmp_path / "other.tmx", pairs[::-1]), "--reference", reference)
+    scored = records_of("eval-bleu", *same, "--json", "--no-confidence")[0]
+    assert scored["languages"] == "en_US-de"
+    assert "100.0" in succeed("eval-bleu", *same, "--no-confidence")
+    lines = write_lines(tmp_path / "out.de", ["ein Hund.", "klein."])
+    succeed("eval-bleu", "--hypothesis", lines, "--reference", reference, "--no-confidence")
+    part = memory(tmp_path / "part.tmx", pairs[:1])
+    message = fail(DataError, "eval-bleu", "--hypothesis", part, "--reference", reference)
+    assert "has no translation of 1 of 2 sources of" in message
+    for one, other in ((reference, lines), (lines, reference)):
+        mixed = ("--source", one, "--reference", other)
+        message = fail(ConfigError, "eval-bleu", "--model", tiny_run, *mixed)
+        assert f"{reference} has source and target; give --reference {reference} alone" in message

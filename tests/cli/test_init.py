@@ -186,3 +186,21 @@ def test_what_is_written_for_any_language_trains(
             for part in ("--set", f"{section}.{value}")
         ]
         succeed("train", "--config", "mine.yaml", "--run-dir", "run", *settings)
+
+
+def test_a_translation_memory_names_its_languages(texts: tuple[Path, Path]) -> None:
+    pairs = zip(
+        *([line.decode().strip() for line in raw_lines(side)] for side in texts), strict=True
+    )
+    units = [
+        f'<tu><tuv xml:lang="de-AT"><seg>{target}</seg></tuv>'
+        f'<tuv xml:lang="en"><seg>{source}</seg></tuv></tu>'
+        for source, target in pairs
+    ]
+    head = '<tmx version="1.4"><header srclang="en"/><body>'
+    file = write_lines(Path("memory.tmx"), [head, *units, "</body></tmx>"])
+    said = init(file, "-o", "mine.yaml", "--minutes", "1")
+    assert load_config("mine.yaml").data.languages == ("en", "de_AT")
+    assert "1,500 pairs, en" in said
+    init(file, "-o", "back.yaml", "--minutes", "1", "--languages", "de-en")
+    assert load_config("back.yaml").data.languages == ("de", "en")

@@ -10,7 +10,7 @@ from nmt.planning import text_profile
 from nmt.planning.text_profile import (
     TextProfile,
     choose_languages,
-    languages_from_file_names,
+    languages_from_files,
     profile_text,
 )
 from nmt.recipe.config import TextPair
@@ -91,13 +91,13 @@ def test_a_text_that_cannot_be_learnt_from_is_an_error(
 
 
 def test_languages_come_from_the_user_else_the_labels_else_the_words(profile: TextProfile) -> None:
-    assert languages_from_file_names(TextPair(source="train.en", target="x/train.pt_BR.xz")) == (
+    assert languages_from_files(TextPair(source="train.en", target="x/train.pt_BR.xz")) == (
         "en",
         "pt_BR",
     )
-    assert languages_from_file_names(TextPair(source="source.txt", target="target")) == (None, None)
-    assert languages_from_file_names(TextPair(source="a.src", target="a.trg")) == (None, None)
-    assert languages_from_file_names(TextPair(file="both.tsv")) == (None, None)
+    assert languages_from_files(TextPair(source="source.txt", target="target")) == (None, None)
+    assert languages_from_files(TextPair(source="a.src", target="a.trg")) == (None, None)
+    assert languages_from_files(TextPair(file="both.tsv")) == (None, None)
     assert choose_languages(("en_GB", "de_AT"), ("en", "de"), profile) == ("en_GB", "de_AT")
     assert choose_languages(None, ("en", None), profile) == ("en", "de")
     assert choose_languages(None, (None, None), profile) == ("en", "de")

@@ -34,7 +34,7 @@ class TextOptions:
     source: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     """Text to translate, with its translation in --reference."""
     reference: Annotated[Path | None, typer.Option(metavar="FILE")] = None
-    """The right translation, line by line."""
+    """The right translation, line by line; or a TMX, XLIFF or PO file, which has the source too."""
     languages: Annotated[str | None, typer.Option(metavar="PAIR")] = None
     """For files without a model: source and target, such as en-de."""
     tokenized: Annotated[bool, typer.Option("--tokenized")] = False
@@ -52,6 +52,17 @@ class TextOptions:
                 f"--test-set {self.test_set} and {other} name two texts; leave out one"
             )
         parse_languages(self.languages)
+        if self.source and self.source != self.reference:
+            for option, path in (("--source", self.source), ("--reference", self.reference)):
+                if path and _is_bilingual(path):
+                    raise ConfigError(
+                        f"{option} {path} has source and target; give --reference {path} alone"
+                    )
+
+    @property
+    def has_both_sides(self) -> bool:
+        """Whether --reference is a file of translators, with source and target."""
+        return self.reference is not None and _is_bilingual(self.reference)
 
     def check(self, run: str | None) -> None:
         """Check that the options name a text to score; `run` is the first run, if there is one.
@@ -59,7 +70,8 @@ class TextOptions:
         Raises:
             ConfigError: They name none, or repeat what the configuration of the run says.
         """
-        if run and (self.source is None) != (self.reference is None):
+        is_half = (self.source is None) != (self.reference is None)
+        if run and is_half and not self.has_both_sides:
             raise ConfigError(f"{run} is a run: --source and --reference go together")
         if run and self.tokenized:
             raise ConfigError(f"{run} is a run and knows data.tokenized; leave out --tokenized")
@@ -71,6 +83,12 @@ class TextOptions:
             raise ConfigError(
                 "files of translations need --reference FILE, or --test-set NAME with --languages"
             )
+
+
+def _is_bilingual(path: Path) -> bool:
+    from nmt.data.text.bilingual_files import is_bilingual
+
+    return is_bilingual(path)
 
 
 def parse_languages(pair: str | None) -> tuple[str, str] | None:
@@ -101,15 +119,22 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
         ConfigError: There is no test set of that name, or not for these languages or this run.
         DataError: The texts cannot be downloaded or read, or are of unequal length.
     """
+    from nmt.data.text.bilingual_files import declared_languages
     from nmt.data.text.lines import read_lines
-    from nmt.data.text.parallel_text import read_pairs
+    from nmt.data.text.parallel_text import ParallelText, read_pairs
     from nmt.evaluation.test_sets import set_of_pairs, set_of_references
     from nmt.evaluation.text_checks import warning_about_references
+    from nmt.recipe.config import TextPair
 
     languages = data.languages if data else parse_languages(text.languages)
     tokenized = data.tokenized if data else text.tokenized
     name = str(text.reference)  # of a set that is given as files
-    if text.source and text.reference:
+    if text.reference and text.has_both_sides:
+        files = TextPair(file=str(text.reference))
+        languages = languages or declared_languages(text.reference)
+        pairs = iter(ParallelText(files, languages or ("source", "target")))
+        test_set = set_of_pairs(name, pairs, languages, tokenized)
+    elif text.source and text.reference:
         pairs = read_pairs(text.source, text.reference)
         test_set = set_of_pairs(name, pairs, languages, tokenized)
     elif text.reference:
@@ -200,14 +225,17 @@ def text_files(data: "DataConfig") -> list[Path]:
 def read_translations(file: Path, test_set: "EvaluationSet", text: TextOptions) -> list[str]:
     """Read a file of translations, one for each reference.
 
+    Those in a TMX, XLIFF or PO file are found by their sources if the test set has any.
+
     Raises:
-        DataError: The file cannot be read, is empty, has another number of lines, or looks
-            tokenised or cut into subwords (unless --no-text-checks is given).
+        DataError: The file cannot be read, is empty, has another number of lines or lacks a source,
+            or looks tokenised or cut into subwords (unless --no-text-checks is given).
     """
     from nmt.data.text.lines import read_lines
     from nmt.evaluation.text_checks import check_text_forms
 
-    lines, references = list(read_lines(file)), test_set.references
+    references = test_set.references
+    lines = _read_targets(file, test_set) if _is_bilingual(file) else list(read_lines(file))
     if not lines:
         raise DataError(f"{file} is empty; expected one translation per line")
     if len(lines) != len(references):
@@ -218,6 +246,30 @@ def read_translations(file: Path, test_set: "EvaluationSet", text: TextOptions) 
     if not text.no_text_checks:
         check_text_forms(lines, references, (str(file), test_set.name), test_set.tokenized)
     return lines
+
+
+def _read_targets(file: Path, test_set: "EvaluationSet") -> list[str]:
+    """Return the targets of a TMX, XLIFF or PO file, also those that nobody has confirmed.
+
+    They are in the order of the sources of the test set; without these, in that of the file.
+
+    Raises:
+        DataError: The file cannot be read, or has no translation of a source.
+    """
+    from nmt.data.text.bilingual_files import declared_languages, read_bilingual
+
+    languages = test_set.languages or declared_languages(file) or ("source", "target")
+    pairs = [pair for pair in read_bilingual(file, languages, with_suggestions=True) if pair]
+    if not test_set.sources:
+        return [target for _, target in pairs]
+    found = dict(reversed(pairs))  # of several translations the first one
+    missing = [source for source in test_set.sources if source not in found]
+    if missing:
+        raise DataError(
+            f"{file}: has no translation of {len(missing)} of {len(test_set.sources)} sources of "
+            f"{test_set}, such as {missing[0][:60]!r}; translate them, or leave them out of the set"
+        )
+    return [found[source] for source in test_set.sources]
 
 
 def translate_with_progress(

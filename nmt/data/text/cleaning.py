@@ -12,6 +12,7 @@ from nmt.errors import DataError
 from nmt.recipe.config import CleaningConfig
 
 REASONS = {
+    "untranslated": "without a translation",
     "invalid_utf8": "not UTF-8",
     "empty": "empty",
     "control_characters": "with control characters",
@@ -188,7 +189,8 @@ class Cleaner:
         """
         pairs = block.pairs("surrogateescape" if self._config.invalid_utf8 else "strict")
         reasons = [self.reason(pair) for pair in pairs]
-        counts.read += len(pairs)
+        counts.read += len(pairs) + block.untranslated
+        counts.dropped["untranslated"] += block.untranslated
         counts.add_dropped(block, range(len(pairs)), reasons)
         return [(index, pair) for index, pair in enumerate(pairs) if reasons[index] is None]
 

@@ -103,17 +103,17 @@ def read_errors(path: Path, setting: str = "the path") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
+def open_bytes(path: Path, is_plain: bool = True) -> Iterator[io.BufferedIOBase]:
     """Open a file to read its bytes; files that end in .gz, .xz or .zst are decompressed.
 
-    A `RemotePath` is opened by its URL.
+    A `RemotePath` is opened by its URL. `is_plain` says that plain text in UTF-8 is expected.
 
     Raises:
         DataError: the file is missing, unreadable, damaged or cut short (also in the block), or
             `check_beginning` raises it.
     """
     try:
-        with read_errors(path), open_file(path) as raw, _decompress(raw, path) as file:
+        with read_errors(path), open_file(path) as raw, _decompress(raw, path, is_plain) as file:
             yield file
     except DAMAGED as error:
         raise DataError(
@@ -121,7 +121,7 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
         ) from error
 
 
-def _decompress(file: io.BufferedReader, path: Path) -> io.BufferedIOBase:
+def _decompress(file: io.BufferedReader, path: Path, is_plain: bool) -> io.BufferedIOBase:
     """Return the open file at `path`, or what decompresses it.
 
     Raises:
@@ -130,7 +130,8 @@ def _decompress(file: io.BufferedReader, path: Path) -> io.BufferedIOBase:
     """
     if path.suffix in SUFFIXES:
         return decompress(file, path.suffix, str(path))
-    check_beginning(file.peek(16), str(path))
+    if is_plain:
+        check_beginning(file.peek(16), str(path))
     return file
 
 

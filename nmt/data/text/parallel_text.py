@@ -1,6 +1,6 @@
 """Sentence pairs, in blocks of lines: from two line-aligned files, or one file with both sides.
 
-A file with both sides is TSV or CSV, JSON lines or parquet.
+A file with both sides is TSV or CSV, JSON lines, parquet, TMX, XLIFF or PO.
 """
 
 import itertools
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nmt.data.text.bilingual_files import is_bilingual, read_bilingual
 from nmt.data.text.columns import read_columns
 from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.lines import check_name, decode_line, raw_lines, read_errors
@@ -52,7 +53,9 @@ class Block:
     target_file: Path
     numbers: range
     """the number of each pair, from 1: its line in both files, or its record in one file; blank
-    lines of JSON lines are not counted"""
+    lines of JSON lines and units without a translation are not counted"""
+    untranslated: int = 0
+    """how many units without a translation were passed over, of TMX, XLIFF and PO"""
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -119,15 +122,19 @@ class ParallelText:
             return
         paths = [with_urls(Path(path)) for path in self.files.paths]
         source, target = paths[0], paths[-1]  # the same if one file has both sides
+        pairs: Iterator[LinePair | None]
         if self.files.file:
             pairs = _read_records(self.files, self.files.languages_or(self.languages))
         else:
             pairs = _read_aligned(source, target)
         count = 0
-        while lines := _take_block(pairs):  # each call goes on where the last one stopped
+        while taken := _take_block(pairs):  # each call goes on where the last one stopped
+            lines = [pair for pair in taken if pair]
             numbers = range(count + 1, count + 1 + len(lines))
-            yield Block(lines, source, target, numbers)
+            yield Block(lines, source, target, numbers, untranslated=taken.count(None))
             count += len(lines)
+        if count == 0 and is_bilingual(source):
+            raise DataError(f"{source} has no unit with a translation")
         if count == 0 and self.files.file:
             raise DataError(f"{source} is empty; expected one sentence pair a record")
         if count == 0:
@@ -157,9 +164,9 @@ def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
     return iter(ParallelText(files))
 
 
-def _take_block(pairs: Iterator[LinePair]) -> list[LinePair]:
+def _take_block(pairs: Iterator[LinePair | None]) -> list[LinePair | None]:
     """Take the next `BLOCK` pairs of lines, or fewer where they are long."""
-    block: list[LinePair] = []
+    block: list[LinePair | None] = []
     size = 0  # bytes of the sources
     while len(block) < BLOCK and size < BLOCK_BYTES:
         # 500 pairs at a time, because adding up the bytes pair by pair would be slow
@@ -167,7 +174,7 @@ def _take_block(pairs: Iterator[LinePair]) -> list[LinePair]:
         if not batch:
             break
         block += batch
-        size += sum(len(source) for source, _ in batch)
+        size += sum(len(pair[0]) for pair in batch if pair)
     return block
 
 
@@ -190,11 +197,12 @@ def _read_aligned(source: Path, target: Path) -> Iterator[LinePair]:
         yield pair
 
 
-def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePair]:
+def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePair | None]:
     """Return an iterator over source and target of each record, in UTF-8 without line breaks.
 
     A field of `text` is a column number (TSV, CSV, counted from 1) or a key, with dots into nested
-    records. None means columns 1 and 2, or the language code as the key.
+    records. None means columns 1 and 2, or the language code as the key. A None that is yielded is
+    a unit of TMX, XLIFF or PO without a translation.
 
     Raises:
         DataError: an unknown kind of file, or a record without the fields (with its number).
@@ -203,6 +211,8 @@ def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePa
     source_language, target_language = languages
     if text.has_columns:
         return _read_table(path, (source_field, target_field))
+    if is_bilingual(path):
+        return _read_units(path, text, languages)
     kind = path.with_suffix("").suffix if path.suffix in SUFFIXES else path.suffix
     if kind in (".jsonl", ".json", ".ndjson"):
         records = _read_json_lines(path)
@@ -210,8 +220,9 @@ def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePa
         records = _read_parquet(path)
     else:
         raise DataError(
-            f"{path}: unknown kind of file; expected .tsv, .csv, .jsonl (these may be compressed: "
-            ".gz, .xz or .zst) or .parquet. Give two line-aligned files as source and target"
+            f"{path}: unknown kind of file; expected .tsv, .csv, .jsonl, .tmx, .xlf, .po (these "
+            "may be compressed: .gz, .xz or .zst) or .parquet. Give two line-aligned files as "
+            "source and target"
         )
     return (
         (
@@ -220,6 +231,19 @@ def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePa
         )
         for record in records
     )
+
+
+def _read_units(
+    path: Path, text: TextPair, languages: tuple[str, str]
+) -> Iterator[LinePair | None]:
+    """Yield the texts of each unit of TMX, XLIFF or PO; None for one without a translation."""
+    if text.source_field or text.target_field:
+        raise DataError(
+            f"{path}: has languages in place of fields; leave out source_field and target_field, "
+            "and name the languages of the text"
+        )
+    for pair in read_bilingual(path, languages):
+        yield pair and (_encode(pair[0]), _encode(pair[1]))
 
 
 def _read_table(path: Path, fields: tuple[Field, Field]) -> Iterator[LinePair]:
@@ -289,6 +313,11 @@ def _text_of(located: LocatedRecord, field: Field, language: str) -> bytes:
             "name the keys with source_field and target_field, with dots into nested records; "
             "nmt init takes the codes of its languages for them"
         )
+    return _encode(text)
+
+
+def _encode(text: str) -> bytes:
+    """Return a text as a line in UTF-8."""
     text = _LINE_BREAKS.sub(" ", text)
     try:
         return text.encode("utf-8", "surrogateescape")  # bytes that were not UTF-8 when read

@@ -9,8 +9,8 @@ entity is expanded and nothing is loaded.
 import re
 from collections.abc import Mapping, Sequence
 from html import unescape
-from xml.parsers import expat
 
+from nmt.data.text.xml_units import make_parser, xml_errors
 from nmt.errors import DataError
 from nmt.translation.documents.encodings import marked_encoding, xml_encoding
 from nmt.translation.documents.marked_text import MARKUP
@@ -26,9 +26,6 @@ _ATTRIBUTE = re.compile(r"""([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _WITHOUT_MARK = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
 """the beginnings of documents in UTF-16 without a byte order mark"""
-
-MAX_DEPTH = 256
-"""elements inside each other, as libxml2 reads by default"""
 
 
 class XmlSource:
@@ -77,40 +74,8 @@ class XmlSource:
 
 def _check(content: bytes, name: str) -> None:
     """Raise a DataError if a document is not well-formed, has entities, or is nested too deeply."""
-
-    def stop(*_: object) -> None:
-        raise DataError(
-            f"{name}: declares entities or elements of its own, which a document of this format "
-            "never needs; remove the declarations between [ and ] in its DOCTYPE"
-        )
-
-    depth = 0
-
-    def start(element: str, _: object) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > MAX_DEPTH:
-            raise DataError(
-                f"{name}: has over {MAX_DEPTH} elements inside each other, the last one is "
-                f"<{element}>; no program needs so many, so it is not read"
-            )
-
-    def end(_: str) -> None:
-        nonlocal depth
-        depth -= 1
-
-    parser = expat.ParserCreate()
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.EntityDeclHandler = stop
-    parser.ElementDeclHandler = stop
-    try:
-        parser.Parse(content, True)
-    except expat.ExpatError as error:
-        raise DataError(
-            f"{name}: is no well-formed XML ({error}); save it again with the program that made it"
-        ) from error
-    except (LookupError, ValueError) as error:  # an encoding that Expat does not know
-        raise DataError(f"{name}: {error}; convert it to UTF-8") from error
+    with xml_errors(name):
+        make_parser(name).Parse(content, True)
 
 
 def _encoding(content: bytes) -> tuple[bytes, str]:
