@@ -83,6 +83,12 @@ FORMATS: Mapping[str, DocumentFormat] = {
         (".strings",),
         "nmt.translation.documents.apple_strings:read_apple_strings",
     ),
+    "android": DocumentFormat(
+        "Android's strings.xml",
+        (),  # any XML file may have this name
+        "nmt.translation.documents.android_strings:read_android_strings",
+        re.compile(_XML + rb"<resources\b"),
+    ),
     "subtitles": DocumentFormat(
         "SRT, WebVTT, SubStation Alpha and YouTube's subtitles",
         (".srt", ".vtt", ".ass", ".ssa", ".sbv"),

@@ -54,6 +54,11 @@ class PluralForms:
         """Whether no other number takes the form of the number 1."""
         return all(self.form(n) != self.singular for n in range(_TRIED) if n != 1)
 
+    @property
+    def has_inexact_singular(self) -> bool:
+        """Whether there are several forms, and that of the number 1 is also one of others."""
+        return self.count > 1 and not self.is_singular_exact
+
     def form(self, number: int) -> int:
         """Return the form that a number takes."""
         return int(gettext.c2py(self.rule)(number))
