@@ -21,7 +21,7 @@ _SIGNS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v":
 WRITTEN = {sign: f"\\{letter}" for letter, sign in (_SIGNS | {"\\": "\\", '"': '"'}).items()}
 """how a message writes some characters"""
 _CHARSET = re.compile(
-    rb'(?:"|\\n)Content-Type:(?:[^\n"\\]|"\s{0,9}")*?charset=([\w.:-]+)', re.IGNORECASE
+    rb'(?:"|\\n)Content-Type:(?:[^\n"\\]|"\s{0,9}"){0,300}?charset=([\w.:-]+)', re.IGNORECASE
 )
 _END = re.compile(r"\r\n|\n|\r")
 _LINE = re.compile(rf"[^\r\n]*(?:{_END.pattern})")

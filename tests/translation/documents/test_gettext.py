@@ -279,3 +279,9 @@ def test_a_long_message_takes_linear_time(text: str) -> None:
     start = time.process_time()
     translated(f'msgid "{text}"\nmsgstr ""\n')
     assert time.process_time() - start < 5
+
+
+def test_many_headers_take_linear_time() -> None:
+    start = time.process_time()
+    filled(b'msgid ""\nmsgstr ""\n' + b'"Content-Type: "\n' * 5000)
+    assert time.process_time() - start < 5
