@@ -1,6 +1,6 @@
 """`nmt translate`: raw text in, raw text out, a line for a line."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +10,9 @@ import typer
 from nmt.cli.lines.document_file import TEXT, check_options, format_of_file
 from nmt.cli.lines.document_output import segments_path
 from nmt.cli.lines.file_translation import FileTranslation
+from nmt.cli.lines.found_files import check_nothing_is_replaced, find_files
 from nmt.cli.lines.line_translation import OutputOptions
+from nmt.cli.lines.output_folder import translate_files
 from nmt.cli.lines.partial_output import check_inputs_remain, is_complete
 from nmt.cli.lines.streams import check_output
 from nmt.cli.options.documents import DocumentOptions
@@ -23,7 +25,7 @@ from nmt.cli.options.model import (
     make_translator,
 )
 from nmt.cli.options.workers import WorkerOptions
-from nmt.errors import print_warning
+from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.data.text.protected_text import ProtectedText
@@ -37,7 +39,9 @@ NOT_COMPARED = {
     "checkpoint",
     "adapter",
     "file",
+    "files",
     "output",
+    "output_folder",
     "resume",
     "device",
     "workers",
@@ -46,8 +50,22 @@ NOT_COMPARED = {
     "forbid",
     "forbid_file",
 }
-FileArgument = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="The text to translate; stdin by default.")
+FilesArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[FILE]...",
+        help="The text or the document to translate; stdin by default. Several files, and folders "
+        "with all their documents and texts, need --output-folder.",
+    ),
+]
+FolderOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output-folder",
+        metavar="FOLDER",
+        help="Write a file for each FILE, and for each in a folder, under the same name in this "
+        "folder.",
+    ),
 ]
 OutputOption = Annotated[
     Path | None,
@@ -61,10 +79,12 @@ HtmlOption = Annotated[
     ),
 ]
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Continue an output that was interrupted.")
+    bool,
+    typer.Option(
+        "--resume",
+        help="Continue an output that was interrupted; of a folder, pass over complete files.",
+    ),
 ]
-STRUCTURED = (".xml", ".tmx")
-"""suffixes of files whose lines are not all text"""
 
 
 @dataclass(frozen=True)
@@ -124,29 +144,18 @@ def translate(
     documents: DocumentOptions,
     terms: TermOptions,
     compute: ComputeOptions,
-    file: FileArgument = None,
+    files: FilesArgument = None,
     output: OutputOption = None,
+    output_folder: FolderOption = None,
     html: HtmlOption = False,
     resume: ResumeOption = False,
     workers: WorkerOptions,
 ) -> None:
-    """Translate text line by line, or a document.
+    """Translate text line by line, a document, or several files and folders.
 
     Typed lines are translated at once, and Ctrl-D ends.
     """
-    file_format = "html" if html else documents.format
-    of_file = file_format or format_of_file(file) or TEXT
-    is_document = of_file != TEXT
-    inputs = [file or Path("-"), terms.glossary, terms.forbid_file]
-    check_inputs_remain(output, inputs, is_compressed=is_document)
-    if is_document:
-        check_options(options)
-        check_output(segments_path(output, options.as_json), inputs)
     terminology, protected = terms.terminology(), terms.protected()
-    if file and file.suffix.lower() in STRUCTURED and of_file == TEXT and not file_format:
-        print_warning(f"{file}: its tags and numbers are translated as plain text too")
-    if resume and is_complete(file, output):
-        return
 
     def load() -> "tuple[Translator, TranslationRequest]":
         """Load the models, which takes seconds: input and output are opened before."""
@@ -156,8 +165,52 @@ def translate(
     def settings(translator: "Translator", of_file: str) -> dict[str, object]:
         return _settings(translator, terminology, context.params, of_file)
 
-    with FileTranslation(load, settings, options, documents, workers, resume) as translation:
-        translation.translate(file, output, of_file)
+    read = [terms.glossary, terms.forbid_file]
+    asked_format = "html" if html else documents.format
+    with FileTranslation(load, settings, options, documents, workers) as translation:
+        if output_folder:
+            _check_one_output(output)
+            found = find_files(files or [Path("-")], output_folder, asked_format)
+            check_nothing_is_replaced(found, read, options.as_json)
+            if any(each.format != TEXT for each in found):
+                check_options(options)
+            translate_files(translation, found, output_folder, resume)
+            return
+        file = _only_file(files)
+        file_format = asked_format or format_of_file(file) or TEXT
+        is_document = file_format != TEXT
+        inputs = [file or Path("-"), *read]
+        check_inputs_remain(output, inputs, is_compressed=is_document)
+        if is_document:
+            check_options(options)
+            check_output(segments_path(output, options.as_json), inputs)
+        if not (resume and is_complete(file, output)):
+            translation.translate(file, output, file_format, resume)
+
+
+def _check_one_output(output: Path | None) -> None:
+    """Raise a ConfigError if there is an `output` beside --output-folder."""
+    if output:
+        raise ConfigError("-o FILE and --output-folder exclude each other; leave out one of them")
+
+
+def _only_file(files: Sequence[Path] | None) -> Path | None:
+    """Return the file to translate where there is no --output-folder; None: stdin.
+
+    Raises:
+        ConfigError: there are several files, or it is a folder.
+    """
+    if files and len(files) > 1:
+        raise ConfigError(
+            f"{len(files)} files are to be translated; say with --output-folder FOLDER where their "
+            "translations go"
+        )
+    if files and files[0].is_dir():
+        raise ConfigError(
+            f"{files[0]}: is a folder; say with --output-folder FOLDER where the translations of "
+            "its files go"
+        )
+    return files[0] if files else None
 
 
 def _settings(

@@ -42,13 +42,13 @@ def format_of_file(path: Path | None) -> str | None:
     from nmt.translation.documents.formats import PEEKED_BYTES, recognise_format
 
     name = path.stem if path.suffix in SUFFIXES else path.name
-    with _open(path) as file:
+    with open_file_inside(path) as file:
         return recognise_format(name, file.read(PEEKED_BYTES))
 
 
 @contextlib.contextmanager
-def _open(path: Path) -> Iterator[io.BufferedIOBase]:
-    """Open a file, which may be compressed or at a URL, to read its bytes."""
+def open_file_inside(path: Path) -> Iterator[io.BufferedIOBase]:
+    """Open a file to read its bytes; it may be at a URL, and what is compressed is decompressed."""
     if path.suffix in SUFFIXES:
         with open_bytes(path) as decompressed:
             yield decompressed
@@ -67,7 +67,7 @@ def read_bytes(path: Path | None) -> bytes:
     if path is None or is_stdin(path):
         check_stdin()
         return sys.stdin.buffer.read()
-    with _open(path) as file:
+    with open_file_inside(path) as file:
         return file.read()
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from nmt.translation.pipeline import Pipeline, TranslationRequest
     from nmt.translation.translator import Translator
 
+STRUCTURED = (".xml", ".tmx")
+"""suffixes of files whose lines are not all text"""
+
 
 @dataclass
 class FileTranslation:
@@ -33,8 +36,6 @@ class FileTranslation:
     options: OutputOptions
     documents: DocumentOptions
     workers: WorkerOptions
-    resume: bool = False
-    """whether outputs that were interrupted are continued"""
     _pipelines: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     """what closes the pipeline; one is open at a time"""
     _open: "tuple[TranslationRequest, Pipeline] | None" = None
@@ -50,8 +51,12 @@ class FileTranslation:
         """The models and the request, loaded when they are first needed."""
         return self.load()
 
-    def translate(self, file: Path | None, output: Path | None, file_format: str) -> None:
+    def translate(
+        self, file: Path | None, output: Path | None, file_format: str, resume: bool
+    ) -> None:
         """Translate a file (None: stdin) into `output` (None: stdout).
+
+        With `resume`, an output that was interrupted is continued.
 
         Raises:
             DataError: the file cannot be read or is damaged, or the output cannot be written.
@@ -59,28 +64,33 @@ class FileTranslation:
         """
         try:
             if file_format == TEXT:
-                self._translate_lines(file, output)
+                self._translate_lines(file, output, resume)
             else:
-                self._translate_document(file, output, file_format)
+                self._translate_document(file, output, file_format, resume)
         except BaseException:
             self._close()  # batches of the file may still be computed
             raise
 
-    def _translate_lines(self, file: Path | None, output: Path | None) -> None:
-        with open_lines(file) as lines, open_window_output(file, output, self.resume) as sink:
+    def _translate_lines(self, file: Path | None, output: Path | None, resume: bool) -> None:
+        is_asked = self.documents.format == TEXT
+        if file and file.suffix.lower() in STRUCTURED and not is_asked:
+            print_warning(f"{file}: its tags and numbers are translated as plain text too")
+        with open_lines(file) as lines, open_window_output(file, output, resume) as sink:
             translator, request = self.loaded
             pipeline = self._pipeline(request, is_typed(file))
             translator.searcher.load_now()  # an error must come before `begin` empties the output
             done = sink.begin(lines, lambda: self.settings(translator, TEXT))
             translate_lines(pipeline, file, lines, self.options, done, sink)
 
-    def _translate_document(self, file: Path | None, output: Path | None, file_format: str) -> None:
+    def _translate_document(
+        self, file: Path | None, output: Path | None, file_format: str, resume: bool
+    ) -> None:
         from nmt.recipe.config import spell_tag
         from nmt.translation.documents.translate import translate_windows
 
         rows_path = segments_path(output, self.options.as_json)
         content = FileContent(input_name(file), read_bytes(file), file_format)
-        with open_window_output(file, output, self.resume, TEXTS) as sink:
+        with open_window_output(file, output, resume, TEXTS) as sink:
             translator, request = self.loaded
             language = self.options.to
             document = open_document(content, translator.loaded, language, self.documents)

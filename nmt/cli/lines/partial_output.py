@@ -246,13 +246,7 @@ class PartialOutput:
         Raises:
             DataError: One of them differs from what the state file says.
         """
-        for name in {**settings, **state["settings"]}:
-            before, now = state["settings"].get(name), settings.get(name)
-            if before != now:
-                raise DataError(
-                    f"{self.part}: begun with {name} {before}, and now it is {now}; give what it "
-                    f"was begun with, or {START_AGAIN}"
-                )
+        check_settings(state["settings"], settings, str(self.part))
         self.file.seek(0)
         # blocks of 1 MiB, up to the end of the last complete window
         while block := self.file.read(min(1 << 20, state["bytes"] - self.file.tell())):
@@ -265,6 +259,16 @@ class PartialOutput:
             raise DataError(
                 f"{self.part}: holds the output for {state['lines']} lines, with which this input "
                 f"does not begin; give the input that it was begun with, or {START_AGAIN}"
+            )
+
+
+def check_settings(before: Mapping[str, object], now: Mapping[str, object], name: str) -> None:
+    """Raise a DataError about the output `name` if it was begun with other settings than now."""
+    for key in {**now, **before}:
+        if before.get(key) != now.get(key):
+            raise DataError(
+                f"{name}: begun with {key} {before.get(key)}, and now it is {now.get(key)}; give "
+                f"what it was begun with, or {START_AGAIN}"
             )
 
 

@@ -61,11 +61,11 @@ def check_output(
             f"the output {output} would not be compressed, as its name says; leave out "
             f"{output.suffix}, and compress the file afterwards"
         )
-    output_file = _identity(output, STDOUT, descriptor=1)
+    output_file = file_identity(output, STDOUT, descriptor=1)
     if output_file is None:  # a pipe, a device or a new file
         return
     for path in inputs:
-        if path is None or _identity(path, STDIN, descriptor=0) != output_file:
+        if path is None or file_identity(path, STDIN, descriptor=0) != output_file:
             continue
         name = "stdout" if output is None or str(output) in STDOUT else str(output)
         raise ConfigError(
@@ -74,10 +74,12 @@ def check_output(
         )
 
 
-def _identity(path: Path | None, standard: Sequence[str], descriptor: int) -> object | None:
+def file_identity(
+    path: Path | None, standard: Sequence[str] = (), descriptor: int = 0
+) -> object | None:
     """Return device and inode of a regular file, the text of a URL, or else None.
 
-    `standard` are the names of the `descriptor`.
+    A path of None, or one of `standard`, is the file of the `descriptor`.
     """
     if isinstance(path, RemotePath):
         return str(path)
@@ -120,7 +122,7 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
 
 def is_regular(path: Path | None) -> bool:
     """Whether the input (None is stdin) is a file or a URL: one that is read without waiting."""
-    return _identity(path, STDIN, descriptor=0) is not None
+    return file_identity(path, STDIN, descriptor=0) is not None
 
 
 def count_lines(path: Path | None) -> int | None:
