@@ -72,6 +72,12 @@ FORMATS: Mapping[str, DocumentFormat] = {
             re.DOTALL,
         ),
     ),
+    "epub": DocumentFormat(
+        "EPUB",
+        (".epub",),
+        "nmt.translation.documents.epub:read_epub",
+        re.compile(rb"PK\x03\x04.{26}mimetypeapplication/epub", re.DOTALL),
+    ),
     "po": DocumentFormat("PO", (".po", ".pot"), "nmt.translation.documents.gettext:read_po"),
     "properties": DocumentFormat(
         "Java's properties",

@@ -34,8 +34,15 @@ from nmt.translation.documents.marked_text import (
     read_pieces,
 )
 from nmt.translation.documents.tokens import Token, source_of
+from nmt.translation.documents.xml_tokens import text_of_xml, write_text
 from nmt.translation.line import has_words
 
+XHTML_PREFIXES = {
+    "http://www.w3.org/1999/xhtml": "",
+    "http://www.w3.org/2000/svg": "",
+    "http://www.w3.org/1998/Math/MathML": "",
+}
+"""those of the elements that this room knows, in pages of XHTML"""
 _FIXED = r"&(?:nbsp|#160|#[xX]0*[aA]0);"
 _BREAK = rf"(?:{BREAK_REFERENCE}|&(?:Tab|NewLine);)"
 _CONTROL = r"&#(?:0*(?:[0-8]|1[1245-9]|2\d|3[01]|127)|[xX]0*(?:[0-8bBcCeEfF]|1[\da-fA-F]|7[fF]));"
@@ -73,12 +80,22 @@ def html_document(
     """
     check_text(html, "the page")
     tokens = read_tokens(html)
-    elements = Elements(tokens, languages)
+    segments = page_segments(tokens, Elements(tokens, languages), languages)
+    return Document(segments, lambda: encode(source_of(tokens)))
+
+
+def page_segments(
+    tokens: Sequence[Token], elements: Elements, languages: LanguagePair
+) -> list[DocumentSegment]:
+    """Return the segments of a page of HTML or XHTML, and let its elements declare the target.
+
+    `elements` are those of `tokens`.
+    """
     segments = [*_attributes(tokens, elements), *_blocks(tokens, elements)]
     for token, is_translated in zip(tokens, elements.content_translated, strict=True):
-        if token.kind == "start" and is_translated:
+        if token.kind in ("start", "empty") and is_translated:
             declare_target(languages, token)
-    return Document(segments, lambda: encode(source_of(tokens)))
+    return segments
 
 
 def _blocks(tokens: Sequence[Token], elements: Elements) -> Iterator[DocumentSegment]:
@@ -93,7 +110,7 @@ def _blocks(tokens: Sequence[Token], elements: Elements) -> Iterator[DocumentSeg
 def _attributes(tokens: Sequence[Token], elements: Elements) -> Iterator[DocumentSegment]:
     """Yield the attributes to translate, each as a text on one line."""
     for i, token in enumerate(tokens):
-        if token.kind == "start" and elements.attributes_translated[i]:
+        if token.kind in ("start", "empty") and elements.attributes_translated[i]:
             for name in spoken_attributes(token):
                 yield from _attribute_segments(token, name)
 
@@ -142,7 +159,10 @@ def _parts(tokens: Sequence[Token], partners: dict[int, int], block: Block) -> I
     for item in block:
         inside = list(tokens[item.first : item.end])
         if item.kind == "text":
-            for chunk in _CHUNKS.finditer(inside[0].source):
+            source = inside[0].source
+            if source.startswith("<"):  # CDATA of XHTML
+                source = write_text(text_of_xml(source))
+            for chunk in _CHUNKS.finditer(source):
                 kind = chunk.lastgroup or "word"
                 text = text_of(chunk[0]) if kind == "word" else ""
                 yield Piece(kind, [Token("text", chunk[0])], text)  # type: ignore[arg-type]

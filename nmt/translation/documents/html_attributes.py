@@ -77,6 +77,11 @@ def is_translated(languages: LanguagePair, token: Token) -> bool | None:
     return languages.source == "und" or closest_language(declared.base, [source]) is not None
 
 
+def is_right_to_left(code: str) -> bool:
+    """Return whether a language is written from right to left."""
+    return look_up_language(code).script in _RIGHT_TO_LEFT
+
+
 def declare_target(languages: LanguagePair, token: Token) -> None:
     """Write the target language into the start tag of an element that was translated.
 
@@ -91,7 +96,7 @@ def declare_target(languages: LanguagePair, token: Token) -> None:
     for name in (*_LANGUAGES, "content") if is_content_language else _LANGUAGES:
         if token.attribute(name):
             replace_attribute(token, name, target.tag)
-    direction = "rtl" if target.script in _RIGHT_TO_LEFT else "ltr"
+    direction = "rtl" if is_right_to_left(languages.target) else "ltr"
     declared = token.attribute("dir")
     if token.name in ROOTS and (declared or "").lower() in ("ltr", "rtl"):
         replace_attribute(token, "dir", direction)

@@ -5,7 +5,7 @@ not to be translated is in no block, or, inside a sentence, a part of a block th
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
 from itertools import accumulate
@@ -72,15 +72,27 @@ Block = list[Item]
 class Elements:
     """The elements of a page: where each one ends, and which are translated."""
 
-    def __init__(self, tokens: Sequence[Token], languages: LanguagePair = ANY_LANGUAGE) -> None:
-        """Find the elements; those of another language than the source are not translated."""
+    def __init__(
+        self,
+        tokens: Sequence[Token],
+        languages: LanguagePair = ANY_LANGUAGE,
+        partners: Mapping[int, int] | None = None,
+    ) -> None:
+        """Find the elements; those of another language than the source are not translated.
+
+        `partners` has the end tag of each start tag of XHTML, and the other way round.
+        """
         self._tokens, self._languages = tokens, languages
         self.ends: dict[int, int] = {}
         """for each start tag with content: the index of the end tag, or of the token before which
         the element ends without one"""
         self.partners: dict[int, int] = {}
         """for each start tag with an end tag that one, and the other way round"""
-        self._find_ends()
+        if partners is None:
+            self._find_ends()
+        else:
+            self.partners = dict(partners)
+            self.ends = {start: end for start, end in partners.items() if start < end}
         self.attributes_translated = [True] * len(tokens)
         """whether the attributes of each start tag are translated"""
         self.text_translated = [True] * len(tokens)
@@ -140,7 +152,7 @@ class Elements:
                 open_elements.pop()
             _, wanted, spoken = open_elements[-1]
             self.text_translated[i] = wanted and spoken
-            if token.kind == "start":
+            if token.kind in ("start", "empty"):
                 wanted = _asked_to_translate(token, wanted)
                 declared = is_translated(self._languages, token)
                 spoken = spoken if declared is None else declared
