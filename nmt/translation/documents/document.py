@@ -98,7 +98,7 @@ class Document:
         `encode` returns the document as it is now. `is_of_program` says that the texts have
         placeholders of a program, which should stay as they are.
         """
-        self._segments, self._encode, self.is_of_program = segments, encode, is_of_program
+        self.segments, self.encode, self.is_of_program = segments, encode, is_of_program
         plain = (segment.text.text for segment in segments if not segment.text.has_tags)
         self.plain = [
             Line(i, text, is_aligned=False) for i, text in enumerate(dict.fromkeys(plain), start=1)
@@ -121,7 +121,7 @@ class Document:
         """Return the document with the translations of its texts; call this only once."""
         for segment, translation in self.translated_segments(plain, with_tags):
             segment.translate(translation)
-        return self._encode()
+        return self.encode()
 
     def translated_segments(
         self, plain: Sequence[Translation], with_tags: Sequence[Translation]
@@ -129,10 +129,10 @@ class Document:
         """Yield each segment with its translation, in the order of the document."""
         found = {line.text: t for line, t in zip(self.plain, plain, strict=True)}
         aligned = iter(with_tags)
-        for segment in self._segments:
+        for segment in self.segments:
             has_tags = segment.text.has_tags
             yield segment, next(aligned) if has_tags else found[segment.text.text]
 
     def texts(self) -> Iterator[str]:
         """Yield the text of each segment."""
-        return (segment.text.text for segment in self._segments)
+        return (segment.text.text for segment in self.segments)

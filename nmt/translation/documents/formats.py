@@ -101,6 +101,9 @@ FORMATS: Mapping[str, DocumentFormat] = {
         "nmt.translation.documents.subtitles:read_subtitles",
         re.compile(rb"(?:\xef\xbb\xbf)?(?:WEBVTT\b|\[Script Info\])"),
     ),
+    "markdown": DocumentFormat(
+        "Markdown", (".md", ".markdown"), "nmt.translation.documents.markdown:read_markdown"
+    ),
     "html": DocumentFormat(
         "HTML", (".html", ".htm", ".xhtml"), "nmt.translation.documents.html:read_html"
     ),
