@@ -1,5 +1,6 @@
 """Files of keys and strings, such as those of Java and of Apple: only strings change."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -8,6 +9,9 @@ from nmt.translation.documents.document import Document, DocumentSegment, Readin
 from nmt.translation.documents.strings import StringSyntax, string_segments
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.spans import Edit, Span, apply_edits
+
+_CODE = re.compile(r"\s*(?:true|false|[\w$/\\-]*[\w$-]\.[\w$./\\-]*\w)\s*")
+"""one word that is no text: a file such as img/logo.png, or a class such as org.example.Name"""
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,15 @@ def keyed_strings_document(
 ) -> Document:
     """Return a document whose segments are strings of a file.
 
-    `source` is the text of the file, and `encode` returns its bytes. `finish` gets a new string and
+    File names and names of classes stay. `source` is the text of the file, and `encode` returns its
+    bytes. `finish` gets a new string and
     the old one, as the file writes them, and returns how the new one is written.
     """
     segments: list[DocumentSegment] = []
     places: list[tuple[Span, str, list[Token]]] = []
     for string in strings:
+        if _CODE.fullmatch(string.text):
+            continue
         tokens, found = string_segments(string.text, string.syntax)
         if found:
             segments += found

@@ -20,6 +20,8 @@ def translated(content: bytes, options: ReadingOptions = USUAL_TEXTS) -> bytes:
         ("# a=b\n! a=b\n\n  a.b : c\r\nd e f", "# a=b\n! a=b\n\n  a.b : C\r\nd E F"),
         ("a\\ b\\=c = d\n", "a\\ b\\=c = D\n"),
         ("a\nb=\nc=12\n", "a\nb=\nc=12\n"),
+        ("a=img/a.png\nb=org.example.Name\nc=true\n", "a=img/a.png\nb=org.example.Name\nc=true\n"),
+        ("a=and/or\nb=a.\nc=a. b.c\n", "a=AND/OR\nb=A.\nc=A. B.C\n"),
         # a string over several lines
         ("a = b \\\n    c\nd=e\n", "a = B C\nd=E\n"),
         ("a = b.\\n\\\n    c\n", "a = B.\\n\\\n    C\n"),
