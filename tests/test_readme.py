@@ -72,6 +72,10 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "report.docx").write_bytes(word_file("<w:p><w:r><w:t>She reads.</w:t></w:r></w:p>"))
     xliff = "<xliff><trans-unit><source>She reads.</source></trans-unit></xliff>"
     (folder / "project.xlf").write_text(xliff, "utf-8")
+    shutil.copy(folder / "report.docx", folder / "letter.docx")
+    (folder / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nShe reads.\n", "utf-8")
+    (folder / "website").mkdir()
+    (folder / "website" / "index.html").write_text("<p>She <b>reads</b>.</p>", "utf-8")
     return folder
 
 
