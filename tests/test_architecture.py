@@ -48,7 +48,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "datasets": "data/corpora/hub.py",
     "typer": "cli/",
     "click": "cli/",
-    "yaml": "recipe/strict_yaml.py",
+    "yaml": ("recipe/strict_yaml.py", "translation/documents/"),
     "pydantic": ("recipe/", "serving/"),
     "pyarrow": "data/text/",
     "fsspec": "data/text/remote_files.py",

@@ -76,6 +76,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nShe reads.\n", "utf-8")
     (folder / "website").mkdir()
     (folder / "website" / "index.html").write_text("<p>She <b>reads</b>.</p>", "utf-8")
+    (folder / "en.json").write_text('{"title": "She reads."}', "utf-8")
+    (folder / "data.yaml").write_text("menu:\n  title: She reads.\nid: a\n", "utf-8")
+    (folder / "products.csv").write_text("id,long text\n1,She reads.\n", "utf-8")
     return folder
 
 

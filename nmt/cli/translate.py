@@ -166,7 +166,8 @@ def translate(
         return _settings(translator, terminology, context.params, of_file)
 
     read = [terms.glossary, terms.forbid_file]
-    asked_format = "html" if html else documents.format
+    # lines of JSON with a source are records, and no document of the format JSON Lines
+    asked_format = "html" if html else documents.format or (TEXT if options.json_input else None)
     with FileTranslation(load, settings, options, documents, workers) as translation:
         if output_folder:
             _check_one_output(output)

@@ -107,6 +107,18 @@ FORMATS: Mapping[str, DocumentFormat] = {
     "html": DocumentFormat(
         "HTML", (".html", ".htm", ".xhtml"), "nmt.translation.documents.html:read_html"
     ),
+    "json": DocumentFormat(
+        "JSON", (".json", ".jsonc"), "nmt.translation.documents.json_values:read_json"
+    ),
+    "jsonl": DocumentFormat(
+        "JSON Lines", (".jsonl", ".ndjson"), "nmt.translation.documents.json_values:read_json_lines"
+    ),
+    "arb": DocumentFormat("ARB", (".arb",), "nmt.translation.documents.json_values:read_arb"),
+    "yaml": DocumentFormat(
+        "YAML", (".yaml", ".yml"), "nmt.translation.documents.yaml_values:read_yaml"
+    ),
+    "csv": DocumentFormat("CSV", (".csv",), "nmt.translation.documents.tables:read_table"),
+    "tsv": DocumentFormat("TSV", (".tsv", ".tab"), "nmt.translation.documents.tables:read_table"),
 }
 
 
