@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from nmt import __version__
 from nmt.errors import NmtError
 from nmt.serving.answers import RequestError, busy, error_answer, refusal_of
+from nmt.serving.file_store import FileStore
 from nmt.serving.files import files_router
 from nmt.serving.guard import EXPOSED, Guard
 from nmt.serving.libretranslate import (
@@ -46,8 +47,10 @@ def build_application(server: Server) -> ASGIApp:
         redoc_url=None,
         redirect_slashes=False,  # `Proxies` removes them; a redirect would repeat the host
     )
-    for router in (libretranslate_router, files_router, v1_router, _operations_router):
+    store = FileStore(server.settings, server.operations)
+    for router in (libretranslate_router, v1_router, _operations_router):
         app.include_router(router(server))
+    app.include_router(files_router(server, store))
     app.include_router(page_router())
 
     @app.get("/spec", include_in_schema=False)  # LibreTranslate's name of openapi.json

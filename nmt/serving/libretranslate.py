@@ -14,7 +14,7 @@ from nmt.serving.detection import AUTO, LanguageCode, detect
 from nmt.serving.parsing import ANY_FORM, body_schema, read_body
 from nmt.serving.server import Server
 from nmt.serving.translate_request import Asked
-from nmt.translation.documents.html import html_document
+from nmt.serving.uploads import file_suffixes
 
 MAX_ALTERNATIVES = 20
 MAX_NGRAM = 20
@@ -126,7 +126,7 @@ def _frontend_settings(server: Server) -> dict[str, Any]:
         ],
         "suggestions": False,
         "filesTranslation": True,
-        "supportedFilesFormat": [".txt", ".html", ".htm", ".srt"],
+        "supportedFilesFormat": file_suffixes(),
     }
 
 
@@ -145,7 +145,7 @@ async def _translate(server: Server, request: Request, body: TranslateBody) -> d
     asked = Asked(
         body.source,
         body.target,
-        html_document if body.format == "html" else None,
+        body.format == "html",
         1 + body.alternatives,
         protected=protected,
         no_repeat_ngram=body.no_repeat_ngram,

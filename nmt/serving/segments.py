@@ -11,7 +11,7 @@ from nmt.serving.models import LoadedVersion
 from nmt.translation.capitals import CapitalsTransform
 from nmt.translation.document import split_lines
 from nmt.translation.edges import cut_edges
-from nmt.translation.line import Line, Terminology, Translation, add_tag, has_words
+from nmt.translation.line import Alignment, Line, Terminology, Translation, add_tag, has_words
 from nmt.translation.placeholders import original_text, without_tags
 from nmt.translation.protected import replace_protected
 from nmt.translation.spans import Link, Span, links_after, shift_span
@@ -51,6 +51,11 @@ class TranslatedText:
     """(name, digest of the weights) of each model that has translated it, one after the other"""
     detected: dict[str, object] | None = None
     """the language that was found, in LibreTranslate's shape; None: it was given"""
+
+    def option(self, n: int) -> Translation:
+        """Return the n-th best translation, counted from 0, or the last one, with its links."""
+        chosen = [self, *self.alternatives][: n + 1][-1]
+        return Translation(chosen.text, chosen.score, alignment=Alignment(links=chosen.links))
 
 
 @dataclass(frozen=True, slots=True)

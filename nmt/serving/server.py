@@ -23,7 +23,7 @@ from nmt.serving.parsing import HALF_A_PAIR
 from nmt.serving.segment_cache import SegmentCache
 from nmt.serving.segments import TranslatedText
 from nmt.serving.settings import ServerSettings
-from nmt.serving.translate_request import TranslationService
+from nmt.serving.translate_request import TranslatedDocument, TranslationService
 from nmt.serving.workers import ProcessCompute
 
 SWITCH_SECONDS = 0.0005
@@ -140,7 +140,9 @@ class Server:
             request.state.log["texts"] = list(texts)
         return client
 
-    def name_models(self, request: Request, found: Sequence[TranslatedText]) -> None:
+    def name_models(
+        self, request: Request, found: Sequence[TranslatedText | TranslatedDocument]
+    ) -> None:
         """Write the models of translations into the log and a header: NAME@DIGEST."""
         used = dict.fromkeys(model for text in found for model in text.models)
         if used:
@@ -175,18 +177,19 @@ class Server:
         for text in texts:
             check_characters(text, name)
 
-    def check_file(self, text: str) -> None:
-        """Check the text of a file.
+    def check_file(self, texts: Sequence[str]) -> None:
+        """Check the texts of a file.
 
         Raises:
-            RequestError: the text is too long, or holds characters that no text has.
+            RequestError: the texts are too long, or hold characters that no text has.
         """
-        most = self.settings.file_characters
-        if len(text) > most:
+        most, characters = self.settings.file_characters, sum(map(len, texts))
+        if characters > most:
             raise RequestError(
-                413, f"the file has {len(text)} characters, and {most} are allowed; divide it"
+                413, f"the file has {characters} characters, and {most} are allowed; divide it"
             )
-        check_characters(text, "the file")
+        for text in texts:
+            check_characters(text, "the file")
 
 
 def check_characters(text: str, name: str) -> None:

@@ -67,7 +67,11 @@ class ServerSettings(Section):
     text_characters: int = Field(50_000, ge=1)
     """most characters of all texts of a request, files excepted"""
     file_characters: int = Field(1_000_000, ge=1)
-    """most characters of a file"""
+    """most characters of the texts of a file"""
+    unpacked_bytes: int = Field(50_000_000, ge=1000)
+    """largest size of a file that is an archive, such as one of Word, once it is unpacked"""
+    file_tags: int = Field(500_000, ge=1000)
+    """most tags of a document, each of which takes up to a kilobyte of memory"""
     texts: int = Field(1000, ge=1)
     """most texts of a request"""
     body_seconds: Seconds = 30.0

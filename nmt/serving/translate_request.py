@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from nmt.data.text.protected_text import ProtectedText
@@ -15,12 +14,14 @@ from nmt.serving.engine import SearchKind
 from nmt.serving.long_work import UNKNOWN, LongWork
 from nmt.serving.models import Direction, Models
 from nmt.serving.operations import Operations
+from nmt.serving.pending_texts import Finished, PendingTexts, Place, Progress
 from nmt.serving.segment_cache import SegmentCache
-from nmt.serving.segments import SegmentedText, TranslatedText, split_texts
-from nmt.translation.documents.document import ANY_LANGUAGE, Document, LanguagePair
+from nmt.serving.segments import TranslatedText, split_texts
+from nmt.translation.documents.document import Document, LanguagePair
 from nmt.translation.documents.html import html_document
-from nmt.translation.line import Alignment, Line, Terminology, Translation
+from nmt.translation.line import Line, Terminology, Translation
 from nmt.translation.message_texts import MessageTexts
+from nmt.translation.spans import compose_links
 
 SLICE = 256
 """segments that are looked up, queued or kept before other requests have a turn"""
@@ -33,8 +34,8 @@ class Asked:
     source: str
     """a code of the language, or `AUTO`"""
     target: str
-    read: Callable[[str, LanguagePair], Document] | None = None
-    """reads each text as a document, such as a page; None: it is plain text"""
+    is_html: bool = False
+    """whether each text is a page, or a part of one"""
     n_best: int = 1
     """translations of each text; there are fewer if the beam holds fewer"""
     alignments: bool = False
@@ -42,10 +43,27 @@ class Asked:
     protected: ProtectedText = field(default_factory=ProtectedText)
     no_repeat_ngram: int | None = None
     """no sequence of so many tokens may come twice in a sentence; None: as the run is configured"""
+    progress: Progress | None = None
 
 
-Finished = Callable[[int, SegmentedText, int, Sequence[Translation]], None]
-"""called with the number of a text, the text, the number of a segment, and its translations"""
+@dataclass(frozen=True)
+class DocumentSource:
+    """A document to translate."""
+
+    content: bytes
+    read: Callable[[LanguagePair], Document]
+    """reads it anew, for a pair of languages"""
+
+
+@dataclass(frozen=True)
+class TranslatedDocument:
+    """The translation of a document."""
+
+    content: bytes
+    alternatives: Sequence[bytes] = ()
+    """other translations, best first"""
+    models: tuple[tuple[str, str], ...] = ()
+    """(name, digest of the weights) of each model that has translated a part of it"""
 
 
 class TranslationService:
@@ -127,95 +145,122 @@ class TranslationService:
         target = targets[sources[0]]
 
         def find() -> list[dict[str, object]]:
-            read = asked.read
-            shown = (
-                [" ".join(read(each, ANY_LANGUAGE).texts()) for each in texts] if read else texts
-            )
+            shown = texts
+            if asked.is_html:
+                shown = [" ".join(html_document(text).texts()) for text in texts]
             return [detect(text, [*sources, target])[0] for text in shown]
 
         return await self.long_work.run(client, sum(map(len, texts)), find)
 
+    async def translate_document(
+        self, source: DocumentSource, asked: Asked, client: str
+    ) -> TranslatedDocument:
+        """Return the translation of a document; the language of its text is known.
+
+        Raises:
+            RequestError: the pair is not served, or the server is busy.
+            DataError: the constraints cannot be met, or the document is damaged.
+        """
+        code = self.models.source_code(asked.source)
+        target = self.models.target_code(asked.target, code)
+        return await self._document(source, replace(asked, source=code, target=target), client)
+
     async def _translate(
         self, texts: Sequence[str], asked: Asked, client: str, finished: Finished | None
     ) -> list[TranslatedText]:
-        """Translate through one model, or two with a pivot."""
-        if asked.source == asked.target and asked.source in self.models.languages:
+        """Translate texts or pages from one language."""
+        if asked.is_html:
+            return [await self._page(text, asked, client) for text in texts]
+        route = self.route(asked)
+        if not route:
             return [TranslatedText(text, 0.0) for text in texts]
-        route = self.models.route(asked.source, asked.target)
-        *pivots, last = route
-        if pivots and (asked.alignments or asked.terminology):
-            raise RequestError(
-                400,
-                f"{asked.source} is translated to {asked.target} through {last.source}, which "
-                "allows neither alignments nor terms, forbidden words and beginnings; leave them "
-                "out",
-            )
-        before: list[tuple[tuple[str, str], ...]] = [()] * len(texts)  # models before the last one
-        for direction in pivots:
-            ngram = asked.no_repeat_ngram
-            plain = Asked("", "", asked.read, protected=asked.protected, no_repeat_ngram=ngram)
-            found = await self._through(direction, texts, plain, client, None)
-            texts, before = [each.text for each in found], [each.models for each in found]
-        found = await self._through(last, texts, asked, client, finished)
-        if not pivots:
-            return found
-        pairs = zip(before, found, strict=True)
-        return [replace(text, models=models + text.models) for models, text in pairs]
-
-    async def _through(
-        self,
-        direction: Direction,
-        texts: Sequence[str],
-        asked: Asked,
-        client: str,
-        finished: Finished | None,
-    ) -> list[TranslatedText]:
-        """Translate texts by one model."""
-        if asked.read:
-            return [await self._document(direction, text, asked, client) for text in texts]
 
         def as_lines() -> list[Line]:
             return [Line(0, text, asked.terminology) for text in texts]
 
         lines = await self.long_work.run(client, sum(map(len, texts)), as_lines)
-        return await self._lines(direction, lines, asked, client, finished)
+        return await self._through(route, lines, asked, client, finished)
+
+    def route(self, asked: Asked) -> Sequence[Direction]:
+        """Return the models to translate through: one, two with a pivot, none for a copy.
+
+        Raises:
+            RequestError: the pair is not served, or not with what is asked.
+        """
+        if asked.source == asked.target and asked.source in self.models.languages:
+            return []
+        route = self.models.route(asked.source, asked.target)
+        if len(route) > 1 and (asked.alignments or asked.terminology):
+            raise RequestError(
+                400,
+                f"{asked.source} is translated to {asked.target} through {route[-1].source}, which "
+                "allows neither alignments nor terms, forbidden words and beginnings; leave them "
+                "out",
+            )
+        return route
+
+    async def _through(
+        self,
+        route: Sequence[Direction],
+        lines: Sequence[Line],
+        asked: Asked,
+        client: str,
+        finished: Finished | None,
+    ) -> list[TranslatedText]:
+        """Translate plain texts by each model of a route in turn."""
+        *pivots, last = route
+        before: list[TranslatedText] = []
+        for direction in pivots:
+            plain = replace(asked, n_best=1)
+            before = await self._lines(direction, lines, plain, client, None)
+            lines = [_next_line(*pair) for pair in zip(lines, before, strict=True)]
+        found = await self._lines(last, lines, asked, client, finished)
+        if not before:
+            return found
+        return [_after_pivot(*pair) for pair in zip(before, found, strict=True)]
+
+    async def _page(self, html: str, asked: Asked, client: str) -> TranslatedText:
+        """Translate a page, or a part of one."""
+        source = DocumentSource(html.encode(), partial(html_document, html))
+        page = await self._document(source, asked, client)
+        others = [TranslatedText(other.decode(), 0.0) for other in page.alternatives]
+        return TranslatedText(page.content.decode(), 0.0, others, models=page.models)
 
     async def _document(
-        self, direction: Direction, text: str, asked: Asked, client: str
-    ) -> TranslatedText:
+        self, source: DocumentSource, asked: Asked, client: str
+    ) -> TranslatedDocument:
         """Translate a document; a thread reads it, and writes it with its translation."""
-        languages = LanguagePair(direction.source, direction.target)
-        read_text = asked.read or html_document
-        in_turn = partial(self.long_work.run, client, len(text))
+        route = self.route(asked)
+        if not route:
+            return TranslatedDocument(source.content)
+        languages = LanguagePair(asked.source, asked.target)
+        in_turn = partial(self.long_work.run, client, len(source.content))
 
         def read() -> tuple[Document, list[list[Line]]]:
-            page, terms = read_text(text, languages), asked.terminology
-            groups = page.plain, page.with_tags
-            return page, [[replace(line, terminology=terms) for line in each] for each in groups]
+            document, terms = source.read(languages), asked.terminology
+            groups = document.plain, document.with_tags
+            return document, [
+                [replace(line, terminology=terms) for line in each] for each in groups
+            ]
 
-        page, groups = await in_turn(read)
+        document, groups = await in_turn(read)
         rows: list[list[TranslatedText]] = []
         for lines, with_links in zip(groups, (False, True), strict=True):
             of_lines = replace(asked, alignments=with_links)
-            rows.append(
-                await self._lines(direction, lines, of_lines, client, None) if lines else []
-            )
+            rows.append(await self._through(route, lines, of_lines, client, None) if lines else [])
 
-        def write() -> list[str]:
+        def write() -> list[bytes]:
             others = max((len(text.alternatives) for row in rows for text in row), default=0)
-            pages = [page, *(read_text(text, languages) for _ in range(others))]
-            return list(
-                dict.fromkeys(
-                    each.write(
-                        *([_as_translation(text, n) for text in row] for row in rows)
-                    ).decode()
-                    for n, each in enumerate(pages)
-                )
+            documents = [document, *(source.read(languages) for _ in range(others))]
+            written = (
+                each.write(*([text.option(n) for text in row] for row in rows))
+                for n, each in enumerate(documents)
             )
+            return list(dict.fromkeys(written))
 
-        best, *others = [TranslatedText(each, 0.0) for each in await in_turn(write)]
+        best, *others = await in_turn(write)
         used = dict.fromkeys(model for row in rows for text in row for model in text.models)
-        return replace(best, alternatives=others, models=tuple(used))
+        return TranslatedDocument(best, others, tuple(used))
 
     async def _lines(
         self,
@@ -236,10 +281,10 @@ class TranslationService:
             )
             lane = Lane(model.name, loaded.version, kind)
 
-            def cut_texts() -> _PendingTexts:
+            def cut_texts() -> PendingTexts:
                 messages = MessageTexts(lines, asked.protected)
                 texts = split_texts(messages.lines, loaded, direction.tag, asked.protected)
-                return _PendingTexts(lane, texts, client, finished, messages)
+                return PendingTexts(lane, texts, client, messages, finished, asked.progress)
 
             characters = sum(len(line.text) for line in lines)
             # a pattern of the client may take any time
@@ -252,7 +297,7 @@ class TranslationService:
         pending.finish_messages()  # they were translated in parts, which `found` has together
         return found
 
-    async def _translate_segments(self, pending: "_PendingTexts") -> int:
+    async def _translate_segments(self, pending: PendingTexts) -> int:
         """Find the translations of all segments, and return how many were in the cache."""
         digest, kind = pending.lane.version.digest, pending.lane.kind
         async for place in _in_slices(pending.places):
@@ -266,7 +311,7 @@ class TranslationService:
             self._cache.put(digest, kind, pending.line(place), pending.found[place])
         return len(pending.places) - len(missing)
 
-    async def _search(self, pending: "_PendingTexts", missing: Sequence["Place"]) -> None:
+    async def _search(self, pending: PendingTexts, missing: Sequence[Place]) -> None:
         """Let the batcher translate the segments at the places `missing`."""
         self._batcher.check_room(len(missing))
         segments: list[QueuedSegment] = []
@@ -297,10 +342,6 @@ class TranslationService:
             raise
 
 
-Place = tuple[int, int]
-"""number of a text, and of a segment in it"""
-
-
 async def _in_slices(places: Sequence[Place]) -> AsyncIterator[Place]:
     """Yield places, and let other requests have a turn after each `SLICE` of them."""
     for i, place in enumerate(places, start=1):
@@ -309,81 +350,18 @@ async def _in_slices(places: Sequence[Place]) -> AsyncIterator[Place]:
             await asyncio.sleep(0)
 
 
-class _PendingTexts:
-    """Texts of one request that are being translated, and the translations found so far.
-
-    The texts inside ICU messages (`messages`) stand behind those of the request. All are cut into
-    segments, which are sentences; a `Place` names one of them.
-    """
-
-    def __init__(
-        self,
-        lane: Lane,
-        texts: Sequence[SegmentedText],
-        client: str,
-        finished: Finished | None,
-        messages: MessageTexts,
-    ) -> None:
-        self.lane, self.client = lane, client
-        """the model and search that translate the segments; who asks, see `Batcher.submit`"""
-        self._texts, self._finished = texts, finished
-        self._messages = messages
-        """knows which texts have ICU messages, and puts the translated texts back into these"""
-        self.places = [(i, j) for i, text in enumerate(texts) for j in range(len(text.segments))]
-        """all segments"""
-        self.found: dict[Place, list[Translation]] = {}
-        """the translations of each translated segment, best first"""
-        self._filled: dict[Place, list[Translation]] = {}
-        """the same for texts with ICU messages, which are translated, too"""
-
-    def line(self, place: Place) -> Line:
-        """Return the segment at a place."""
-        return self._texts[place[0]].segments[place[1]].line
-
-    def of_text(self, i: int) -> list[list[Translation]]:
-        """Return the translations of each segment of text i."""
-        return [self.found[i, j] for j in range(len(self._texts[i].segments))]
-
-    def finish(self, place: Place, translations: list[Translation]) -> None:
-        """Keep the translations of a segment, and tell them unless it waits for its messages."""
-        self.found[place] = translations
-        i, j = place
-        if self._finished and i < self._messages.count and not self._messages.has_message(i):
-            self._finished(i, self._texts[i], j, translations)
-
-    def translated(self) -> list[TranslatedText]:
-        """Return the texts with translated ICU messages, once all segments are found."""
-        models = ((self.lane.model, self.lane.version.weights),)
-        found = [
-            replace(text.translated(self.of_text(i)), models=models)
-            for i, text in enumerate(self._texts)
-        ]
-        if self._messages.are_none:
-            return found
-        rows: list[list[Translation]] = []  # of each text, and then those of its segments
-        for i, text in enumerate(found):
-            whole = [_as_translation(text, n) for n in range(1 + len(text.alternatives))]
-            rows.append([*whole, *(each for row in self.of_text(i) for each in row)])
-        for i, row in enumerate(self._messages.put_back(rows)):
-            filled = iter(row)
-            best, *others = [
-                replace(text, text=new.text, links=new.alignment.links if new.alignment else ())
-                for text, new in zip([found[i], *found[i].alternatives], filled, strict=False)
-            ]
-            found[i] = replace(best, alternatives=others)
-            if self._messages.has_message(i):
-                for j, segment in enumerate(self.of_text(i)):
-                    self._filled[i, j] = list(islice(filled, len(segment)))
-        return found[: self._messages.count]
-
-    def finish_messages(self) -> None:
-        """Finish the segments of texts with ICU messages, after `translated`."""
-        for (i, j), translations in self._filled.items():
-            if self._finished:
-                self._finished(i, self._texts[i], j, translations)
+def _next_line(line: Line, found: TranslatedText) -> Line:
+    """Return the translation of a line for the next model; what was protected still is."""
+    places = {link.source: link.target for link in found.links}
+    protected = sorted(places[span] for span in line.protected if span in places)
+    return Line(line.number, found.text, protected=tuple(protected))
 
 
-def _as_translation(text: TranslatedText, n: int) -> Translation:
-    """Return the n-th best translation of a text, counted from 0, or its last one."""
-    chosen = [text, *text.alternatives][: n + 1][-1]
-    return Translation(chosen.text, chosen.score, alignment=Alignment(links=chosen.links))
+def _after_pivot(before: TranslatedText, found: TranslatedText) -> TranslatedText:
+    """Return the translation `found` of the translation `before`, as one of the first text."""
+
+    def joined(text: TranslatedText) -> TranslatedText:
+        links = compose_links(before.links, text.links)
+        return replace(text, links=links, models=before.models + text.models)
+
+    return replace(joined(found), alternatives=[joined(other) for other in found.alternatives])

@@ -21,7 +21,6 @@ from nmt.serving.parsing import JSON, body_schema, read_json
 from nmt.serving.segments import SegmentedText, TranslatedText
 from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked
-from nmt.translation.documents.html import html_document
 from nmt.translation.line import Terminology, Translation
 from nmt.translation.spans import linked_words
 
@@ -100,7 +99,7 @@ class TranslationBody(BaseModel):
         return Asked(
             self.source,
             self.target,
-            html_document if self.format == "html" else None,
+            self.format == "html",
             self.n_best,
             self.alignments,
             terminology or None,

@@ -1,6 +1,6 @@
 """Spans of characters: edits of a text, and links between two texts that move with the edits."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -64,6 +64,23 @@ def links_after(links: Sequence[Link], length: int) -> tuple[Link, ...]:
     return tuple(
         Link(shift_span(source, -length), target) for source, target in links if source[0] >= length
     )
+
+
+def compose_links(first: Sequence[Link], second: Sequence[Link]) -> tuple[Link, ...]:
+    """Return the links between a text and the translation of its translation.
+
+    `first` are the links between the text and its translation, `second` those between this and the
+    translation of it.
+    """
+    first = sorted(first, key=lambda link: link.target)
+    starts = [link.target[0] for link in first]
+    composed = []
+    for link in second:
+        at = max(bisect_right(starts, link.source[0]) - 1, 0)
+        for before in first[at : bisect_left(starts, link.source[1])]:
+            if overlap(before.target, link.source):
+                composed.append(Link(before.source, link.target))
+    return tuple(composed)
 
 
 def linked_words(links: Sequence[Link], source: str, target: str) -> tuple[tuple[int, int], ...]:

@@ -15,7 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from nmt.errors import DataError
-from nmt.serving.files import decode_file
+from nmt.translation.documents.encodings import decode_text
 from nmt.translation.documents.tokens import UNWRITABLE
 from tests.serving.conftest import Client
 
@@ -119,7 +119,7 @@ def test_text_is_written_in_the_encoding_in_which_it_was_read(
 def test_a_file_that_is_not_unicode_has_the_encoding_of_its_language(
     sources: list[str], encoding: str, text: str
 ) -> None:
-    found, encode = decode_file("a.srt", text.encode(encoding), sources)
+    found, encode = decode_text(text.encode(encoding), "a.srt", sources)
     assert (found, encode(text)) == (text, text.encode(encoding))
     if encoding != "gb18030":  # which has all characters
         assert encode("ສະບາຍດີ").decode("utf-8-sig") == "ສະບາຍດີ"
@@ -127,8 +127,8 @@ def test_a_file_that_is_not_unicode_has_the_encoding_of_its_language(
 
 def test_the_language_must_be_named_if_it_decides_the_encoding() -> None:
     with pytest.raises(DataError, match="is not UTF-8; name the language of its text, or save"):
-        decode_file("a.txt", "Größe".encode("latin-1"), ["de", "ru"])
-    assert decode_file("a.txt", "Größe".encode(), ["de", "ru"])[0] == "Größe"
+        decode_text("Größe".encode("latin-1"), "a.txt", ["de", "ru"])
+    assert decode_text("Größe".encode(), "a.txt", ["de", "ru"])[0] == "Größe"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -171,12 +171,12 @@ def test_all_subtitles_of_a_file_are_in_one_language(client: TestClient) -> None
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.pdf", b"", "files of this type are not translated; .txt, .html, .htm, .srt are"),
+        ("a.pdf", b"", "files of this type are not translated; .txt, .xlf"),
         ("a.txt", b"\x81", "the file is neither UTF-8 nor windows-1252; save it as UTF-8"),
         ("a.srt", b"\xff\xfe\x00", "the file is neither UTF-8 nor utf-16; save it as UTF-8"),
         ("a.htm", b"<p>\xff", "the file: is no text in utf-8, its encoding; convert the page"),
         ("a.txt", b"a\0b", "the file holds the character NUL"),
-        ("a.srt", b"a note\n", "the .srt file has no subtitle; expected lines such as 00:00:01"),
+        ("a.srt", b"a note\n", "the file has no subtitle; expected lines such as 00:00:01"),
     ],
 )
 def test_a_file_that_cannot_be_translated_is_a_mistake(

@@ -1,6 +1,8 @@
 """A request through two models, and through one that has no memory left."""
 
 import asyncio
+import html
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +14,7 @@ from starlette.testclient import TestClient
 from nmt.machine.memory import memory_explained
 from nmt.serving.engine import Engine, ModelVersion, SearchKind
 from nmt.serving.translate_request import TranslationService
+from nmt.translation.documents.tokens import UNWRITABLE
 from nmt.translation.line import Line, Translation
 from tests.serving.conftest import Client, started
 from tests.serving.served_runs import write_run
@@ -37,10 +40,33 @@ def test_a_pivot_translates_what_the_first_model_wrote(pivoting: TestClient) -> 
     assert translate(pivoting, texts, "en", "fr") == translate(pivoting, middle, "de", "fr")
     body = {"text": texts, "source": "en", "target": "fr"}
     assert pivoting.post("/v1/translate", json=body).json()["model"] == "en-de+de-fr"
-    page = "<p>One <b>dog</b></p>"
-    middle = translate(pivoting, page, "en", "de", format="html")
-    expected = translate(pivoting, middle, "de", "fr", format="html")
-    assert translate(pivoting, page, "en", "fr", format="html") == expected
+
+
+def test_a_page_through_a_pivot_has_its_tags_once_and_the_text_of_both_models(
+    pivoting: TestClient,
+) -> None:
+    found = translate(pivoting, "<p>One <b>dog</b> <code>x_1</code></p>", "en", "fr", format="html")
+    tags = ["<p>", "<b>", "</b>", "<code>", "</code>", "</p>"]
+    assert sorted(re.findall("<[^>]*>", found)) == sorted(tags)
+    assert found.count("<code>x_1</code>") == 1
+    found = translate(pivoting, "<p>One <b>dog</b></p>", "en", "fr", format="html")
+    text = html.unescape(re.sub("<[^>]*>", "", found))
+    assert text.split() == translate(pivoting, "One dog", "en", "fr").translate(UNWRITABLE).split()
+
+
+def test_a_document_through_a_pivot_is_read_once(pivoting: TestClient) -> None:
+    """The first model's translation would stand beside the source, which the second would read."""
+    unit = "<trans-unit id='1'><source>One dog</source></trans-unit>"
+    document = f"<xliff version='1.2'><file source-language='en'><body>{unit}</body></file></xliff>"
+    data = {"source": "en", "target": "fr"}
+    answer = pivoting.post(
+        "/translate_file", files={"file": ("a.xlf", document.encode())}, data=data
+    )
+    assert answer.headers["X-Model"].count("@") == 2
+    found = pivoting.get(answer.json()["translatedFileUrl"]).text
+    target = re.search("<target[^>]*>(.*)</target>", found, re.DOTALL)
+    expected = translate(pivoting, "One dog", "en", "fr").translate(UNWRITABLE)
+    assert target and html.unescape(target[1]).split() == expected.split()
 
 
 def test_a_language_that_fails_ends_the_work_on_the_others(

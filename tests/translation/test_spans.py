@@ -5,6 +5,7 @@ from nmt.translation.spans import (
     Edit,
     Link,
     apply_edits,
+    compose_links,
     linked_words,
     overlap,
     shift_span,
@@ -51,3 +52,14 @@ def test_words_are_linked_if_some_of_their_characters_are() -> None:
     assert linked_words(links, "ab  cd ef", "xy zw v") == ((0, 1), (0, 2), (1, 0), (2, 0))
     assert linked_words([], "a", "b") == ()
     assert linked_words([Link((0, 3), (0, 3))], "   ", "a b") == ()
+
+
+def test_links_of_a_translation_of_a_translation_join_what_both_join() -> None:
+    first = [Link((0, 3), (4, 8)), Link((4, 9), (0, 4)), Link((10, 12), (8, 10))]
+    second = [Link((0, 4), (5, 7)), Link((4, 9), (0, 4)), Link((20, 22), (8, 9))]
+    assert set(compose_links(first, second)) == {
+        Link((4, 9), (5, 7)),
+        Link((0, 3), (0, 4)),
+        Link((10, 12), (0, 4)),
+    }
+    assert compose_links([], second) == compose_links(first, []) == ()

@@ -170,6 +170,14 @@ class Archive:
         )
 
 
+def unpacked_size(content: bytes) -> int:
+    """Return the bytes of all parts of an archive together, as its table says; 0 if it has none."""
+    try:
+        return sum(part.file_size for part in ZipFile(BytesIO(content)).infolist())
+    except _DAMAGE:
+        return 0
+
+
 def _check_beginning(content: bytes, name: str) -> None:
     """Raise a DataError for a file that is no archive, with the next step for old formats."""
     if content.startswith(_OLD_OFFICE) and _ENCRYPTED_PACKAGE in content:

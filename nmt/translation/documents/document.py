@@ -43,6 +43,14 @@ class ReadingOptions:
     """names of elements of an XML file, each of which is a text"""
     inlines: tuple[str, ...] = ()
     """names of elements of an XML file that are marks inside a text"""
+    sources: tuple[str, ...] = ()
+    """the languages that the text may be in, if its own is unknown; they tell the encoding of a
+    text that is not Unicode"""
+
+    @property
+    def possible_sources(self) -> tuple[str, ...]:
+        """The language of the text, or those that it may be in, as `decode_text` takes them."""
+        return self.sources or (self.languages.source,)
 
 
 USUAL_TEXTS = ReadingOptions()

@@ -57,8 +57,8 @@ def decode_text(
     """Return the text of a file, and what encodes its translation; messages call it `name`.
 
     It is in UTF-8, in UTF-16, or in the encoding of Windows for the languages `sources`, the codes
-    of those that it may be in; its translation is in the same one, or in UTF-8 if that lacks a
-    character.
+    of those that it may be in ("und" if they are unknown); its translation is in the same one, or
+    in UTF-8 if that lacks a character.
 
     Raises:
         DataError: its encoding is none of these.
@@ -66,7 +66,7 @@ def decode_text(
     encoding = unicode_encoding(content)
     if encoding is None:
         encoding, *others = {_code_page(source): None for source in sources}
-        if others:
+        if others or "und" in sources:
             raise DataError(
                 f"{name} is not UTF-8; name the language of its text, or save it as UTF-8"
             )

@@ -32,6 +32,8 @@ class DocumentFormat:
     plain text"""
     beginning: re.Pattern[bytes] = re.compile(b"(?!)")
     """what the beginning of a file matches, whatever its name is"""
+    refused: tuple[str, ...] = ()
+    """suffixes of formats that are not read; a sentence says in which one to save the file"""
 
 
 FORMATS: Mapping[str, DocumentFormat] = {
@@ -49,8 +51,6 @@ FORMATS: Mapping[str, DocumentFormat] = {
         (
             *(".docx", ".docm", ".dotx", ".dotm", ".xlsx", ".xlsm", ".xltx", ".xltm"),
             *(".pptx", ".pptm", ".potx", ".potm", ".ppsx", ".ppsm"),
-            # these are refused, with the format to save them in
-            *(".doc", ".xls", ".xlsb", ".ppt", ".rtf"),
         ),
         "nmt.translation.documents.office:read_office",
         re.compile(
@@ -58,6 +58,7 @@ FORMATS: Mapping[str, DocumentFormat] = {
             rb"|\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|\{\\rtf\d",
             re.DOTALL,
         ),
+        (".doc", ".xls", ".xlsb", ".ppt", ".rtf"),
     ),
     "opendocument": DocumentFormat(
         "OpenDocument",
@@ -131,7 +132,9 @@ def recognise_format(name: str, beginning: bytes) -> str | None:
         if each.beginning.match(beginning):
             return key
     suffix = Path(name).suffix.lower()
-    return next((key for key, each in FORMATS.items() if suffix in each.suffixes), None)
+    return next(
+        (key for key, each in FORMATS.items() if suffix in (*each.suffixes, *each.refused)), None
+    )
 
 
 def read_document(content: bytes, name: str, key: str, options: "ReadingOptions") -> "Document":

@@ -9,6 +9,8 @@ from nmt.translation.documents.html_blocks import SEPARATING
 
 _SEARCHED_BYTES = 1024
 """size of the start of a page in which browsers look for its encoding"""
+_SEARCHED_CHARACTERS = 1 << 16
+"""characters of the start of a page in which another format is looked for"""
 _DECLARED_ENCODING = re.compile(rb"""<meta[^>]*?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _ROOT = re.compile(
     r"(?:\s|<\?[^>]*>|<![^>-][^>]*>|<!--.*?-->)*<(?:[\w.-]+:)?([a-z][\w.-]*)",
@@ -90,8 +92,11 @@ def _kind_of_other(text: str) -> str | None:
 
     Such a format is known by its root element or its first line.
     """
+    text = text.lstrip()[
+        :_SEARCHED_CHARACTERS
+    ]  # some patterns would take long for a million spaces
     for beginning, kind in _OTHER_BEGINNINGS.items():
-        if text.lstrip().startswith(beginning):
+        if text.startswith(beginning):
             return kind
     if _SRT.match(text):
         return "SRT subtitles"
@@ -101,7 +106,7 @@ def _kind_of_other(text: str) -> str | None:
     name = root[1].lower() if root else ""
     if name in _OTHER_ROOTS:
         return _OTHER_ROOTS[name]
-    is_xml = text.lstrip().startswith("<?xml")  # as pages of XHTML are, too
+    is_xml = text.startswith("<?xml")  # as pages of XHTML are, too
     return f"XML with the root <{name}>" if is_xml and name and name not in SEPARATING else None
 
 

@@ -137,7 +137,7 @@ def read_subtitles(content: bytes, name: str, options: ReadingOptions) -> Docume
     Raises:
         DataError: there is no cue, or it is not in its encoding.
     """
-    text, encode = decode_text(content, name, [options.languages.source])
+    text, encode = decode_text(content, name, options.possible_sources)
     return subtitles_document(text, encode, name)
 
 
