@@ -2,20 +2,22 @@
 
 `<data.directory>/prepared/<fingerprint>/` holds the tokenizer, the token store and a manifest. The
 fingerprint covers the bytes of the input files and every setting that shapes the result. The folder
-is written beside its final name, flushed to disk and renamed: complete or absent.
+is written beside its final name, flushed to disk and renamed: complete or absent. So are folders of
+links in it (`nmt.data.links`).
 """
 
 import contextlib
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from nmt.data.corpora.download import disk_errors
 from nmt.data.corpora.registry import Splits, check_files, find_splits, obtain_splits
 from nmt.data.fingerprint import fingerprint
+from nmt.data.links import obtain_links
 from nmt.data.mixture import stages_of
 from nmt.data.text.augmentation import KINDS, Augmenter
 from nmt.data.text.cleaning import Counts, TrainingText, check_some_are_left, file_names_of
@@ -68,12 +70,15 @@ class Prepared:
 def prepare(config: Config, log: Log, splits: Splits | None = None) -> Prepared:
     """Return the prepared data of a configuration; prepare them (`_prepare_folder`) if missing.
 
+    The links of their tokens are among them if training.guided_alignment needs them.
+
     `splits` are the files of the text; None: `obtain_splits` finds or downloads them. If several
     processes need the same data, one prepares them and the others wait.
 
     Raises:
         ConfigError: the configuration names no training text, or an unknown script.
-        DataError: the text cannot be used as it is; no half-written folder is left.
+        DataError: the text, or the links of its words, cannot be used as they are; no half-written
+            folder is left.
     """
     splits = splits or obtain_splits(config.data, log)
     # checked first: reading the training text takes long
@@ -85,14 +90,18 @@ def prepare(config: Config, log: Log, splits: Splits | None = None) -> Prepared:
     root = Path(config.data.directory) / "prepared"
     name = fingerprint(config, texts, root)
     directory = root / name
-    if prepared := _open(directory, config, texts):
-        return prepared
-    with disk_errors(directory), locked(root, name, log):
-        if _read_manifest(directory) is None:  # no other process has made it meanwhile
-            _prepare_folder(config, texts, directory, log)
-    made = _open(directory, config, texts)
-    assert made is not None
-    return made
+    prepared = _open(directory, config, texts)
+    if prepared is None:
+        with disk_errors(directory), locked(root, name, log):
+            if _read_manifest(directory) is None:  # no other process has made it meanwhile
+                _prepare_folder(config, texts, directory, log)
+        prepared = _open(directory, config, texts)
+        assert prepared is not None
+    if guided := config.training.guided_alignment:
+        made = prepared.tokenizer, prepared.train
+        links = obtain_links(guided.links, directory, *made, texts, log)
+        return replace(prepared, train=replace(prepared.train, links=links))
+    return prepared
 
 
 def find_prepared(config: Config) -> Prepared | None:

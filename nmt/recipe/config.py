@@ -439,6 +439,27 @@ class LoraConfig(Section):
     networks; query and value are the choice of the paper (its sections 4.2 and 7.1)"""
 
 
+class GuidedAlignmentConfig(Section):
+    """One attention head that learns which words translate each other (Garg et al., 2019).
+
+    The head is the first one of the cross-attention of one decoder layer. Alignments of
+    translations are read from it, and so tags, glossaries and placeholders are put by it.
+    """
+
+    links: FilePath = "auto"
+    """what the head learns: auto: the links of a statistical aligner, which prepares them with the
+    data; or the path of a file with a line for each training pair, such as `0-0 1-2`: numbers of
+    words, which white space separates, of source and target, from 0 (also .gz, .xz or .zst)"""
+    weight: float = Field(0.05, gt=0, le=1000)
+    """factor of the cross-entropy of the head, which is added to the loss"""
+    layer: int | None = Field(None, ge=1)
+    """the decoder layer, from 1; null: the last but one, or the second of two"""
+
+    def layer_index(self, decoder_layers: int) -> int:
+        """Return the index, from 0, of the layer in a decoder of so many layers."""
+        return self.layer - 1 if self.layer else max(min(1, decoder_layers - 1), decoder_layers - 2)
+
+
 class TrainingConfig(Section):
     """Optimiser, learning rate, validation and checkpoints of a training."""
 
@@ -488,6 +509,9 @@ class TrainingConfig(Section):
     """a gradient with a larger norm is scaled down to this norm; null: never (the paper)"""
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     """probability that is spread over the wrong symbols (section 5.4)"""
+    guided_alignment: GuidedAlignmentConfig | None = None
+    """let one attention head learn word alignments, by which tags and protected words are placed;
+    null: alignments are read from the attention of a layer, which has learnt to translate alone"""
     log_every: int = Field(50, ge=1)
     """steps between lines of metrics.jsonl"""
     tensorboard: bool = False
@@ -628,6 +652,17 @@ class Config(Section):
             raise ValueError(
                 "model.embeddings: shared needs tokenizer.shared: true; "
                 "with one vocabulary for each language write embeddings: target"
+            )
+        guided, layers = self.training.guided_alignment, self.model.decoder_layers
+        if guided and guided.layer and guided.layer > layers:
+            raise ValueError(
+                f"training.guided_alignment.layer: {guided.layer}, but model.decoder_layers is "
+                f"{layers}; lower it, or leave it out for the last layer but one"
+            )
+        if guided and self.tokenizer.sampling:
+            raise ValueError(
+                "training.guided_alignment has links for one segmentation of the text, and "
+                f"tokenizer.sampling: {self.tokenizer.sampling} draws others; leave one of them out"
             )
         return self
 

@@ -59,6 +59,9 @@ class TokenStore:
 
     source: Sentences
     target: Sentences
+    links: Sentences | None = None
+    """which tokens translate each other, if that is known: for each pair the positions, from 0, of
+    a source token and of a target token in turn"""
 
     @classmethod
     def open(cls, directory: Path) -> "TokenStore":
@@ -67,7 +70,7 @@ class TokenStore:
         Raises:
             DataError: files are missing or damaged.
         """
-        return cls(_open_side(directory, "source"), _open_side(directory, "target"))
+        return cls(open_side(directory, "source"), open_side(directory, "target"))
 
     @classmethod
     def of(cls, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "TokenStore":
@@ -79,8 +82,12 @@ class TokenStore:
         return len(self.source.lengths)
 
 
-def _open_side(directory: Path, side: str) -> Sentences:
-    """Map the ids of one side, "source" or "target", into memory."""
+def open_side(directory: Path, side: str) -> Sentences:
+    """Map the ids of one side, "source" or "target", or the "links", into memory.
+
+    Raises:
+        DataError: files are missing or damaged.
+    """
     try:
         ids = np.load(directory / f"{side}.ids.npy", mmap_mode="r")
         offsets = np.load(directory / f"{side}.offsets.npy", mmap_mode="r")
@@ -127,7 +134,10 @@ class SideWriter:
 
 @contextlib.contextmanager
 def side_writer(directory: Path, side: str, vocabulary_size: int) -> Iterator[SideWriter]:
-    """Yield a writer for a side, "source" or "target"; its files are complete after the block."""
+    """Yield a writer for a side, "source" or "target", or "links"; its files are complete at last.
+
+    Ids are below `vocabulary_size`.
+    """
     id_type = np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
     with (
         open(directory / f"{side}.ids.npy", "wb") as ids_file,
