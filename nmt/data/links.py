@@ -48,8 +48,7 @@ def obtain_links(
         DataError: the file does not have a valid line for each pair of the texts.
     """
     file = None if origin == AUTO else Path(origin)
-    digest = AUTO if file is None else hash_file(file, {})[-16:]
-    folder = directory / f"links-{digest}"
+    folder = directory / f"links-{links_fingerprint(origin)}"
     if not folder.is_dir():
         with disk_errors(folder), locked(directory.parent, folder.name, log):
             if not folder.is_dir():  # no other process has made it meanwhile
@@ -61,6 +60,15 @@ def obtain_links(
             "the folder and prepare again"
         )
     return links
+
+
+def links_fingerprint(origin: str) -> str:
+    """Return what tells links of one text from others: `auto`, or a hash of their file.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    return AUTO if origin == AUTO else hash_file(Path(origin), {})[-16:]
 
 
 def _make_folder(

@@ -5,14 +5,15 @@ save time if they receive the real tokens only. Their docstrings give shapes wit
 where L is S or T; without padding these are (U, D) for U tokens.
 """
 
+from collections.abc import MutableSequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.data.tokens.batch import Batch, PackedBatch, PackedSide
 from nmt.kernels.fused_attention import AutocastPositions
-from nmt.model.attention import AttentionContext
+from nmt.model.attention import AttentionContext, MultiHeadAttention
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.masks import causal_mask, padding_mask
 from nmt.model.transformer import Transformer
@@ -30,20 +31,56 @@ class RowContext(AttentionContext):
     queries: PackedSide
     memory: PackedSide
     """where the sentences of the queries stand, and those of the keys and values"""
+    inputs: MutableSequence[tuple[Tensor, Tensor]] | None = None
+    """if given, an attention that is watched (`watch_inputs`) appends its x and memory to it"""
 
 
-def decoder_output(model: Transformer, batch: PackedBatch) -> Tensor:
+def decoder_output(
+    model: Transformer,
+    batch: PackedBatch,
+    inputs: MutableSequence[tuple[Tensor, Tensor]] | None = None,
+) -> Tensor:
     """Return the output of the decoder for the W target tokens of a batch: (W, D).
 
-    It is that of `Transformer.decoder_output`. A sentence with target tokens has source tokens. The
-    positions of the model are `AutocastPositions`, and its attention knows a `RowContext`.
+    `inputs` is `RowContext.inputs` of the attention to the source. The result is that of
+    `Transformer.decoder_output`. A sentence with target tokens has source tokens. The positions of
+    the model are `AutocastPositions`, and its attention knows a `RowContext`.
     """
     source, target = batch.source_side, batch.target_side
     x = _embed(model, model.source_embedding, batch.source, source)
     memory = model.encoder(x, RowContext(queries=source, memory=source))
     x = _embed(model, model.target_embedding, batch.target_input, target)
     to_past = RowContext(queries=target, memory=target, is_causal=True)
-    return model.decoder(x, memory, to_past, RowContext(queries=target, memory=source))
+    to_source = RowContext(queries=target, memory=source, inputs=inputs)
+    return model.decoder(x, memory, to_past, to_source)
+
+
+def watch_inputs(attention: MultiHeadAttention) -> None:
+    """Let a module append what it attends from and to, as `RowContext.inputs` says."""
+
+    def append(module: nn.Module, arguments: tuple[Tensor, Tensor, AttentionContext]) -> None:
+        x, memory, context = arguments
+        if isinstance(context, RowContext) and context.inputs is not None:
+            context.inputs.append((x, memory))
+
+    attention.register_forward_pre_hook(append)
+
+
+def in_rows(x: Tensor, side: PackedSide) -> Tensor:
+    """Return values (U, K) of the tokens of a side in rows with padding: (B, L, K).
+
+    A padded position holds the values of another token.
+    """
+    if isinstance(side, UnpaddedSide):
+        return side.split_heads(x, heads=1)[:, 0]
+    positions = torch.arange(side.longest, device=x.device)
+    rows = side.offsets[:-1, None] + positions  # (B, L)
+    return x[rows.clamp(max=len(x) - 1)]
+
+
+def lengths_of(side: PackedSide) -> Tensor:
+    """Return the number of tokens of each sentence, without padding: (B,)."""
+    return side.lengths if isinstance(side, UnpaddedSide) else side.offsets.diff()
 
 
 def _embed(model: Transformer, embedding: TokenEmbedding, ids: Tensor, side: PackedSide) -> Tensor:
@@ -67,6 +104,7 @@ def without_padding(batch: Batch, padding: int) -> PackedBatch:
         target_output=batch.target_output.flatten()[target.computed],
         source_side=source,
         target_side=target,
+        links=batch.links,
     )
 
 

@@ -7,14 +7,15 @@ import contextlib
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import torch
 
-from nmt.data.tokens.token_store import TokenStore
+from nmt.data.links import flat_links
+from nmt.data.tokens.token_store import Sentences, TokenStore
 from nmt.data.tokens.tokenizer import BOS, PAD
 from nmt.inference.prepare import prepare_for_inference
 from nmt.machine.device import (
@@ -138,7 +139,17 @@ def _build_trainer(
     tokenizer = config.tokenizer.model_copy(update={"sampling": 0.0})
     changed = config.model_copy(update={"training": training, "tokenizer": tokenizer})
     loaded = LoadedModel(changed, None, model, _NO_RUN)  # type: ignore[arg-type]
+    if training.guided_alignment and store.links is None:
+        store = replace(store, links=_made_up_links(store))
     return Trainer(loaded, store, None, precision)  # type: ignore[arg-type]
+
+
+def _made_up_links(store: TokenStore) -> Sentences:
+    """Return a link for each target token: any source token takes the same time."""
+    lengths = store.source.lengths - 1, store.target.lengths - 1  # without EOS
+    return flat_links(
+        [[(t * s // max(1, n), t) for t in range(n)] for s, n in zip(*lengths, strict=True)]
+    )
 
 
 def _affordable_tokens(

@@ -1,8 +1,9 @@
 """The decoder's attention to the source for each target token, and the coverage penalty.
 
-Attention is a by-product of translation, not a trained aligner. Garg et al., 2019 (Jointly Learning
-to Align and Translate with Transformer Models) find the mean over the heads of the penultimate
-layer most accurate, at the step that predicts the token.
+Attention is a by-product of translation, not a trained aligner, unless training.guided_alignment
+has trained a head of it (`nmt.training.guided_alignment`). Garg et al., 2019 (Jointly Learning to
+Align and Translate with Transformer Models) find the mean over the heads of the penultimate layer
+most accurate, at the step that predicts the token.
 
 The coverage penalty lowers the score of translations that leave out a part of the source. Wu et
 al., 2016 (Google's Neural Machine Translation System), Eq. 14 and 15: s(Y, X) = log P(Y|X) / lp(Y)
@@ -24,7 +25,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
-from nmt.recipe.config import DecodingConfig
+from nmt.recipe.config import DecodingConfig, GuidedAlignmentConfig
 from nmt.search.ensemble import members
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.windows import cut_into_batches
@@ -34,19 +35,34 @@ UNSEEN = 1e-6
 
 
 @torch.inference_mode()
-def teacher_forced_attention(model: Transformer, batch: Batch) -> tuple[list[Tensor], Tensor]:
+def teacher_forced_attention(
+    model: Transformer, batch: Batch, guided: GuidedAlignmentConfig | None = None
+) -> tuple[list[Tensor], Tensor]:
     """Feed the targets to a model in eval mode, and return logits and attention (B, T, S).
 
     The logits are a list: (B, T, V) of each model of an ensemble, or of one model. The attention
-    is the mean over the heads of one layer (`alignment_layer`) and over the models.
+    is the mean over the heads of one layer (`alignment_layer`) and over the models; with `guided`,
+    it is that of the head that learnt alignments, of the first model.
     """
     logits, weights = [], []
     for member in members(model):
         unused: deque[Tensor] = deque(maxlen=0)  # drops all weights that are appended to it
         record = AttentionRecord(encoder=unused, decoder=unused)
         logits.append(member(batch.source, batch.target_input, attention=record))
-        weights.append(alignment_layer(record.cross).float().mean(1))
+        if guided is None:
+            weights.append(alignment_layer(record.cross).float().mean(1))
+        elif not weights:
+            weights.append(_of_guided_head(record.cross, guided))
     return logits, torch.stack(weights).mean(0)
+
+
+def _of_guided_head(layers: Sequence[Tensor], guided: GuidedAlignmentConfig) -> Tensor:
+    """Return the attention (B, T, S) of the head that learnt alignments, for each target token.
+
+    It is that of the position that reads the token. EOS, which none reads, has that of the last.
+    """
+    weights = layers[guided.layer_index(len(layers))][:, 0].float()
+    return torch.cat((weights[:, 1:], weights[:, -1:]), 1)
 
 
 def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:

@@ -2,7 +2,7 @@
 
 On a CPU several threads compute shards of the step at the same time. On a GPU, in each of the
 processes that torchrun starts, and with activation checkpointing, micro-batches are computed one
-after another; on a GPU as CUDA graphs, if they can be recorded.
+after another; on a GPU as CUDA graphs, if they can be recorded (not with guided alignment).
 """
 
 import contextlib
@@ -90,8 +90,11 @@ class GradientComputer:
         self._graphs: GradientGraphs | None = None
         """computes micro-batches as CUDA graphs; None if they cannot be recorded"""
         training, packs = loaded.config.training, self._objective.storage == "packed"
-        # only packed batches are filled up; layers computed again and all-reduces are not recorded
-        if packs and not training.activation_checkpointing and group.size == 1:
+        assert store.links is not None or not training.guided_alignment
+        # only packed batches are filled up; layers computed again, all-reduces and links, whose
+        # number differs from batch to batch, are not recorded
+        can_record = not (training.activation_checkpointing or training.guided_alignment)
+        if packs and can_record and group.size == 1:
             recorder = CudaRecorder(self._device)
             self._graphs = GradientGraphs(self._objective, recorder, training.batch_tokens)
         self._all_reduce_began = False

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -15,7 +15,9 @@ from nmt.data.tokens.tokenizer import PAD
 from nmt.kernels.linear import weight_gradient
 from nmt.kernels.rows import decoder_output, without_padding
 from nmt.machine.device import autocast, hardware_kind
+from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
+from nmt.training.guided_alignment import GuidedHead
 
 SOFTMAX_ROWS = {"cpu": 64, "cuda": 2048}
 """positions whose softmax is computed at once: on a CPU they fit into the level-2 cache for common
@@ -34,7 +36,8 @@ class Loss:
     """Loss in nats: the sum, not the mean, over the real target tokens of a batch."""
 
     total: Tensor
-    """the smoothed cross-entropy that training minimises: scalar, differentiable"""
+    """what training minimises, the smoothed cross-entropy, and with guided alignment that of its
+    head: scalar, differentiable"""
     cross_entropy: Tensor
     """-log p of the target tokens, without smoothing: scalar, not differentiable"""
 
@@ -57,6 +60,8 @@ class Objective(nn.Module):
         self.device = next(model.parameters()).device
         self.storage: Storage = "padded"
         self.loss_function: LossFunction = loss_and_gradient
+        self.guided_head: GuidedHead | None = None
+        """the attention head that learns the links of batches"""
 
     @property
     def pad_multiple(self) -> int:
@@ -77,13 +82,16 @@ class Objective(nn.Module):
         """Run the model; return the loss, summed over the target tokens."""
         if isinstance(batch, Batch) and self.storage == "unpadded":
             batch = without_padding(batch, PAD)
+        guided_head = self.guided_head if batch.links is not None else None
+        attention = AttentionRecord() if guided_head else None
+        inputs = list[tuple[Tensor, Tensor]]()
         with autocast(self.device, self.precision, once=True):  # uses each weight once
             if isinstance(batch, PackedBatch):
-                x = decoder_output(self.model, batch)
+                x = decoder_output(self.model, batch, inputs)
             else:
-                x = self.model.decoder_output(batch.source, batch.target_input)
+                x = self.model.decoder_output(batch.source, batch.target_input, attention)
         output = self.model.output_embedding
-        return label_smoothed_cross_entropy(
+        loss = label_smoothed_cross_entropy(
             x,
             output.weight,
             batch.target_output,
@@ -92,6 +100,13 @@ class Objective(nn.Module):
             bias=output.bias,
             loss_function=self.loss_function,
         )
+        if guided_head is None:
+            return loss
+        if isinstance(batch, PackedBatch):
+            guided = guided_head.loss(self.model, batch, inputs, self.precision)
+        else:
+            guided = guided_head.loss_of_rows(batch, attention or AttentionRecord())
+        return replace(loss, total=loss.total + guided_head.weight * guided)
 
 
 def label_smoothed_cross_entropy(

@@ -29,6 +29,7 @@ from nmt.model.feed_forward import FeedForward
 from nmt.model.sublayer import Sublayer
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import TrainingConfig
+from nmt.training.guided_alignment import GuidedHead
 from nmt.training.loss import Objective, loss_and_gradient
 
 ON_CPU = {
@@ -57,6 +58,8 @@ def prepare_for_training(model: Transformer, training: TrainingConfig, precision
         precision: fp32, or bf16 for the matrix products and the values between layers.
     """
     objective = Objective(share_weights(model), training.label_smoothing, precision)
+    if training.guided_alignment:
+        objective.guided_head = GuidedHead(objective.model, training.guided_alignment)
     device, on_cpu = objective.device, objective.device.type == "cpu"
     compiles = training.compile and can_compile(device)
     if on_cpu:  # always, because each thread draws masks from a generator of its own
@@ -117,6 +120,8 @@ def what_runs(objective: Objective, threads: int) -> str:
         parts["layers"] = "compiled"
     ways = [f"{part}: {way}" for part, way in parts.items()]
     attention = _way(layer.self_attention, in_bf16, in_c)
+    if head := objective.guided_head:
+        ways.append(f"guided alignment: PyTorch, layer {head.layer + 1}")
     return "; ".join([f"attention: {attention}, {objective.storage}", *ways])
 
 

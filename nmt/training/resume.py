@@ -46,7 +46,11 @@ _CALMER = (
     "in a new `run_dir`"
 )
 
-FINGERPRINTS = {"data_fingerprint": "training text", "validation_fingerprint": "validation set"}
+FINGERPRINTS = {
+    "data_fingerprint": "training text",
+    "validation_fingerprint": "validation set",
+    "links_fingerprint": "file of links",
+}
 """names of the digests of text in environment.json, and what each is a digest of"""
 MAX_ROLL_BACKS = 10
 """limit for one run; a recipe that needs more does not work"""
@@ -116,8 +120,8 @@ def check_text_unchanged(
         return
     recorded = read_json_or_empty(directory.environment)
     for name, text in FINGERPRINTS.items():
-        before, now = recorded.get(name), fingerprints[name]
-        if before and before != now:
+        before, now = recorded.get(name), fingerprints.get(name)
+        if before and now and before != now:
             raise ConfigError(
                 f"{directory.path}: the {text} has changed since this run began (fingerprint "
                 f"{before}, now {now}); restore it, or choose another `run_dir`"

@@ -93,6 +93,8 @@ def training_memory(
         # each layer stores its input only, and one layer at a time is computed again
         layers = config.model.encoder_layers + config.model.decoder_layers
         bytes_per_token = layers * p * config.model.d_model + bytes_per_token / layers
+    if config.training.guided_alignment:
+        bytes_per_token += guided_alignment_bytes(config.model, length)
     # for each entry of the vocabulary: a logit and a probability of each position computed at once,
     # and a row of the embedding's gradient, once in float32 and once as the result of a product
     logit_bytes = min(tokens, shards * PROJECTION_ROWS[device]) * p
@@ -180,6 +182,15 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
         else:  # queries, keys or values
             stored += p * part.shape[0]
     return stored
+
+
+def guided_alignment_bytes(config: ModelConfig, length: float) -> float:
+    """Return the bytes that the head of guided alignment takes for one source and target token.
+
+    These are its queries and keys, in tokens, in rows and in float32, and as wide as the mean
+    sentence its scores, their gradients, the log-softmax and that of the links.
+    """
+    return FP32 * (6 * config.d_model / config.heads + 4 * length)
 
 
 def optimizer_bytes(config: Config, rows: Rows) -> int:

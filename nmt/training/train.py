@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from nmt.data.corpora.registry import obtain_splits
+from nmt.data.links import links_fingerprint
 from nmt.data.prepared import prepare
 from nmt.data.text.cleaning import describe_dropped
 from nmt.data.text.parallel_text import ParallelText, check_has_text
@@ -118,6 +119,8 @@ def _build_trainer(
         "data_fingerprint": prepared.fingerprint,
         "validation_fingerprint": text_fingerprint(validation_pairs)[:16],
     }
+    if guided := training.guided_alignment:
+        fingerprints["links_fingerprint"] = links_fingerprint(guided.links)
     check_text_unchanged(directory, fingerprints, prepared.tokenizer)
     torch.manual_seed(config.seed)
     model = build_model(config, prepared.tokenizer).to(device)

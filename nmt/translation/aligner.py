@@ -20,6 +20,7 @@ from nmt.data.tokens.batch import Batch
 from nmt.data.tokens.tokenizer import EOS, UNK, SubwordModel, Tokenizer
 from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
+from nmt.recipe.config import GuidedAlignmentConfig
 from nmt.search.ensemble import log_mean_probability
 from nmt.search.searcher import Searcher
 from nmt.search.source_attention import batch_of_pairs, most_attended, teacher_forced_attention
@@ -33,18 +34,26 @@ LINEAR_COST_LENGTH = 64
 
 
 @torch.inference_mode()
-def force_decode(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
+def force_decode(
+    model: Transformer, batch: Batch, guided: GuidedAlignmentConfig | None = None
+) -> tuple[Tensor, Tensor]:
     """Decode given targets; return where in the source each token attends to most, and its log P.
 
-    `model` must be in eval mode. For B pairs of T target tokens the positions are (B, T - 1), from
-    0, without the last column (EOS or padding). log P is (B, T), in nats, and 0 at padding.
+    `model` must be in eval mode; `guided` names the head that learnt alignments, if one has. For B
+    pairs of T target tokens the positions are (B, T - 1), from 0, without the last column (EOS or
+    padding). log P is (B, T), in nats, and 0 at padding.
     """
-    member_logits, weights = teacher_forced_attention(model, batch)  # (B, T, V) each, (B, T, S)
-    logits = member_logits[0]
+    member_logits, weights = teacher_forced_attention(model, batch, guided)
+    logits = member_logits[0]  # (B, T, V), as of each other model
     if len(member_logits) > 1:  # an ensemble: its models' probabilities are averaged
         logits = log_mean_probability(member_logits)
     positions = most_attended(weights[:, :-1], batch.source, model.padding)
     return positions, target_log_probabilities(logits, batch.target_output, model.padding)
+
+
+def guided_head_of(searcher: Searcher) -> GuidedAlignmentConfig | None:
+    """Return the settings of the attention head that learnt alignments; None: none has."""
+    return searcher.loaded.config.training.guided_alignment
 
 
 def align(
@@ -73,7 +82,9 @@ def align(
     for indices, batch in pair_batches(sources, targets, batch_tokens, cost):
         with autocast(device, searcher.precision):
             # (B, T - 1) and (B, T)
-            positions, log_p = force_decode(searcher.torch.scoring_model, batch.to(device))
+            positions, log_p = force_decode(
+                searcher.torch.scoring_model, batch.to(device), guided_head_of(searcher)
+            )
         rows = zip(indices, positions.tolist(), log_p.tolist(), strict=True)
         for index, attended, token_log_p in rows:
             i, k = searched[index]
@@ -189,7 +200,7 @@ def _with_copies(
     model, tokenizer = searcher.torch.scoring_model, searcher.loaded.tokenizer
     batch = batch_of_pairs([encoded.ids] * len(unknown), [t.tokens for t in unknown.values()])
     batch = batch.to(searcher.torch.device)
-    _logits, weights = teacher_forced_attention(model, batch)
+    _logits, weights = teacher_forced_attention(model, batch, guided_head_of(searcher))
     positions = most_attended(weights, batch.source, model.padding).tolist()
     pieces = [
         piece.replace("▁", " ").strip() for piece in tokenizer.source.split(encoded.line.text)

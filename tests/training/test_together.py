@@ -56,6 +56,8 @@ def told_by(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> TellBy:
             share = BATCH_TOKENS // processes // parts
             cut = [f"training.micro_batch_tokens={share}"] if parts > 1 else []
             recipes = {**recipes, str(parts): [*SETTINGS, *cut]}
+        guided = "training.guided_alignment.links=auto"
+        recipes = {**recipes, "guided": [*recipes["1"], guided]} if processes < 4 else recipes
         for name, settings in recipes.items():
             (folder / f"{name}.yaml").write_text(dump_config(recipe(*settings)), "utf-8")
         run_script(processes, Path(__file__).with_name("train_together.py"), folder)
@@ -97,6 +99,10 @@ def test_a_step_is_the_same_for_any_number_of_processes_and_parts(
     counts = counts_of_parts(found)
     assert counts == {1} if parts == 1 else max(counts) >= parts
     assert_same_steps(found, told_by(1, "1"))
+
+
+def test_guided_alignment_is_the_same_for_two_processes(told_by: TellBy) -> None:
+    assert_same_steps(told_by(2, "guided"), told_by(1, "guided"))
 
 
 @pytest.mark.slow

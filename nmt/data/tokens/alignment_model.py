@@ -159,7 +159,9 @@ class Direction:
     def _maximize(self, counts: Probabilities, without_given: Probabilities) -> None:
         """Set the probabilities from expected counts, by variational Bayes as in the paper."""
         counts = counts + _ALPHA
-        totals: Probabilities = np.bincount(self._given, counts, self._given_size)
+        totals: Probabilities = np.bincount(self._given, counts, self._given_size).astype(
+            np.float64
+        )
         estimates = _exp_digamma(counts) / _exp_digamma(totals[self._given])
         self.probabilities = np.append(estimates, _UNSEEN)
         without_given = without_given + _ALPHA

@@ -16,6 +16,38 @@ from nmt.machine.buckets import round_up_to_bucket
 
 
 @dataclass(frozen=True)
+class TokenLinks:
+    """The L links of a batch: which tokens of its pairs translate each other."""
+
+    pair: torch.Tensor
+    """index of the pair in the batch: (L,) int64"""
+    source: torch.Tensor
+    """position of the source token in its sentence: (L,) int64"""
+    target: torch.Tensor
+    """position of the target token in its sentence: (L,) int64"""
+    share: torch.Tensor
+    """1 / the number of links of the target token: (L,) float32"""
+
+    def to(self, device: torch.device) -> "TokenLinks":
+        """Return the links on `device`, as `Batch.to` does."""
+        tensors = self.pair, self.source, self.target, self.share
+        return TokenLinks(*(to_device(each, device) for each in tensors))
+
+
+def gather_links(store: TokenStore, indices: Indices) -> TokenLinks | None:
+    """Return the links of the pairs at `indices` of a store; None if it has none."""
+    if store.links is None:
+        return None
+    links = store.links.gather(indices)
+    source, target = links.ids.astype(np.int64).reshape(-1, 2).T
+    pair = np.repeat(np.arange(len(indices)), links.lengths // 2)
+    tokens = pair * (int(target.max(initial=0)) + 1) + target  # a number for each target token
+    share = 1 / np.bincount(tokens)[tokens]
+    arrays = pair, source.copy(), target.copy(), share.astype(np.float32)
+    return TokenLinks(*map(torch.from_numpy, arrays))
+
+
+@dataclass(frozen=True)
 class Batch:
     """Sentence pairs as rows of ids; shorter rows are padded with PAD."""
 
@@ -27,12 +59,15 @@ class Batch:
     """(B, T) int64, each sentence ends with EOS: the token after each position of the input"""
     tokens: int
     """the number of target tokens to predict, without padding"""
+    links: TokenLinks | None = None
+    """which tokens translate each other, if the store knows it"""
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on `device`. Python does not wait for the copy, unless it is to mps."""
         tensors = self.source, self.target_input, self.target_output
         source, target_input, target_output = (to_device(ids, device) for ids in tensors)
-        return Batch(source, target_input, target_output, self.tokens)
+        links = self.links and self.links.to(device)
+        return Batch(source, target_input, target_output, self.tokens, links)
 
 
 def to_device(x: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -59,6 +94,7 @@ def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch
         target_input=torch.from_numpy(target_input),
         target_output=torch.from_numpy(target_output),
         tokens=len(target.ids),
+        links=gather_links(store, indices),
     )
 
 
@@ -112,6 +148,8 @@ class PackedBatch:
     """(W,) int64, each sentence ends with EOS: the token after each position of the input"""
     source_side: PackedSide
     target_side: PackedSide
+    links: TokenLinks | None = None
+    """which tokens translate each other, if the store knows it"""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -121,7 +159,7 @@ class PackedBatch:
         return (*sizes, *(side.longest for side in sides))
 
     def tensors(self) -> list[torch.Tensor]:
-        """Return all tensors of the batch, always in the same order."""
+        """Return all tensors of the batch but its links, always in the same order."""
         ids = [self.source, self.target_input, self.target_output]
         sides = self.source_side, self.target_side
         return [*ids, *(tensor for side in sides for tensor in (side.positions, side.offsets))]
@@ -137,6 +175,7 @@ def pack(
     fill the batch.
     """
     source, target = store.source.gather(indices), store.target.gather(indices)
+    links = gather_links(store, indices)
     limits = int(source.lengths.max()), int(target.lengths.max())
     if multiple > 1:
         limits = (round_up_to_bucket(max(limits), bits=1),) * 2
@@ -157,6 +196,7 @@ def pack(
         outputs,
         PackedSide(source_positions, source_offsets.int(), limits[0]),
         PackedSide(target_positions, target_offsets.int(), limits[1]),
+        links and links.to(device),
     )
 
 
