@@ -114,13 +114,7 @@ def _build_trainer(
     read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log, splits)
     config = keep_without_parent(config, recipe, directory)
-    validation_pairs = [pair for text in validation_texts for pair in text.pairs]
-    fingerprints = {
-        "data_fingerprint": prepared.fingerprint,
-        "validation_fingerprint": text_fingerprint(validation_pairs)[:16],
-    }
-    if guided := training.guided_alignment:
-        fingerprints["links_fingerprint"] = links_fingerprint(guided.links)
+    fingerprints = _fingerprints(config, prepared.fingerprint, validation_texts)
     check_text_unchanged(directory, fingerprints, prepared.tokenizer)
     torch.manual_seed(config.seed)
     model = build_model(config, prepared.tokenizer).to(device)
@@ -140,6 +134,20 @@ def _build_trainer(
     trainer = Trainer(loaded, prepared.train, validator, precision, prepared.stages, group, log)
     log(trainer.gradient_computer.what_runs())
     return trainer, fingerprints
+
+
+def _fingerprints(
+    config: Config, data_fingerprint: str, validation_texts: Sequence[ValidationText]
+) -> dict[str, str]:
+    """Return the fingerprints of the texts, by the names in `resume.FINGERPRINTS`."""
+    validation_pairs = [pair for text in validation_texts for pair in text.pairs]
+    fingerprints = {
+        "data_fingerprint": data_fingerprint,
+        "validation_fingerprint": text_fingerprint(validation_pairs)[:16],
+    }
+    if guided := config.training.guided_alignment:
+        fingerprints["links_fingerprint"] = links_fingerprint(guided.links)
+    return fingerprints
 
 
 def _log_surprising_settings(config: Config, log: Log) -> None:

@@ -65,9 +65,9 @@ class AlignmentModel:
             keys = np.concatenate([self._keys(group).ravel() for group in groups])
             self._pairs = np.union1d(self._pairs, keys)
         sources, targets = np.divmod(self._pairs, self._target_size)
-        self.forward = Direction(sources, sizes[0], sizes[1])
+        self.forward = AlignmentDirection(sources, sizes[0], sizes[1])
         """p(t | s)"""
-        self.backward = Direction(targets, sizes[1], sizes[0])
+        self.backward = AlignmentDirection(targets, sizes[1], sizes[0])
         """p(s | t)"""
 
     def learn(self, report: Callable[[int], object] = lambda iteration: None) -> None:
@@ -113,7 +113,7 @@ class AlignmentModel:
         return np.where(found, cells, len(self._pairs)).astype(np.int32)
 
 
-class Direction:
+class AlignmentDirection:
     """The model in one direction: each emitted token comes from one of the given tokens, or none.
 
     It computes groups of sentence pairs: `cells` (B, E, G) are the indices of the pairs of E

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt.data.tokens import alignment_model as module
-from nmt.data.tokens.alignment_model import AlignmentModel, Direction, Point, symmetrize
+from nmt.data.tokens.alignment_model import AlignmentDirection, AlignmentModel, Point, symmetrize
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
 
@@ -71,7 +71,7 @@ def test_probabilities_sum_to_one_and_the_likelihood_grows() -> None:
 
 def test_an_iteration_is_that_of_the_paper() -> None:
     """One pair of two given and one emitted token, by hand."""
-    direction = Direction(np.array([0, 1]), given_size=2, emitted_size=1)
+    direction = AlignmentDirection(np.array([0, 1]), given_size=2, emitted_size=1)
     direction.probabilities[:2] = 0.75, 0.25
     direction.improve([[(np.array([[[0, 1]]]), np.array([[0]]))]])
     # both given tokens are a quarter away from the emitted one, so that lambda does not count
@@ -80,7 +80,7 @@ def test_an_iteration_is_that_of_the_paper() -> None:
     assert direction.tension == 4.0
     # alone, each given token emits the only one with exp(digamma(x)) / exp(digamma(x)) = 1
     assert direction.probabilities[:2].tolist() == [1.0, 1.0]
-    direction = Direction(np.array([0, 0]), given_size=1, emitted_size=2)
+    direction = AlignmentDirection(np.array([0, 0]), given_size=1, emitted_size=2)
     direction._maximize(np.array(shares), np.zeros(2))
     digamma = [_digamma(x + 0.01) for x in (*shares, sum(shares) + 0.01)]
     expected = [math.exp(each - digamma[2]) for each in digamma[:2]]
