@@ -204,8 +204,8 @@ def _moved_links(
     growth = 0
     for edit, i in placed:
         if i is not None:
-            whole = parts[i].text
-            written = whole if whole in edit.text else whole.strip()
+            # a part that was taken out has the space beside it, which belongs to no word
+            written = parts[i].text.strip() or parts[i].text
             source = source_starts[i] + parts[i].text.index(written)
             target = edit.span[0] + growth + edit.text.index(written)
             size = len(written)

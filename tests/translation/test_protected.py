@@ -259,8 +259,12 @@ def test_a_model_that_copies_no_numbers_reads_the_line_without_them(
         ),
         *("SEE {name} AND A DOG 👍", "- See {a} ", "“{a}”, a dog"),
     ]
-    found = [best.text for best, *_ in pipeline.translate(numbered_lines(texts))]
-    assert found == texts
+    found = [best for best, *_ in pipeline.translate(numbered_lines(texts))]
+    assert [best.text for best in found] == texts
+    if "alignments" in asked:  # each part is linked with its copy, without the space beside it
+        for text, best in zip(texts, found, strict=True):
+            links = best.alignment.links if best.alignment else ()
+            assert {Link(span, span) for span in USUAL.find(text)} <= {*links}
 
 
 @pytest.mark.slow
