@@ -11,6 +11,7 @@ from nmt.errors import DataError
 from nmt.translation.documents.document import LanguagePair, ReadingOptions
 from nmt.translation.documents.formats import read_document
 from nmt.translation.documents.translate import TranslateTexts, translate_document
+from nmt.translation.line import Translation
 from tests.reversing_translator import copying, reversing, uppercase
 
 I18NEXT = """{
@@ -94,6 +95,19 @@ def test_what_is_written_is_json(key: str, content: bytes) -> None:
 )  # fmt: skip
 def test_texts_are_translated(content: str, expected: str) -> None:
     assert translated(content) == expected
+
+
+def test_an_icu_message_is_a_part_of_one_text() -> None:
+    message = "{n, plural,\\n one {<b>a</b> dog}\\n other {dogs}}"
+    content = f'["{message}", "One {message} two\\nthree", "\\n{message}\\n"]'
+    document = read_document(content.encode(), "a.json", "json", ReadingOptions())
+    plain = message.replace("\\n", "\n")
+    assert list(document.texts()) == [plain, f"One {plain} two", "three", plain]
+    found = translate_document(
+        document, lambda lines, _: [Translation(line.text.replace("t", "T"), 0.0) for line in lines]
+    )
+    changed = content.replace("two", "Two").replace("three", "Three")
+    assert found.decode() == changed.replace("other", "oTher")
 
 
 def test_a_value_with_control_characters_stays(capsys: pytest.CaptureFixture[str]) -> None:
