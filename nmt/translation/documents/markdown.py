@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nmt.errors import MissingExtraError
+from nmt.errors import DataError, MissingExtraError, print_warning
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
@@ -16,10 +16,13 @@ from nmt.translation.documents.encodings import decode_text
 from nmt.translation.documents.html import html_document
 from nmt.translation.documents.markdown_inline import InlineReader
 from nmt.translation.documents.tokens import Token
+from nmt.translation.documents.yaml_values import read_yaml
 
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 _CONTAINER = re.compile(r":::|!!!|\?\?\?|\[![A-Za-z]+\][ \t]*$")
 """a line that begins or ends a note of Docusaurus, VuePress or MkDocs, or names one: [!TIP]"""
+_FRONT_MATTER = ("title", "subtitle", "description", "summary", "excerpt", "tagline")
+"""the keys of front matter whose values are translated, if no others are named"""
 _BLOCK_START = re.compile(r"(?:[-+*](?=\s|$)|[>#|]|\d{1,9}[.)](?=\s|$)|```|~~~|=+\s*$|-+\s*$|:::)")
 """what would begin another block at the start of a line"""
 
@@ -65,7 +68,7 @@ def read_markdown(content: bytes, name: str, options: ReadingOptions) -> Documen
     segments = list(reader.segments("\n".join(line.text for line in lines)))
 
     def write() -> bytes:
-        reader.write_html()
+        reader.write_inner()
         return encode("".join(line.source for line in lines))
 
     return Document(segments, write)
@@ -165,15 +168,15 @@ class _MarkdownReader:
         self._lines, self._options = lines, options
         self._definitions: dict[str, Any] = {}
         self._parser = _parser()
-        self._pages: list[tuple[Sequence[_Line], Document]] = []
-        """the blocks of HTML"""
+        self._inner: list[tuple[Sequence[_Line], Document]] = []
+        """the front matter and the blocks of HTML"""
 
-    def write_html(self) -> None:
-        """Write the translations of the blocks of HTML into their lines."""
-        for lines, page in self._pages:
+    def write_inner(self) -> None:
+        """Write the translations of the blocks in other formats into their lines."""
+        for lines, inner in self._inner:
             for line in lines[1:]:
                 line.is_removed = True
-            lines[0].text, lines[0].end = page.encode().decode(), lines[-1].end
+            lines[0].text, lines[0].end = inner.encode().decode(), lines[-1].end
 
     def segments(self, text: str) -> Iterator[DocumentSegment]:
         """Yield the texts, in the order of the file."""
@@ -183,6 +186,8 @@ class _MarkdownReader:
         for block in blocks:
             if block.type == "html_block":
                 yield from self._html(block)
+            elif block.type == "front_matter":
+                yield from self._front_matter(block)
             elif block.type == "inline" and block.map:
                 yield from self._texts(block, kind)
             kind = block.type
@@ -236,7 +241,26 @@ class _MarkdownReader:
         source = source.removesuffix(lines[-1].end)
         if re.sub(r"\r\n?", "\n", source).strip() != block.content.strip():
             return  # it is in a quotation or a list, whose marks stand before each line
-        page = html_document(source, self._options.languages)
-        if page.segments:
-            self._pages.append((lines, page))
-            yield from page.segments
+        yield from self._in_other_format(lines, html_document(source, self._options.languages))
+
+    def _front_matter(self, block: Any) -> Iterator[DocumentSegment]:
+        """Yield the texts of the front matter, which is YAML; damaged YAML stays as it is."""
+        lines = self._lines[block.map[0] + 1 : block.map[1] - 1]
+        if not lines:
+            return
+        source = "".join(line.text + line.end for line in lines).removesuffix(lines[-1].end)
+        options = replace(self._options, keys=self._options.keys or _FRONT_MATTER)
+        try:
+            values = read_yaml(source.encode(), "the front matter", options)
+        except DataError as error:
+            print_warning(f"{error}; it stays as it is")
+            return
+        yield from self._in_other_format(lines, values)
+
+    def _in_other_format(
+        self, lines: Sequence[_Line], inner: Document
+    ) -> Iterator[DocumentSegment]:
+        """Yield the texts of lines that are a document of another format."""
+        if inner.segments:
+            self._inner.append((lines, inner))
+            yield from inner.segments

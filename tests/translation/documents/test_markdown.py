@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.translation.documents.document import USUAL_TEXTS
+from nmt.translation.documents.document import USUAL_TEXTS, ReadingOptions
 from nmt.translation.documents.formats import read_document, recognise_format
 from nmt.translation.documents.markdown import read_markdown
 from nmt.translation.documents.translate import TranslateTexts, translate_document
@@ -72,6 +72,11 @@ def test_the_marks_of_a_text_stay(text: str, expected: str) -> None:
         ("<p title='a cat'>a <b>dog</b></p>", "<p title='A CAT'>A <b>DOG</b></p>"),
         (":::note\na dog\n:::\n", ":::note\nA DOG\n:::\n"),
         ("!!! note\n    a dog\n", "!!! note\n    A DOG\n"),
+        (
+            "---\ntitle: a dog  # here\nlayout: a page\ntags: [a cat]\n---\na dog\n",
+            "---\ntitle: A DOG  # here\nlayout: a page\ntags: [a cat]\n---\nA DOG\n",
+        ),
+        ("---\n---\na dog\n", "---\n---\nA DOG\n"),
         ("---\n\na dog\n", "---\n\nA DOG\n"),
         ("a dog\r\nruns\r\n\r\nhome", "A DOG\r\nRUNS\r\n\r\nHOME"),
         ("\ufeffa dog", "\ufeffA DOG"),
@@ -115,3 +120,16 @@ def test_a_longer_translation_has_more_lines_with_the_same_marks() -> None:
 def test_it_is_recognised() -> None:
     assert recognise_format("README.md", b"# a") == "markdown"
     assert list(read_markdown(b"# a dog\n\n*x*", "a.md", USUAL_TEXTS).texts()) == ["a dog", "x"]
+
+
+def test_chosen_keys_of_front_matter() -> None:
+    text = "---\ntitle: a dog\ncaption: a cat\n---\nhome\n"
+    options = ReadingOptions(keys=("caption",))
+    document = read_markdown(text.encode(), "a.md", options)
+    assert list(document.texts()) == ["a cat", "home"]
+
+
+def test_damaged_front_matter_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "---\ntitle: [a dog\n---\nhome\n"
+    assert translated(text) == text.replace("home", "HOME")
+    assert "it stays as it is" in capsys.readouterr().err
