@@ -12,7 +12,8 @@ _MODES = {"ltr": "lr-tb", "rtl": "rl-tb"}
 _TURNED = {"lr": "rl", "lr-tb": "rl-tb", "rl": "lr", "rl-tb": "lr-tb"}
 _WITH_MODE = ("style:page-layout-properties", "style:table-properties")
 """elements that get a direction even if they have none"""
-_OTHER_SIDE = {"left": "right", "right": "left"}
+_OTHER_SIDE = {"left": "right", "start": "right", "right": "left", "end": "left"}
+"""LibreOffice writes "start" for what is on the left, also in text from right to left"""
 
 
 def declare_language(source: XmlSource, system: WritingSystem) -> None:

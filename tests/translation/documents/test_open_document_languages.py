@@ -72,7 +72,7 @@ def test_languages(target: str, inside: str, expected: str | None) -> None:
         (
             LanguagePair("en", "ar"),
             "<style:default-style><style:paragraph-properties/></style:default-style><style:style>"
-            '<style:paragraph-properties fo:text-align="left"/></style:style>'
+            '<style:paragraph-properties fo:text-align="start"/></style:style>'
             '<style:page-layout-properties style:writing-mode="lr-tb"/>',
             '<style:default-style><style:paragraph-properties style:writing-mode="rl-tb"/>'
             '</style:default-style><style:style><style:paragraph-properties fo:text-align="right"/>'
