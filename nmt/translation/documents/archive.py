@@ -17,7 +17,7 @@ MAX_BYTES = 1 << 30
 MAX_READ_BYTES = 1 << 28
 """most bytes of a part whose text is read"""
 MAX_TAGS = 4_000_000
-"""most tags of the parts whose text is read; each takes about 300 bytes of memory"""
+"""most tags of the parts whose text is read; each takes up to 700 bytes of memory"""
 MAX_RATIO = 250
 """most unpacked bytes for each byte of an archive, once it has more than `SMALL_BYTES`"""
 SMALL_BYTES = 1 << 25

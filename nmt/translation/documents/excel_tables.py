@@ -51,12 +51,13 @@ def update_tables(
 ) -> None:
     """Give the columns of tables the names that their header cells have now.
 
-    `sources` are all parts of the file by their names; `tables_of_sheets` names the tables on each
-    sheet.
+    `sources` are all parts of the file by their names; `tables_of_sheets` names the tables that
+    each sheet refers to.
     """
     shared = _shared_strings(sources.values())
     renamed: dict[str, dict[str, str]] = {}
     for sheet, tables in tables_of_sheets.items():
+        tables = [table for table in tables if table in sources]
         wanted = {ref for table in tables for pair in _label_cells(sources[table]) for ref in pair}
         cells = dict(_cells(sources[sheet], wanted))
         for table in tables:

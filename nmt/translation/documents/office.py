@@ -121,6 +121,10 @@ class _OfficeFile:
         texts = {segment.text.text for segment in self.segments}
         for part in self._parts_of_kind("worksheet", "table"):
             self.segments += filter_segments(self._sources[part], texts)
+        self._tables = {
+            sheet: list(related_parts(self._archive, sheet, "table", name))
+            for sheet in self._parts_of_kind("worksheet")
+        }
         self._workbooks: dict[str, _OfficeFile] = {}
         for chart in self._parts_of_kind("chart", "chartex") if not is_inside else ():
             for part in related_parts(self._archive, chart, "package", name):
@@ -146,22 +150,10 @@ class _OfficeFile:
 
     def write(self) -> bytes:
         """Return the file as it is now."""
-        sheets = self._parts_of_kind("worksheet")
-        if sheets:
-            update_tables(
-                self._sources,
-                {
-                    sheet: [
-                        table
-                        for table in related_parts(self._archive, sheet, "table", self._name)
-                        if table in self._sources
-                    ]
-                    for sheet in sheets
-                },
-            )
-            texts = self._parts_of_kind(*_SHEET_PARTS)
-            if any(self._sources[part].encode() != self._archive.read(part) for part in texts):
-                compute_when_opened(self._sources.values())
+        update_tables(self._sources, self._tables)
+        texts = self._parts_of_kind(*_SHEET_PARTS)
+        if any(self._sources[part].encode() != self._archive.read(part) for part in texts):
+            compute_when_opened(self._sources.values())
         for part, source in self._sources.items():
             self._archive.change(part, source.encode())
         for part, workbook in self._workbooks.items():
