@@ -273,9 +273,10 @@ def test_auto_is_one_process_a_core_where_that_helps_and_a_number_gives_each_one
     assert WorkerOptions().choose_processes("cpu") == 1
 
 
-def test_a_file_with_tags_by_its_name_is_a_warning(tiny_run: Path, tmp_path: Path) -> None:
-    page, memory = (write_lines(tmp_path / name, ["a dog"]) for name in ("a.html", "a.xml"))
-    warning = "its tags and numbers are translated as plain text too"
-    assert f"a.xml: {warning}" in invoke("translate", "-m", tiny_run, memory).stderr
-    assert warning not in invoke("translate", "-m", tiny_run, page).stderr
-    assert warning not in invoke("translate", "-m", tiny_run, page, "--format", "text").stderr
+def test_xml_of_an_unknown_kind_is_no_text_unless_asked(tiny_run: Path, tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "a.xml", ["<r><a>a dog</a></r>"])
+    result = invoke("translate", "-m", tiny_run, file)
+    assert result.exit_code == 1
+    assert "it is not known what is text; name the elements" in result.stderr
+    assert succeed("translate", "-m", tiny_run, file, "--block", "a").startswith("<r><a>")
+    assert succeed("translate", "-m", tiny_run, file, "--format", "text").count("\n") == 1

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from nmt.translation.pipeline import Pipeline, TranslationRequest
     from nmt.translation.translator import Translator
 
-STRUCTURED = (".xml", ".tmx")
-"""suffixes of files whose lines are not all text"""
-
 
 @dataclass
 class FileTranslation:
@@ -72,9 +69,6 @@ class FileTranslation:
             raise
 
     def _translate_lines(self, file: Path | None, output: Path | None, resume: bool) -> None:
-        is_asked = self.documents.format == TEXT
-        if file and file.suffix.lower() in STRUCTURED and not is_asked:
-            print_warning(f"{file}: its tags and numbers are translated as plain text too")
         with open_lines(file) as lines, open_window_output(file, output, resume) as sink:
             translator, request = self.loaded
             pipeline = self._pipeline(request, is_typed(file))

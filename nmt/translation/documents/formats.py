@@ -105,6 +105,11 @@ FORMATS: Mapping[str, DocumentFormat] = {
     "markdown": DocumentFormat(
         "Markdown", (".md", ".markdown"), "nmt.translation.documents.markdown:read_markdown"
     ),
+    "xml": DocumentFormat(
+        "XML: DocBook, DITA and others",
+        (".xml", ".dita", ".ditamap", ".docbook", ".dbk"),
+        "nmt.translation.documents.xml:read_xml",
+    ),
     "html": DocumentFormat(
         "HTML", (".html", ".htm", ".xhtml"), "nmt.translation.documents.html:read_html"
     ),

@@ -112,10 +112,10 @@ def _attributes(tokens: Sequence[Token], elements: Elements) -> Iterator[Documen
     for i, token in enumerate(tokens):
         if token.kind in ("start", "empty") and elements.attributes_translated[i]:
             for name in spoken_attributes(token):
-                yield from _attribute_segments(token, name)
+                yield from attribute_segments(token, name)
 
 
-def _attribute_segments(token: Token, name: str) -> Iterator[DocumentSegment]:
+def attribute_segments(token: Token, name: str) -> Iterator[DocumentSegment]:
     """Yield the texts of an attribute: one, or the lines that references such as &#10; separate."""
     source = " ".join((attribute_source(token, name) or "").split())
     value = "\n".join(" ".join(line.split()) for line in unescape(source).split("\n"))

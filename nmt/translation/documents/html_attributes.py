@@ -19,7 +19,7 @@ DESCRIPTIONS = ("description", "og:description", "og:title", "twitter:descriptio
 """names (or properties) of <meta> whose content is text"""
 ROOTS = ("html", "body")
 """elements that are the whole page"""
-_LANGUAGES = ("lang", "xml:lang")
+LANGUAGES = ("lang", "xml:lang")
 _NO_LANGUAGE = ("mul", "und", "zxx")
 """codes that name no language"""
 _RIGHT_TO_LEFT = ("Adlm", "Arab", "Hebr", "Nkoo", "Rohg", "Syrc", "Thaa")
@@ -44,7 +44,7 @@ def spoken_attributes(token: Token) -> list[str]:
 def attribute_source(token: Token, name: str) -> str | None:
     """Return the value of an attribute as a start tag writes it, without its quotation marks."""
     for found in _ATTRIBUTE.finditer(token.source):
-        if found["name"].lower() == name and found["value"]:
+        if name in (found["name"], found["name"].lower()) and found["value"]:
             value: str = found["value"]
             return value[1:-1] if value[0] in "\"'" else value
     return None
@@ -53,7 +53,7 @@ def attribute_source(token: Token, name: str) -> str | None:
 def replace_attribute(token: Token, name: str, value: str) -> None:
     """Write another value of an attribute into the source of a start tag; all else stays."""
     for found in _ATTRIBUTE.finditer(token.source):
-        if found["name"].lower() == name and found["value"]:
+        if name in (found["name"], found["name"].lower()) and found["value"]:
             start, end = found.span("value")
             quote = "'" if found["value"].startswith("'") else '"'
             escaped = escape(value.translate(UNWRITABLE), quote=False).replace("\n", "&#10;")
@@ -93,7 +93,7 @@ def declare_target(languages: LanguagePair, token: Token) -> None:
         token.name == "meta" and (token.attribute("http-equiv") or "").lower() == "content-language"
     )
     target = look_up_language(languages.target)
-    for name in (*_LANGUAGES, "content") if is_content_language else _LANGUAGES:
+    for name in (*LANGUAGES, "content") if is_content_language else LANGUAGES:
         if token.attribute(name):
             replace_attribute(token, name, target.tag)
     direction = "rtl" if is_right_to_left(languages.target) else "ltr"
