@@ -277,6 +277,6 @@ def test_xml_of_an_unknown_kind_is_no_text_unless_asked(tiny_run: Path, tmp_path
     file = write_lines(tmp_path / "a.xml", ["<r><a>a dog</a></r>"])
     result = invoke("translate", "-m", tiny_run, file)
     assert result.exit_code == 1
-    assert "it is not known what is text; name the elements" in result.stderr
+    assert "it is not known what is text; name the elements" in str(result.exception)
     assert succeed("translate", "-m", tiny_run, file, "--block", "a").startswith("<r><a>")
     assert succeed("translate", "-m", tiny_run, file, "--format", "text").count("\n") == 1

@@ -186,7 +186,7 @@ def _vocabulary(source: XmlSource, rules: Rules, name: str, options: ReadingOpti
     root = next(token.name for token in source.tokens if token.name)
     raise DataError(
         f"{name}: is XML with the root <{root}>, of which it is not known what is text; name the "
-        "elements that are texts with --block NAME, and those inside texts with --inline NAME; "
+        "elements that are texts by `block`, and those inside texts by `inline`; "
         f"{_most_text(source)}"
     )
 

@@ -150,7 +150,7 @@ def test_docbook_and_dita_are_known(document: str, text: str, expected: str) -> 
         (
             "<r><a>some text</a><b>x</b><c/></r>",
             "",
-            "a.xml: is XML with the root <r>, .* --block NAME, .* --inline NAME; .* <a> 9, <b> 1$",
+            "a.xml: is XML with the root <r>, .* by `block`, .* by `inline`; .* <a> 9, <b> 1$",
         ),
         ("<r><a>b</a></r>", "d", "a.xml: has no element <d>; .* <a> 1$"),
         ("<r><a/></r>", "", "no element has text"),
