@@ -134,6 +134,14 @@ class Access:
         if self.needs_key:
             self._find(key)
 
+    def name_of_key(self, key: str | None) -> str | None:
+        """Return the name of the client with a key, as `admit` does; None if keys are not needed.
+
+        Raises:
+            RequestError: the key is missing or unknown.
+        """
+        return f"key {self._find(key).name}" if self.needs_key else None
+
     def _find(self, key: str | None) -> ApiKey:
         """Return the known key that a client has sent.
 

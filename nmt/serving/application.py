@@ -13,6 +13,8 @@ from starlette.types import ASGIApp
 from nmt import __version__
 from nmt.errors import NmtError
 from nmt.serving.answers import RequestError, busy, error_answer, refusal_of
+from nmt.serving.document_jobs import DocumentJobs
+from nmt.serving.documents import documents_router
 from nmt.serving.file_store import FileStore
 from nmt.serving.files import files_router
 from nmt.serving.guard import EXPOSED, Guard
@@ -47,11 +49,8 @@ def build_application(server: Server) -> ASGIApp:
         redoc_url=None,
         redirect_slashes=False,  # `Proxies` removes them; a redirect would repeat the host
     )
-    store = FileStore(server.settings, server.operations)
-    for router in (libretranslate_router, v1_router, _operations_router):
-        app.include_router(router(server))
-    app.include_router(files_router(server, store))
-    app.include_router(page_router())
+    for router in _routers(server):
+        app.include_router(router)
 
     @app.get("/spec", include_in_schema=False)  # LibreTranslate's name of openapi.json
     async def spec(request: Request) -> JSONResponse:
@@ -80,6 +79,17 @@ def build_application(server: Server) -> ASGIApp:
     return CORSMiddleware(
         guarded, origins, allow_methods=["*"], allow_headers=["*"], expose_headers=EXPOSED
     )
+
+
+def _routers(server: Server) -> list[APIRouter]:
+    """Return the routes of a server."""
+    store = FileStore(server.settings, server.operations)
+    return [
+        *(router(server) for router in (libretranslate_router, v1_router, _operations_router)),
+        files_router(server, store),
+        documents_router(server, DocumentJobs(server, store)),
+        page_router(),
+    ]
 
 
 def _refusal(server: Server, error: Exception) -> RequestError:

@@ -18,6 +18,8 @@ KEPT_SECONDS = 3600.0
 MAX_BYTES = 150
 """bytes of a file's name that are kept; file systems allow 255, and other parts join it"""
 _NAME = re.compile(r"[0-9a-f]{32}\.[\w-]{1,80}(?:\.[a-z0-9]{1,12})?")
+_OF_DOCUMENT = re.compile(r"document-[0-9a-f]{32}\.(?:source|status|result)")
+"""the files of a document of /v1/documents, which only its key opens"""
 
 
 class FileStore:
@@ -71,7 +73,8 @@ class FileStore:
         total = size
         for path in folder.glob("*"):
             with contextlib.suppress(FileNotFoundError):  # another server may have deleted it
-                if _NAME.fullmatch(path.name) and is_old(path):
+                is_ours = _NAME.fullmatch(path.name) or _OF_DOCUMENT.fullmatch(path.name)
+                if is_ours and is_old(path):
                     path.unlink()
                 else:
                     total += path.stat().st_size

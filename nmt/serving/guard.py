@@ -34,8 +34,10 @@ EXPOSED = (REQUEST_ID, MODEL)
 """headers of answers that say which request it was, and which models and weights translated it"""
 _GOOD_ID = re.compile(r"[\w.:/+=@-]{1,128}", re.ASCII)
 """identifiers of clients and proxies that are taken over; other ones could forge lines of a log"""
-FILE_PATH = "/translate_file"
-"""the path of the requests whose body may be as large as a file"""
+FILE_PATHS = ("/translate_file", "/v1/documents")
+"""the paths of the requests whose body may be as large as a file"""
+HEADER_PATHS = ("/v1/translate", "/v1/documents")
+"""the paths of the requests whose key stands in a header"""
 MAX_DISCARDED_BYTES = 32_000_000
 """bytes of a body beyond its limit that are read, so that the client gets to see the refusal"""
 SPOOLED_BYTES = 1 << 18
@@ -98,7 +100,7 @@ class Guard:
     def _wrong_key(self, scope: Scope, path: str) -> RequestError | None:
         """Return the refusal of a wrong key in the header; it may be missing if the body has it."""
         key = bearer_of(Headers(scope=scope))
-        if scope["method"] == "POST" and (key is not None or path == "/v1/translate"):
+        if scope["method"] == "POST" and (key is not None or path in HEADER_PATHS):
             try:
                 self._access.check_key(key)
             except RequestError as error:
@@ -114,7 +116,7 @@ class Guard:
         """
         settings = self._settings
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        limit = settings.file_bytes if path == FILE_PATH else settings.body_bytes
+        limit = settings.file_bytes if path in FILE_PATHS else settings.body_bytes
         refusal = self._wrong_key(scope, path)
         size = 0
         try:

@@ -49,7 +49,7 @@ async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
     elif body := await request.body():
         values = parse_json(body)
     values = _join_repeated(pairs) | values
-    return _validate(kind, {k: v for k, v in values.items() if v not in (None, "", [])})
+    return validate(kind, {k: v for k, v in values.items() if v not in (None, "", [])})
 
 
 async def read_json(request: Request, kind: type[SomeBody]) -> SomeBody:
@@ -63,15 +63,19 @@ async def read_json(request: Request, kind: type[SomeBody]) -> SomeBody:
     content_type = _content_type(request)
     if content_type != JSON and not content_type.endswith("+json"):
         raise RequestError(400, NO_OBJECT)
-    return _validate(kind, parse_json(await request.body()))
+    return validate(kind, parse_json(await request.body()))
 
 
 def _content_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _validate(kind: type[SomeBody], values: dict[str, Any]) -> SomeBody:
-    """Return an object with these values, or raise a RequestError about the first mistake."""
+def validate(kind: type[SomeBody], values: dict[str, Any]) -> SomeBody:
+    """Return an object with these values.
+
+    Raises:
+        RequestError: a key is missing or has another type.
+    """
     try:
         return kind.model_validate(values)
     except ValidationError as error:

@@ -6,7 +6,7 @@ import gc
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -45,6 +45,8 @@ class Server:
     access: Access
     service: TranslationService
     is_ready: bool = False
+    background: set[asyncio.Task[None]] = field(default_factory=set)
+    """work that goes on after its request was answered; it is cancelled when the server ends"""
 
     @classmethod
     def build(cls, settings: ServerSettings) -> "Server":
@@ -92,6 +94,9 @@ class Server:
             self.is_ready = False
             if watcher:
                 watcher.cancel()
+            for task in self.background:
+                task.cancel()
+            await asyncio.gather(*self.background, return_exceptions=True)
             await self.batcher.close()
             await self.compute.close()
             sys.setswitchinterval(switch_seconds)

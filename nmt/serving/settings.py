@@ -74,6 +74,11 @@ class ServerSettings(Section):
     """most tags of a document, each of which takes up to a kilobyte of memory"""
     texts: int = Field(1000, ge=1)
     """most texts of a request"""
+    documents: int = Field(100, ge=1)
+    """most documents of /v1/documents that wait or are translated; others are refused with 503"""
+    document_seconds: Seconds = 3600.0
+    """longest time in which a document of /v1/documents is translated"""
+
     body_seconds: Seconds = 30.0
     """longest time that a client may take to send a request, or to take its answer"""
     idle_seconds: Seconds = 75.0

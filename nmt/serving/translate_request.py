@@ -95,10 +95,7 @@ class TranslationService:
             DataError: the constraints cannot be met.
         """
         if asked.source != AUTO:
-            source = self.models.source_code(asked.source)
-            target = self.models.target_code(asked.target, source)
-            asked = replace(asked, source=source, target=target)
-            return await self._translate(texts, asked, client, finished)
+            return await self._translate(texts, self.resolved(asked), client, finished)
         detected = await self.detect(texts, asked, client)
         by_source: dict[str, list[int]] = {}  # {language: indices of its texts}
         for i, guess in enumerate(detected):
@@ -161,9 +158,12 @@ class TranslationService:
             RequestError: the pair is not served, or the server is busy.
             DataError: the constraints cannot be met, or the document is damaged.
         """
-        code = self.models.source_code(asked.source)
-        target = self.models.target_code(asked.target, code)
-        return await self._document(source, replace(asked, source=code, target=target), client)
+        return await self._document(source, self.resolved(asked), client)
+
+    def resolved(self, asked: Asked) -> Asked:
+        """Return what is asked with the codes of languages that are served, as en for en-US."""
+        source = self.models.source_code(asked.source)
+        return replace(asked, source=source, target=self.models.target_code(asked.target, source))
 
     async def _translate(
         self, texts: Sequence[str], asked: Asked, client: str, finished: Finished | None

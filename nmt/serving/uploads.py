@@ -8,7 +8,6 @@ from nmt.serving.answers import RequestError, busy
 from nmt.serving.detection import AUTO
 from nmt.serving.server import Server
 from nmt.serving.translate_request import Asked, DocumentSource, TranslatedDocument
-from nmt.translation.documents.archive import Archive, unpacked_size
 from nmt.translation.documents.document import (
     USUAL_TEXTS,
     Document,
@@ -156,6 +155,8 @@ def _check_size(server: Server, content: bytes) -> None:
     settings = server.settings
     tags = content.count(b"<")
     if content.startswith(_ARCHIVE):
+        from nmt.translation.documents.archive import Archive, unpacked_size
+
         size = unpacked_size(content)
         if size > settings.unpacked_bytes:
             raise RequestError(
