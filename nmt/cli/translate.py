@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.document_file import TEXT, check_options, format_of_file
+from nmt.cli.lines.document_file import (
+    TEXT,
+    check_options,
+    check_written_format,
+    format_of_file,
+)
 from nmt.cli.lines.document_output import segments_path
 from nmt.cli.lines.file_translation import FileTranslation
 from nmt.cli.lines.found_files import check_nothing_is_replaced, find_files
@@ -184,6 +189,7 @@ def translate(
         check_inputs_remain(output, inputs, is_compressed=is_document)
         if is_document:
             check_options(options)
+            check_written_format(file, output, file_format)
             check_output(segments_path(output, options.as_json), inputs)
         if not (resume and is_complete(file, output)):
             translation.translate(file, output, file_format, resume)

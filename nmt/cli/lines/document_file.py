@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.lines.streams import check_stdin, is_stdin
+from nmt.cli.lines.streams import check_stdin, input_name, is_stdin
 from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.lines import open_bytes
 from nmt.data.text.remote_files import is_file, open_file
@@ -69,6 +69,25 @@ def read_bytes(path: Path | None) -> bytes:
         return sys.stdin.buffer.read()
     with open_file_inside(path) as file:
         return file.read()
+
+
+def written_suffix(file_format: str) -> str:
+    """Return the suffix of translations that are in another format than their sources, or ""."""
+    from nmt.translation.documents.formats import FORMATS
+
+    return FORMATS[file_format].written_suffix if file_format in FORMATS else ""
+
+
+def check_written_format(file: Path | None, output: Path | None, file_format: str) -> None:
+    """Raise a ConfigError if the name of an output says a format that is read, but not written."""
+    from nmt.translation.documents.formats import FORMATS
+
+    suffix = written_suffix(file_format)
+    if suffix and output and output.suffix.lower() in FORMATS[file_format].suffixes:
+        raise ConfigError(
+            f"{input_name(file)}: the translation is no {FORMATS[file_format].title}, as the "
+            f"output {output} says, but HTML; say -o {output.with_suffix(suffix).name}"
+        )
 
 
 def check_options(options: "OutputOptions") -> None:

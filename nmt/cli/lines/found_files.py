@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.cli.lines.document_file import TEXT, format_of_file, open_file_inside
+from nmt.cli.lines.document_file import TEXT, format_of_file, open_file_inside, written_suffix
 from nmt.cli.lines.partial_output import part_path
 from nmt.cli.lines.streams import file_identity, is_stdin, log
 from nmt.data.text.compressed import SUFFIXES
@@ -58,6 +58,8 @@ def find_files(
                 continue
             if of_file == TEXT and name.suffix in SUFFIXES:
                 name = name.with_suffix("")  # its lines are not compressed again
+            if suffix := written_suffix(of_file):
+                name = name.with_suffix(suffix)
             found.append(FileToTranslate(source, folder / name, of_file))
     if left_out:
         log(f"left out, as neither documents nor text: {names_of(left_out)}")
@@ -135,7 +137,7 @@ def _recognise(path: Path) -> str | None:
     except DataError:
         return TEXT
     is_wide = beginning.startswith((b"\xff\xfe", b"\xfe\xff"))  # UTF-16, which a message refuses
-    return TEXT if is_wide or 0 not in beginning and beginning[:5] != b"%PDF-" else None
+    return TEXT if is_wide or 0 not in beginning else None
 
 
 def names_of(paths: Sequence[Path]) -> str:

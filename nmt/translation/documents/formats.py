@@ -34,6 +34,8 @@ class DocumentFormat:
     """what the beginning of a file matches, whatever its name is"""
     refused: tuple[str, ...] = ()
     """suffixes of formats that are not read; a sentence says in which one to save the file"""
+    written_suffix: str = ""
+    """the end of the name of a translation, if that is a document of another format"""
 
 
 FORMATS: Mapping[str, DocumentFormat] = {
@@ -109,6 +111,13 @@ FORMATS: Mapping[str, DocumentFormat] = {
         "XML: DocBook, DITA and others",
         (".xml", ".dita", ".ditamap", ".docbook", ".dbk"),
         "nmt.translation.documents.xml:read_xml",
+    ),
+    "pdf": DocumentFormat(
+        "PDF",
+        (".pdf",),
+        "nmt.translation.documents.pdf:read_pdf",
+        re.compile(rb"%PDF-"),
+        written_suffix=".html",
     ),
     "html": DocumentFormat(
         "HTML", (".html", ".htm", ".xhtml"), "nmt.translation.documents.html:read_html"

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli.lines.document_file import format_of_file, read_bytes
+from nmt.cli.lines.document_file import check_written_format, format_of_file, read_bytes
+from nmt.cli.lines.found_files import find_files
 from nmt.data.text.compressed import compress
 from nmt.data.text.remote_files import with_urls
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.translation.documents.html_page import HtmlPage
 from tests.cli.commands import invoke, succeed
 
@@ -208,3 +209,14 @@ def test_what_is_no_page_is_refused(tmp_path: Path, content: bytes, message: str
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
         read_page(path)
+
+
+def test_a_pdf_becomes_a_page_and_no_pdf(tmp_path: Path) -> None:
+    source, output = tmp_path / "a.pdf", tmp_path / "out.PDF"
+    with pytest.raises(ConfigError, match=r"is no PDF, .*out.PDF says, but HTML; .*-o out.html"):
+        check_written_format(source, output, "pdf")
+    check_written_format(source, tmp_path / "out.html", "pdf")
+    check_written_format(source, output, "html")
+    source.write_bytes(b"%PDF-1.4")
+    [found] = find_files([source], tmp_path / "out", None)
+    assert (found.format, found.output.name) == ("pdf", "a.html")
