@@ -42,7 +42,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
-class _Line:
+class PrintedLine:
     """A printed line; positions are in points, from the left and from the bottom of the page."""
 
     text: str
@@ -55,10 +55,10 @@ class _Line:
 
 
 @dataclass
-class _Paragraph:
+class _PrintedParagraph:
     """The lines that are one text."""
 
-    lines: list[_Line]
+    lines: list[PrintedLine]
 
     @property
     def size(self) -> float:
@@ -86,14 +86,14 @@ def read_pdf(content: bytes, name: str, options: ReadingOptions) -> Document:
     return html_document(page, options.languages)
 
 
-def _read_lines(content: bytes, name: str) -> list[_Line]:
+def _read_lines(content: bytes, name: str) -> list[PrintedLine]:
     """Return the lines of all pages."""
     try:
         import pypdfium2
     except ImportError as error:
         raise MissingExtraError("translating PDF", "documents") from error
 
-    lines: list[_Line] = []
+    lines: list[PrintedLine] = []
     empty: list[int] = []
     try:
         document = pypdfium2.PdfDocument(content)
@@ -119,7 +119,7 @@ def _read_lines(content: bytes, name: str) -> list[_Line]:
     return lines
 
 
-def _lines_of_page(page: Any, number: int) -> Iterator[_Line]:
+def _lines_of_page(page: Any, number: int) -> Iterator[PrintedLine]:
     """Yield the lines of a page in the order of its file, as PDFium divides them."""
     import pypdfium2.raw as pdfium
 
@@ -160,16 +160,16 @@ def _character(code: int) -> str:
     return chr(code).translate(UNWRITABLE)
 
 
-def _line(text: Sequence[str], places: Sequence[tuple[float, ...]], page: int) -> _Line:
+def _line(text: Sequence[str], places: Sequence[tuple[float, ...]], page: int) -> PrintedLine:
     [(size, _)] = Counter(size for size, *_ in places).most_common(1)
     baseline = median(y for each, _, _, y in places if each == size)
     left, right = min(each[1] for each in places), max(each[2] for each in places)
-    return _Line(" ".join("".join(text).split()), page, size or 1.0, left, right, baseline)
+    return PrintedLine(" ".join("".join(text).split()), page, size or 1.0, left, right, baseline)
 
 
-def _join_parts(lines: Sequence[_Line]) -> list[_Line]:
+def _join_parts(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
     """Return the lines, of which the parts beside small raised characters are joined."""
-    joined: list[_Line] = []
+    joined: list[PrintedLine] = []
     for line in lines:
         last = joined[-1] if joined else None
         if last and abs(last.baseline - line.baseline) < 0.5 * max(last.size, line.size):
@@ -188,13 +188,13 @@ def _join_parts(lines: Sequence[_Line]) -> list[_Line]:
     return joined
 
 
-def _without_repeated(lines: Sequence[_Line]) -> list[_Line]:
+def _without_repeated(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
     """Return the lines without the headers, footers and page numbers.
 
     These are the same on all pages but perhaps the first, but for numbers, at the same height, and
     above or below all other lines.
     """
-    pages: dict[int, list[_Line]] = {}
+    pages: dict[int, list[PrintedLine]] = {}
     for line in lines:
         pages.setdefault(line.page, []).append(line)
     dropped: set[int] = set()
@@ -212,9 +212,9 @@ def _without_repeated(lines: Sequence[_Line]) -> list[_Line]:
     return [line for line in lines if id(line) not in dropped]
 
 
-def _paragraphs(lines: Sequence[_Line]) -> Iterator[_Paragraph]:
+def _paragraphs(lines: Sequence[PrintedLine]) -> Iterator[_PrintedParagraph]:
     """Yield the paragraphs, also those that go on on the next page."""
-    paragraph: _Paragraph | None = None
+    paragraph: _PrintedParagraph | None = None
     edges: dict[tuple[int, int], float] = {}
     for line in lines:
         for column in range(int(line.left // _COLUMN) - 1, int(line.left // _COLUMN) + 2):
@@ -227,12 +227,12 @@ def _paragraphs(lines: Sequence[_Line]) -> Iterator[_Paragraph]:
         else:
             if paragraph:
                 yield paragraph
-            paragraph = _Paragraph([line])
+            paragraph = _PrintedParagraph([line])
     if paragraph:
         yield paragraph
 
 
-def _goes_on(paragraph: _Paragraph, line: _Line, right: float) -> bool:
+def _goes_on(paragraph: _PrintedParagraph, line: PrintedLine, right: float) -> bool:
     """Return whether a line is the next one of a paragraph; `right` is the edge of its text."""
     last = paragraph.lines[-1]
     if abs(line.size - last.size) > 0.05 * last.size or _LIST_MARK.match(line.text):
@@ -250,14 +250,14 @@ def _goes_on(paragraph: _Paragraph, line: _Line, right: float) -> bool:
     return not (is_indented and ends) and not had_room
 
 
-def _words(lines: Sequence[_Line]) -> frozenset[str]:
+def _words(lines: Sequence[PrintedLine]) -> frozenset[str]:
     """Return the words inside lines that have a hyphen, in small letters."""
     return frozenset(
         word.lower() for line in lines for word in re.findall(r"\w+(?:-\w+)+", line.text)
     )
 
 
-def _joined(paragraph: _Paragraph, hyphenated: frozenset[str]) -> str:
+def _joined(paragraph: _PrintedParagraph, hyphenated: frozenset[str]) -> str:
     """Return the text of a paragraph, with the words that line ends divide joined.
 
     A word that has its hyphen elsewhere in the document, inside a line, keeps it.
@@ -275,7 +275,9 @@ def _joined(paragraph: _Paragraph, hyphenated: frozenset[str]) -> str:
     return text.replace(_LINE_HYPHEN, "-")
 
 
-def _write_page(paragraphs: Sequence[_Paragraph], hyphenated: frozenset[str], language: str) -> str:
+def _write_page(
+    paragraphs: Sequence[_PrintedParagraph], hyphenated: frozenset[str], language: str
+) -> str:
     """Return the source of the page."""
     sizes: Counter[float] = Counter()
     for paragraph in paragraphs:
