@@ -9,6 +9,7 @@ import typer
 
 from nmt.cli.lines.document_file import (
     TEXT,
+    apply_edited,
     check_options,
     check_written_format,
     format_of_file,
@@ -25,7 +26,7 @@ from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
     AllSearchOptions,
     ComputeOptions,
-    ModelsOption,
+    ModelOption,
     SamplingOptions,
     make_translator,
 )
@@ -142,7 +143,7 @@ class TermOptions:
 def translate(
     *,
     context: typer.Context,
-    model: ModelsOption,
+    model: Annotated[list[str] | None, ModelOption] = None,
     search: AllSearchOptions,
     sampling: SamplingOptions,
     options: OutputOptions,
@@ -160,11 +161,15 @@ def translate(
 
     Typed lines are translated at once, and Ctrl-D ends.
     """
+    if documents.apply:
+        _apply(context, documents.apply, _only_file(files), output)
+        return
+    models = _check_models(model)
     terminology, protected = terms.terminology(), terms.protected()
 
     def load() -> "tuple[Translator, TranslationRequest]":
         """Load the models, which takes seconds: input and output are opened before."""
-        translator = make_translator(model, compute, search, sampling.sampling())
+        translator = make_translator(models, compute, search, sampling.sampling())
         return translator, options.request(translator, terminology, protected)
 
     def settings(translator: "Translator", of_file: str) -> dict[str, object]:
@@ -174,6 +179,8 @@ def translate(
     # lines of JSON with a source are records, and no document of the format JSON Lines
     asked_format = "html" if html else documents.format or (TEXT if options.json_input else None)
     with FileTranslation(load, settings, options, documents, workers) as translation:
+        if documents.bilingual:
+            _check_bilingual(output, output_folder)
         if output_folder:
             _check_one_output(output)
             found = find_files(files or [Path("-")], output_folder, asked_format)
@@ -193,6 +200,40 @@ def translate(
             check_output(segments_path(output, options.as_json), inputs)
         if not (resume and is_complete(file, output)):
             translation.translate(file, output, file_format, resume)
+
+
+def _check_models(models: list[str] | None) -> list[str]:
+    """Return the models of --model; raise a ConfigError if there is none."""
+    if not models:
+        raise ConfigError("give --model RUN, the run directory or checkpoint that translates")
+    return models
+
+
+def _check_bilingual(output: Path | None, folder: Path | None) -> None:
+    """Raise a ConfigError if the output of --bilingual would have the name of another format."""
+    if folder or (output and output.suffix.lower() not in (".xlf", ".xliff")):
+        raise ConfigError("--bilingual writes an XLIFF file; name it, as -o FILE.xliff")
+
+
+def _apply(context: typer.Context, edited: Path, file: Path | None, output: Path | None) -> None:
+    """Write the document of --apply.
+
+    Raises:
+        ConfigError: an option is given that --apply cannot follow.
+        DataError: a file cannot be read, or they do not belong together.
+    """
+    allowed = ("apply", "files", "output")
+    given = [name for name in context.params if _is_given(context, name) and name not in allowed]
+    if given:
+        option = given[0].replace("_", "-")
+        raise ConfigError(f"--apply translates nothing, so it does not go with --{option}")
+    check_inputs_remain(output, [file or Path("-"), edited], is_compressed=True)
+    apply_edited(edited, file, output)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _check_one_output(output: Path | None) -> None:

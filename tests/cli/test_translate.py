@@ -19,7 +19,7 @@ from nmt.machine.device import pick_precision
 from nmt.search import windows
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
-from tests.cli.commands import invoke, succeed, write_lines
+from tests.cli.commands import fail, invoke, succeed, write_lines
 
 LINES = ["a small dog", "", "😀 \x00 NUL", "a\u2028b\x0c\x85c", "</s>", "  ", "e\u0301 \u202eabc"]
 INPUT = "\n".join(LINES).encode()
@@ -280,3 +280,26 @@ def test_xml_of_an_unknown_kind_is_no_text_unless_asked(tiny_run: Path, tmp_path
     assert "it is not known what is text; name the elements" in str(result.exception)
     assert succeed("translate", "-m", tiny_run, file, "--block", "a").startswith("<r><a>")
     assert succeed("translate", "-m", tiny_run, file, "--format", "text").count("\n") == 1
+
+
+def test_a_bilingual_file_is_corrected_and_applied_without_a_model(
+    tmp_path: Path, tiny_run: Path
+) -> None:
+    page = write_lines(tmp_path / "a.html", ["<p>a <b>big</b> dog</p>"])
+    direct, edited, made = (tmp_path / name for name in ("d.html", "e.xliff", "m.html"))
+    succeed("translate", "--model", tiny_run, page, "-o", direct)
+    succeed("translate", "--model", tiny_run, "--bilingual", page, "-o", edited)
+    succeed("translate", "--apply", edited, page, "-o", made)
+    assert made.read_bytes() == direct.read_bytes()
+    text = write_lines(tmp_path / "a.txt", ["a dog"])
+    for arguments, message in (
+        (("--model", tiny_run, "--bilingual", page, "-o", made), "name it, as -o FILE.xliff"),
+        (("--model", tiny_run, "--bilingual", text), "--bilingual is for documents"),
+        (("--apply", edited, "--model", tiny_run, page), "does not go with --model"),
+        (("--apply", edited, "--overwrite", page), "does not go with --overwrite"),
+        ((page,), "give --model RUN"),
+    ):
+        assert message in fail(ConfigError, "translate", *arguments)
+    empty = write_lines(tmp_path / "b.html", ["<p>1</p>"])
+    bilingual = ("--model", tiny_run, "--bilingual", empty)
+    assert "nothing to correct" in fail(DataError, "translate", *bilingual)

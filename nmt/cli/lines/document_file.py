@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.lines.streams import check_stdin, input_name, is_stdin
+from nmt.cli.lines.streams import check_stdin, input_name, is_stdin, open_output
 from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.lines import open_bytes
 from nmt.data.text.remote_files import is_file, open_file
-from nmt.errors import ConfigError, print_warning
+from nmt.errors import ConfigError, DataError, print_warning
 from nmt.files import explain_os_errors
 
 if TYPE_CHECKING:
     from nmt.cli.lines.line_translation import OutputOptions
     from nmt.cli.options.documents import DocumentOptions
     from nmt.run.model import LoadedModel
-    from nmt.translation.documents.document import Document
+    from nmt.translation.documents.document import Document, ReadingOptions
 
 TEXT = "text"
 """the format of plain text, whose lines are translated"""
@@ -144,4 +144,34 @@ def open_document(
             f"{file.name}: has no text to translate, and is written as it is; --overwrite "
             "translates also what has a translation in an XLIFF or PO file"
         )
+    if options.bilingual:
+        return _bilingual(document, file, reading)
     return document
+
+
+def _bilingual(document: "Document", file: FileContent, reading: "ReadingOptions") -> "Document":
+    """Return a document that is written as a bilingual file.
+
+    Raises:
+        DataError: it has no text.
+    """
+    from nmt.translation.documents.bilingual import OriginalFile, bilingual_document
+
+    if not document.lines:
+        raise DataError(f"{file.name}: has no text to translate, so there is nothing to correct")
+    original = OriginalFile(file.name, file.content, file.format, reading)
+    return bilingual_document(document, original)
+
+
+def apply_edited(edited: Path, file: Path | None, output: Path | None) -> None:
+    """Write a document with the targets of a bilingual file; a warning names texts without one.
+
+    Raises:
+        DataError: a file cannot be read, or they do not belong together.
+    """
+    from nmt.translation.documents.bilingual import apply_bilingual
+
+    content = read_bytes(file)
+    written = apply_bilingual(read_bytes(edited), str(edited), content, input_name(file))
+    with open_output(output) as sink:
+        sink.write(written)

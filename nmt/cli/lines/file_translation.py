@@ -14,7 +14,7 @@ from nmt.cli.lines.partial_output import open_window_output
 from nmt.cli.lines.streams import input_name, is_typed, open_lines, segments_bar
 from nmt.cli.options.documents import DocumentOptions
 from nmt.cli.options.workers import WorkerOptions
-from nmt.errors import print_warning
+from nmt.errors import ConfigError, print_warning
 
 if TYPE_CHECKING:
     from nmt.translation.documents.document import Document
@@ -69,6 +69,11 @@ class FileTranslation:
             raise
 
     def _translate_lines(self, file: Path | None, output: Path | None, resume: bool) -> None:
+        if self.documents.bilingual:
+            raise ConfigError(
+                "--bilingual is for documents, and the input is plain text; lines of --json have "
+                "source and translation"
+            )
         with open_lines(file) as lines, open_window_output(file, output, resume) as sink:
             translator, request = self.loaded
             pipeline = self._pipeline(request, is_typed(file))

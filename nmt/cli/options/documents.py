@@ -1,6 +1,7 @@
 """The options of `nmt translate` for documents."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +37,12 @@ class DocumentOptions:
     """An element of an XML file that is a text; may be given several times."""
     inline: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
     """An element of an XML file that is a mark inside a text; may be given several times."""
+
+    bilingual: Annotated[bool, typer.Option("--bilingual")] = False
+    """Write an XLIFF file with source and translation of each segment in place of the document, for
+    a person to correct."""
+    apply: Annotated[Path | None, typer.Option(metavar="XLIFF")] = None
+    """Write the document with the targets of such a file, which needs no model."""
 
     def reading(self, languages: "LanguagePair") -> "ReadingOptions":
         """Return how a document of these languages is read."""
