@@ -97,6 +97,7 @@ LANGUAGES = _read_table()
 """every language of languages.tsv, by each of its codes"""
 
 
+@functools.lru_cache(10_000)
 def look_up_language(code: str) -> Language:
     """Return the language of a code such as it, ita or pt_BR.
 

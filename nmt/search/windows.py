@@ -18,9 +18,14 @@ Item = TypeVar("Item")
 
 
 def cut_into_windows(
-    lines: Iterable[Item], count: int, characters: Callable[[Item], int]
+    lines: Iterable[Item],
+    count: int,
+    characters: Callable[[Item], int],
+    most_characters: int | None = None,
 ) -> Iterator[list[Item]]:
-    """Yield lists of `count` lines; a list ends earlier once it has `WINDOW_CHARACTERS` characters.
+    """Yield lists of `count` lines; a list ends earlier once it has `most_characters` characters.
+
+    None stands for `WINDOW_CHARACTERS`.
 
     `characters` returns the number of characters of a line.
     """
@@ -29,7 +34,7 @@ def cut_into_windows(
     for line in lines:
         window.append(line)
         size += characters(line)
-        if len(window) >= count or size >= WINDOW_CHARACTERS:
+        if len(window) >= count or size >= (most_characters or WINDOW_CHARACTERS):
             yield window
             window, size = [], 0
     if window:

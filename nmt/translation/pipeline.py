@@ -97,6 +97,8 @@ class _Window:
     """the translations of each encoded line; empty until its batch is searched"""
     batches: deque[list[int]]
     """the encoded lines that are searched together, as indices, without those already searched"""
+    reported: int = 0
+    """with `document`: how many lines count as done already"""
 
 
 class Pipeline:
@@ -201,9 +203,11 @@ class Pipeline:
             batch = window.batches.popleft()
             for i, translations in zip(batch, rows, strict=True):
                 window.translations[i] = translations
-            # with `document` a line is done when all its sentences are
-            if not self._request.document:
-                progress(sum(i < window.count for i in batch))
+            done = sum(i < window.count for i in batch)
+            if self._request.document:  # the batch's share of the sentences is one of the lines
+                done = len(batch) * window.count // len(window.encoded)
+                window.reported += done
+            progress(done)
             yield from complete_windows()
         yield from complete_windows()
 
@@ -251,7 +255,7 @@ class Pipeline:
         """Return the translations of the lines as they were read."""
         translations = window.translations
         if self._request.document:
-            progress(window.count)
+            progress(window.count - window.reported)
             pairs = zip(window.encoded, translations, strict=True)
             sentences = ((encoded.line, best) for encoded, (best, *_) in pairs)
             counts = zip(window.lines, window.counts, strict=True)

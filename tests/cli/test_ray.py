@@ -59,7 +59,9 @@ def commands_of(run: Path, text: Path, folder: Path) -> dict[str, list[object]]:
     """Commands without their output and workers."""
     pairs = write_lines(folder / "pairs.tsv", [f"{line}\t{line[::-1]}" for line in LINES])
     reverse = reverse_of(run, folder / "reverse")
+    page = write_lines(folder / "page.html", [f"<p>a <b>small</b> {line}</p>" for line in LINES])
     return {
+        "document": ["translate", "-m", run, page],
         "translate": ["translate", "-m", run, text, "--json", "--n-best", 2],
         "constrained": ["translate", "-m", run, text, "--forbid", "e", "--alignments"],
         "protected": ["translate", "-m", run, text, "--protect", "--protect-pattern", "[0-9]+"],

@@ -36,16 +36,14 @@ def documents(
     return [best for best, *_ in found]
 
 
-@pytest.mark.parametrize(("window_lines", "done"), [(1, [1] * 5), (2, [2, 2, 1]), (200, [5])])
-def test_paragraphs_come_back_line_for_line(
-    copier: Translator, window_lines: int, done: list[int]
-) -> None:
-    """Progress counts paragraphs."""
+@pytest.mark.parametrize("window_lines", [1, 2, 200])
+def test_paragraphs_come_back_line_for_line(copier: Translator, window_lines: int) -> None:
+    """Progress counts paragraphs, after each batch by its share of the sentences."""
     counted: list[int] = []
     found = documents(copier, PARAGRAPHS, window_lines, progress=counted.append)
     expected = [" ".join(PARAGRAPHS[0].split()), "", "one sentence", "", "好。他说。"]
     assert [translation.text for translation in found] == expected
-    assert counted == done
+    assert sum(counted) == len(PARAGRAPHS)
 
 
 def test_sentences_are_translated_as_if_each_stood_alone(random_run: LoadedModel) -> None:

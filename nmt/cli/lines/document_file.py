@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from nmt.cli.lines.streams import check_stdin, input_name, is_stdin, open_output
 from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.lines import open_bytes
-from nmt.data.text.remote_files import is_file, open_file
+from nmt.data.text.remote_files import RemotePath, is_file, open_file
 from nmt.errors import ConfigError, DataError, print_warning
 from nmt.files import explain_os_errors
 
@@ -62,13 +62,28 @@ def read_bytes(path: Path | None) -> bytes:
 
     Raises:
         ConfigError: stdin is closed.
-        DataError: the file cannot be read.
+        DataError: the file cannot be read, or another program writes it.
     """
     if path is None or is_stdin(path):
         check_stdin()
         return sys.stdin.buffer.read()
+    before = _state_of(path)
     with open_file_inside(path) as file:
-        return file.read()
+        content = file.read()
+    if before != _state_of(path):
+        raise DataError(
+            f"{path}: was changed while it was read; give the command again when it is complete"
+        )
+    return content
+
+
+def _state_of(path: Path) -> object:
+    """Return what differs once a file was written or replaced; None of a URL or a missing file."""
+    try:
+        state = None if isinstance(path, RemotePath) else path.stat()
+    except OSError:
+        return None
+    return state and (state.st_ino, state.st_size, state.st_mtime_ns)
 
 
 def written_suffix(file_format: str) -> str:

@@ -71,6 +71,9 @@ def read_pieces(pieces: Iterable[Piece], written: Mapping[str, str]) -> MarkedTe
 
 def _join_empty_elements(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Yield the pieces with one tag in place of each element that has no text."""
+    if all(piece.kind != "open" for piece in pieces):
+        yield from pieces
+        return
     words_before = list(accumulate((piece.text != "" for piece in pieces), initial=0))
     ends: dict[int, int] = {}  # of each start tag; an inner element ends first
     open_pieces: list[int] = []

@@ -26,7 +26,10 @@ class Token:
 
     def attribute(self, name: str) -> str | None:
         """Return the value of an attribute; None if it has no value or is missing."""
-        return dict(reversed(self.attributes)).get(name)  # of several, the first one counts
+        for each, value in self.attributes:  # of several, the first one counts
+            if each == name:
+                return value
+        return None
 
 
 def source_of(tokens: Iterable[Token]) -> str:

@@ -4,14 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from nmt.errors import Progress, print_warning
-from nmt.search.windows import cut_into_windows
-from nmt.translation.document import WINDOW_PARAGRAPHS
+from nmt.search.windows import WINDOW_LINES, cut_into_windows
 from nmt.translation.documents.document import Document
 from nmt.translation.line import Line, Translation, Warn
 from nmt.translation.pipeline import Pipeline, TranslationRequest
 from nmt.translation.spans import shift_span
 from nmt.translation.translator import Translator
 
+WINDOW_CHARACTERS = 1 << 18
+"""a window of texts ends earlier once it has so many: texts may have many sentences"""
 TranslateTexts = Callable[[Sequence[Line], bool], Sequence[Translation]]
 """takes texts, each of one or several sentences, and whether links between the words are needed;
 returns the translation of each"""
@@ -66,7 +67,7 @@ def translate_windows(
     that is too long, and `progress` the number of texts that were done since its last call.
     """
     tagged = [_add_tag_to_line(line, tag) for line in lines]
-    windows = cut_into_windows(tagged, WINDOW_PARAGRAPHS, lambda line: len(line.text))
+    windows = cut_into_windows(tagged, WINDOW_LINES, lambda line: len(line.text), WINDOW_CHARACTERS)
     untranslated = iter(lines)
     for rows in pipeline.translate_windows(windows, warn, progress):
         yield [best.without_tag(tag, next(untranslated).text) for best, *_ in rows]

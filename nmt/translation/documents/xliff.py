@@ -151,7 +151,7 @@ class _UnitReader:
         inside = tokens[unit : self._source.partners[unit]]
         # Trados has an element about each part
         about = [tag for tag in inside if tag.name == "sdl:seg" and tag.attribute("id") == part]
-        states = {tag.attribute("state") for tag in (tokens[unit], *tokens[target or unit :][:1])}
+        states = {tokens[i].attribute("state") for i in (unit, unit if target is None else target)}
         is_done = (
             tokens[unit].attribute("approved") == "yes"
             or not states.isdisjoint(_TRANSLATED)

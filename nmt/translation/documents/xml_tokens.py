@@ -8,12 +8,11 @@ entity is expanded and nothing is loaded.
 
 import re
 from collections.abc import Mapping, Sequence
-from html import unescape
+from html import escape, unescape
 
 from nmt.data.text.xml_units import make_parser, xml_errors
 from nmt.errors import DataError
 from nmt.translation.documents.encodings import marked_encoding, xml_encoding
-from nmt.translation.documents.marked_text import MARKUP
 from nmt.translation.documents.tokens import Token
 
 _TOKEN = re.compile(
@@ -145,7 +144,7 @@ def text_of_xml(source: str) -> str:
 
 def write_text(text: str) -> str:
     """Return a text as XML writes it."""
-    return text.translate({ord(character): source for character, source in MARKUP.items()})
+    return escape(text, quote=False)
 
 
 def set_attribute(token: Token, name: str, value: str, add: bool = False) -> None:

@@ -1,6 +1,7 @@
 """`nmt translate` of a document: a page or another document in, the same format out."""
 
 import gzip
+from io import BufferedReader
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,23 @@ def test_a_page_is_read_and_written_in_its_encoding(
     assert page.encoding == encoding
     assert html is None or page.html == html
     assert page.encode(page.html) == content
+
+
+def test_a_file_that_another_program_writes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_bytes(b"<p>a")
+
+    def changing(read: Path) -> BufferedReader:
+        opened = read.open("rb")
+        with read.open("ab") as file:
+            file.write(b"</p>")
+        return opened
+
+    monkeypatch.setattr("nmt.cli.lines.document_file.open_file", changing)
+    with pytest.raises(DataError, match="page.html: was changed while it was read; give the comm"):
+        read_bytes(path)
 
 
 def test_a_compressed_page_is_decompressed(tmp_path: Path) -> None:

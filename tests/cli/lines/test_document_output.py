@@ -30,7 +30,7 @@ TEXTS = 12
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "WINDOW_PARAGRAPHS", 3)
+    monkeypatch.setattr(documents, "WINDOW_LINES", 3)
 
 
 class Command:

@@ -120,7 +120,7 @@ def test_resume_passes_over_what_is_complete_and_unchanged(folder: Folder) -> No
 def test_an_interrupted_folder_is_continued_inside_a_document(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "WINDOW_PARAGRAPHS", 2)
+    monkeypatch.setattr(documents, "WINDOW_LINES", 2)
     assert folder().exit_code == 0
     expected = {name: (folder.output / name).read_bytes() for name in folder.names()}
     calls = itertools.count(1)
