@@ -51,6 +51,8 @@ class StandIn:
     alignments: bool = True
     pivot: tuple[str, str] | None = None
     """a pair that is translated through a third language"""
+    shares: list[float] = field(default_factory=list)
+    """how far the document is each time that the page asks"""
     requests: list[tuple[str, Any]] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
 
@@ -85,8 +87,8 @@ class StandIn:
         if path == "/detect":
             code = "de" if "der" in body["q"] else "en"
             return 200, [{"confidence": 90.0, "language": code}] if "?" not in body["q"] else []
-        if path == "/translate_file":
-            return 200, {"translatedFileUrl": "http://elsewhere.invalid/download_file/made.txt"}
+        if path.startswith("/v1/documents"):
+            return self.documents(path, body)
         if body["alignments"] and (body["source"], body["target"]) not in pairs:
             return 400, {"error": "no alignments through a third language"}
         if "broken" in body["text"][0]:
@@ -94,6 +96,16 @@ class StandIn:
         if "slow" in body["text"][0]:
             time.sleep(0.6)
         return 200, {"model": "it", "translations": [self.translate(t, body) for t in body["text"]]}
+
+    def documents(self, path: str, body: Any) -> tuple[int, Any]:
+        """Return the answer to a document, or its status."""
+        if path == "/v1/documents":
+            if 'filename="damaged' in body:
+                return 400, {"error": "the file is <b>damaged</b>"}
+            self.shares = [0.0, 0.5] if 'filename="long' not in body else [0.5] * 1000
+            return 200, {"document_id": "made", "document_key": "key"}
+        status = {"status": "translating", "share": self.shares.pop(0)} if self.shares else {}
+        return 200, {"status": "done", "share": 1.0, **status}
 
     def translate(self, text: str, body: Any) -> dict[str, Any]:
         """Return one translation in the shape of /v1/translate."""
@@ -122,7 +134,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         name = "index.html" if self.path == "/" else self.path[1:]
-        if self.path == "/download_file/made.txt":
+        if self.path == "/v1/documents/made/result":
             self.send(200, "text/plain", b"done\n")
         elif name in KINDS:
             self.send(200, f"{KINDS[name]}; charset=utf-8", (FILES / name).read_bytes())
@@ -135,6 +147,10 @@ class Handler(BaseHTTPRequestHandler):
         content = self.rfile.read(int(self.headers["Content-Length"]))
         is_json = self.headers["Content-Type"] == "application/json"
         self.answer(json.loads(content) if is_json else content.decode())
+
+    def do_DELETE(self) -> None:
+        self.api.requests.append((f"DELETE {self.path}", None))
+        self.send(204, "text/plain", b"")
 
     def answer(self, body: Any) -> None:
         self.api.requests.append((self.path, body))

@@ -265,7 +265,30 @@ def test_files_are_chosen_or_dropped_and_come_back_as_links(page: Any, api: Stan
         }"""
     )
     expect(page.get_by_role("link", name="two.de.srt")).to_be_visible()
-    assert all('name="source"\r\n\r\nauto' in body for body in api.asked("/translate_file"))
+    assert all('name="source"\r\n\r\nauto' in body for body in api.asked("/v1/documents"))
+
+
+def test_a_document_shows_its_progress_and_ends_with_escape(page: Any, api: StandIn) -> None:
+    api.settings["supportedFilesFormat"] = [".txt", ".docx"]
+    page.reload()
+    page.get_by_text("Files", exact=True).click()
+    expect(page.locator("#formats")).to_have_text(".txt, .docx")
+    assert page.get_attribute("#file", "accept") == ".txt,.docx"
+    page.get_by_text("Glossary").click()
+    page.fill("#glossary", "dog = Hund")
+    file = {"name": "long.docx", "mimeType": "application/zip", "buffer": b"PK"}
+    page.set_input_files("#file", file)
+    bar = page.get_by_role("progressbar", name="long.docx")
+    expect(bar).to_have_js_property("value", 0.5)
+    expect(page.locator("#files")).to_have_text("long.docx: being translated …")
+    [form] = api.asked("/v1/documents")
+    assert '[{"source":"dog","target":"Hund"}]' in form
+    page.keyboard.press("Escape")
+    expect(page.locator("#files")).to_have_text("long.docx: stopped")
+    expect(bar).to_have_count(0)
+    assert api.asked("DELETE /v1/documents/made")
+    page.set_input_files("#file", {**file, "name": "damaged.docx"})
+    expect(page.locator("#files")).to_contain_text("damaged.docx: the file is <b>damaged</b>")
 
 
 def test_a_key_is_asked_for_only_where_the_server_requires_one(page: Any, api: StandIn) -> None:

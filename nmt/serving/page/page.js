@@ -26,19 +26,28 @@ try { kept = localStorage; } catch { /* private mode */ }
 const showError = (message) => (find("error").textContent = message);
 const showStatus = (message) => (find("status").textContent = message);
 
-async function call(path, body, signal) {
-  const form = body instanceof FormData;
-  const headers = body && !form ? { "Content-Type": "application/json" } : {};
-  if (find("key").value) headers.Authorization = `Bearer ${find("key").value.trim()}`;
-  const sent = form || !body ? body : JSON.stringify(body);
-  const request = { method: body ? "POST" : "GET", headers, body: sent, signal };
-  const answer = await fetch(path, request).catch((error) => {
-    throw signal?.aborted ? error : new Error("The server does not answer; is it still running?");
+const NO_ANSWER = "The server does not answer; is it still running?";
+const refusal = (content, status) =>
+  new Error(content?.error ?? `The server answered with status ${status}.`);
+const authorization = () =>
+  find("key").value ? { Authorization: `Bearer ${find("key").value.trim()}` } : {};
+
+async function ask(path, { headers, signal, ...request }) {
+  const sent = { ...request, signal, headers: { ...authorization(), ...headers } };
+  const answer = await fetch(path, sent).catch((error) => {
+    throw signal?.aborted ? error : new Error(NO_ANSWER);
   });
+  if (answer.ok) return answer;
+  throw refusal(await answer.json().catch(() => ({})), answer.status);
+}
+
+async function call(path, body, signal) {
+  const headers = body ? { "Content-Type": "application/json" } : {};
+  const method = body ? "POST" : "GET";
+  const answer = await ask(path, { method, headers, body: JSON.stringify(body), signal });
   const content = await answer.json().catch(() => ({}));
   signal?.throwIfAborted();
-  if (answer.ok) return content;
-  throw new Error(content.error ?? `The server answered with status ${answer.status}.`);
+  return content;
 }
 
 // Only the newest piece of work shows anything: it aborts the one before.
@@ -346,18 +355,71 @@ function openAlternatives(open) {
 }
 
 // ---- files
+// Only XMLHttpRequest tells how much has been sent.
+function upload(form, signal, progress) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", "v1/documents");
+    for (const [name, value] of Object.entries(authorization())) {
+      request.setRequestHeader(name, value);
+    }
+    request.responseType = "json";
+    request.upload.onprogress = ({ loaded, total }) => progress(loaded / total);
+    request.onload = () => {
+      if (request.status === 200) resolve(request.response);
+      else reject(refusal(request.response, request.status));
+    };
+    request.onerror = () => reject(new Error(NO_ANSWER));
+    request.onabort = () => reject(signal.reason);
+    signal.addEventListener("abort", () => request.abort());
+    request.send(form);
+  });
+}
+
+// Ask for a document until it is translated, and return it.
+async function follow({ document_id: id, document_key: key }, signal, progress) {
+  const path = `v1/documents/${id}`;
+  const headers = { "X-Document-Key": key };
+  const end = () => ask(path, { method: "DELETE", headers }).catch(() => {}); // nobody waits for it
+  signal.addEventListener("abort", end);
+  for (let pause = 200; ; pause = Math.min(2 * pause, 2000)) {
+    const found = await (await ask(path, { headers, signal })).json();
+    if (found.status === "done") break;
+    if (found.status === "error") throw new Error(found.error_message);
+    progress(found);
+    await new Promise((wake) => setTimeout(wake, pause));
+  }
+  const content = await (await ask(`${path}/result`, { headers, signal })).blob();
+  signal.removeEventListener("abort", end);
+  return content;
+}
+
 async function translateFile(file) {
-  const textContent = `${file.name}: being translated …`;
-  const item = find("files").appendChild(make("li", { textContent }));
+  const item = find("files").appendChild(make("li"));
+  const text = item.appendChild(make("span", { textContent: `${file.name}: being sent …` }));
+  const bar = item.appendChild(make("progress", { max: 1, value: 0, ariaLabel: file.name }));
   const form = new FormData();
   form.set("file", file);
   form.set("source", from.value);
   form.set("target", to.value);
+  // a pair that goes through a third language takes no terms
+  const isDirect = from.value === "auto" || models.some(
+    (model) => model.source === from.value && model.target === to.value);
+  const terms = isDirect ? readGlossary() : [];
+  if (terms.length) form.set("terms", JSON.stringify(terms));
   const name = file.name.replace(/(\.[^.]*)?$/, `.${to.value}$1`);
   const { signal } = sending;
+  const say = (words) => { // what has not changed is not read out again
+    if (text.textContent !== words) text.textContent = words;
+  };
   try {
-    const { translatedFileUrl } = await call("translate_file", form, signal);
-    const href = `download_file/${translatedFileUrl.split("/").pop()}`;
+    const sent = await upload(form, signal, (share) => { bar.value = share; });
+    const content = await follow(sent, signal, ({ status, share, seconds_remaining: left }) => {
+      bar.value = share;
+      bar.title = left ? `about ${left} s` : "";
+      say(`${file.name}: ${status === "queued" ? "waits for its turn" : "being translated"} …`);
+    });
+    const href = URL.createObjectURL(content);
     item.replaceChildren(make("a", { href, download: name, textContent: name }));
   } catch (error) {
     item.textContent = `${file.name}: ${signal.aborted ? "stopped" : error.message}`;
@@ -439,7 +501,7 @@ asNewest(async () => {
   const { keyRequired, language, supportedFilesFormat: formats } = settings;
   find("key-field").hidden = !keyRequired;
   find("file").accept = formats.join();
-  find("formats").textContent = `(${formats.join(", ")})`;
+  find("formats").textContent = formats.join(", ");
   chooseLanguages(kept.source ?? language.source.code, kept.target ?? language.target.code);
   textChanged(0);
 });
