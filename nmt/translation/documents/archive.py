@@ -40,8 +40,10 @@ _SAVE_AGAIN = "save it again with the program that made it"
 class Archive:
     """The parts of an archive; those that were changed are written in place of the old ones."""
 
-    def __init__(self, content: bytes, name: str) -> None:
+    def __init__(self, content: bytes, name: str, around: "Archive | None" = None) -> None:
         """Open an archive; messages call it `name`.
+
+        `around` is the one that it is a part of: both together have at most `MAX_TAGS`.
 
         Raises:
             DataError: it is damaged, encrypted, too large, or has parts that no document has.
@@ -63,7 +65,8 @@ class Archive:
             self._check_content(part)
         self._changed: dict[str, bytes] = {}
         self._removed: set[str] = set()
-        self._tags = 0
+        self._tags: list[int] = around._tags if around else []
+        """how many each part of XML has that was read"""
 
     def __contains__(self, part: str) -> bool:
         return part in self._file.NameToInfo
@@ -99,8 +102,8 @@ class Archive:
             DataError: it is missing or damaged, or the parts that were read have too many tags.
         """
         content = self.read(part)
-        self._tags += content.count(b"<")
-        if self._tags > MAX_TAGS:
+        self._tags.append(content.count(b"<"))
+        if sum(self._tags) > MAX_TAGS:
             raise DataError(
                 f"{self._name}: has over {MAX_TAGS:,} tags up to its part {part}, which is as many "
                 "as are read; divide the document"

@@ -68,10 +68,10 @@ SHEET = RunNames(
 )
 PARAGRAPHS = {"w:p": WORD, "a:p": DRAWING, "si": SHEET, "is": SHEET, "text": SHEET}
 _TEXT_PARTS = element_names("""
-    comments document endnotes footer footnotes glossary header template
+    comments document endnotes footer footnotes glossary header numbering template
     chart chartex chartshapes core-properties diagramData diagramDrawing drawing handoutMaster
     notesMaster notesSlide slide slideLayout slideMaster
-    sharedStrings table threadedcomments worksheet""")
+    chartsheet sharedStrings table threadedcomments worksheet""")
 """by the kind of a part, which is a word of its content type"""
 _OTHER_PARTS = element_names("""
     pivotCacheDefinition presentation queryTable settings sheet slicerCache styles""")
@@ -95,10 +95,10 @@ class _OfficeFile:
     """The parts of a file, and of the workbooks of its charts."""
 
     def __init__(
-        self, content: bytes, name: str, languages: LanguagePair, is_inside: bool = False
+        self, content: bytes, name: str, languages: LanguagePair, around: Archive | None = None
     ) -> None:
-        """Read a file; `is_inside` says that it is a workbook inside of another file."""
-        self._archive, self._name = Archive(content, name), name
+        """Read a file; `around` is the one that it is a workbook in, if it is."""
+        self._archive, self._name = Archive(content, name, around), name
         self._kinds = kinds_of_parts(self._archive, name)
         system = writing_system(languages)
         self._sources = {
@@ -125,12 +125,17 @@ class _OfficeFile:
             sheet: list(related_parts(self._archive, sheet, "table", name))
             for sheet in self._parts_of_kind("worksheet")
         }
-        self._workbooks: dict[str, _OfficeFile] = {}
-        for chart in self._parts_of_kind("chart", "chartex") if not is_inside else ():
-            for part in related_parts(self._archive, chart, "package", name):
-                inside = self._archive.read(part)
-                self._workbooks[part] = _OfficeFile(inside, f"{name}: {part}", languages, True)
-                self.segments += self._workbooks[part].segments
+        workbooks = {
+            part: f"{name}: {part}"
+            for chart in (self._parts_of_kind("chart", "chartex") if not around else ())
+            for part in related_parts(self._archive, chart, "package", name)
+        }
+        self._workbooks = {
+            part: _OfficeFile(self._archive.read(part), its_name, languages, self._archive)
+            for part, its_name in workbooks.items()
+        }
+        for workbook in self._workbooks.values():
+            self.segments += workbook.segments
         remove_signatures(self._archive, name)
 
     def _read(self, part: str, system: WritingSystem) -> XmlSource:
@@ -139,6 +144,7 @@ class _OfficeFile:
         source = XmlSource(content, f"{self._name}: {part}", PREFIXES)
         declare_language(source, system)
         set_direction(source, system)
+        _unbind(source)
         if has_changes(content):
             accept_changes(source)
         elif not system.direction:
@@ -159,6 +165,14 @@ class _OfficeFile:
         for part, workbook in self._workbooks.items():
             self._archive.change(part, workbook.write())
         return self._archive.write()
+
+
+def _unbind(source: XmlSource) -> None:
+    """Remove what would let Word replace translated text by data that is not translated."""
+    for token in source.tokens:
+        is_binding = token.name.rpartition(":")[2] == "dataBinding" and token.kind == "empty"
+        if is_binding and "coreProperties" not in token.source:
+            token.source = ""
 
 
 def office_segments(source: XmlSource, kept: Set[str]) -> Iterator[DocumentSegment]:

@@ -7,6 +7,7 @@ its words, which ends the run before it and begins one after it.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Literal
@@ -37,11 +38,27 @@ def paragraph_segment(
     atoms = list(join_ranges(list(join_fields(reader.read(start + 1, end)))))
     if not any(atom.kind == "text" for atom in atoms):
         return None
-    text = read_pieces(_pieces(atoms), MARKUP)
+    text = read_pieces(_pieces(_spaces_apart(atoms)), MARKUP)
     if not has_text(text):
         return None
     runs = {atom.run for atom in atoms if atom.run}
     return DocumentSegment(text, partial(_put, tokens[start + 1 : end], runs, reader.characters))
+
+
+def _spaces_apart(atoms: list[Atom]) -> list[Atom]:
+    """Return atoms with white space at both ends in the usual run, where it stays."""
+    usual = _usual_runs(atoms)[-1]
+    first, last = atoms[0], atoms[-1]
+    if first.kind == "text" and first.text[:1].isspace() and first.text.strip():
+        text = first.text.lstrip()
+        spaces = first.text[: -len(text)]
+        atoms = [Atom("text", [], usual, spaces), replace(first, text=text), *atoms[1:]]
+        last = atoms[-1]
+    if last.kind == "text" and last.text[-1:].isspace() and last.text.strip():
+        text = last.text.rstrip()
+        spaces = last.text[len(text) :]
+        atoms = [*atoms[:-1], replace(last, text=text), Atom("text", [], usual, spaces)]
+    return atoms
 
 
 def _put(

@@ -42,6 +42,8 @@ MAX_PAGE_TEXT = 255
 """most characters of one, with its codes"""
 _FILE_NAME = re.compile(r"\S+\.[a-z]{3,4}|(?:[A-Z]:|\\\\).*|https?:.*", re.IGNORECASE)
 _VALUES = {**MARKUP, '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+_NUMBER = re.compile(r"%\d")
+_NUMBER_PIECE = re.compile(r"(?P<kept>%\d%?)|(?P<space> (?!\s))|(?P<break>\s+)|(?:(?!%\d)\S)+")
 _CODE = re.compile(
     r"&(?:(?P<place>[LCR])|(?P<kept>[PNDTFAZ](?:[+-]\d+)?)"
     r'|"[^"]*"|\d+|K[0-9A-F]{6}|K\d\d[+-]\d{3}|[^&])|(?P<space> (?! ))|(?P<break>[ \r\n\t]+)'
@@ -60,6 +62,24 @@ def texts_of_tag(token: Token) -> Iterator[DocumentSegment]:
         limit = limits.get(name.rpartition(":")[2])
         if limit is not None and value and not _FILE_NAME.fullmatch(value):
             yield from segments_of_value(token, name, value, limit)
+    if token.name == "w:lvlText":
+        yield from segments_of_number(token)
+
+
+def segments_of_number(token: Token) -> Iterator[DocumentSegment]:
+    """Yield the segment of an attribute that says how a list counts, such as "Chapter %1:"."""
+    for name, value in token.attributes:
+        if not value or not _NUMBER.search(value):
+            continue
+        pieces = []
+        for found in _NUMBER_PIECE.finditer(value):
+            kind = found.lastgroup or "word"
+            written = "".join(_VALUES.get(character, character) for character in found[0])
+            shown = {"kept": "1", "word": found[0]}.get(kind, "")
+            pieces.append(Piece(kind, [Token("text", written)], shown))  # type: ignore[arg-type]
+        text = read_pieces(pieces, _VALUES)
+        if has_text(text):
+            yield DocumentSegment(text, partial(_write_value, token, name))
 
 
 def filter_segments(source: XmlSource, texts: Set[str]) -> Iterator[DocumentSegment]:
@@ -94,6 +114,11 @@ def _put_in_attribute(
     if limit and len(text_of_xml(value)) > limit:
         value = text_of_xml(value)[: limit - 1].rstrip() + "…"
         value = "".join(_VALUES.get(character, character) for character in value)
+    _write_value(token, name, value)
+
+
+def _write_value(token: Token, name: str, value: str) -> None:
+    """Write the source of a value of an attribute."""
     pattern = rf"""(\s{re.escape(name)}\s*=\s*)(?:"[^"]*"|'[^']*')"""
     token.source = re.sub(pattern, lambda m: f'{m[1]}"{value}"', token.source, count=1)
 

@@ -15,7 +15,7 @@ from nmt.translation.documents.document import (
 from nmt.translation.documents.excel_formulas import texts_of_formula
 from nmt.translation.documents.marked_text import MARKUP, Piece, read_pieces
 from nmt.translation.documents.office_runs import element_names
-from nmt.translation.documents.office_texts import segments_of_value
+from nmt.translation.documents.office_texts import segments_of_number, segments_of_value
 from nmt.translation.documents.open_document_languages import declare_language, set_direction
 from nmt.translation.documents.tokens import Token
 from nmt.translation.documents.writing_systems import WritingSystem, writing_system
@@ -69,6 +69,7 @@ _DROPPED = element_names("""
     text:change text:change-end text:change-start text:ruby text:ruby-base text:ruby-text
     text:soft-page-break""")
 """what disappears: marks of tracked changes, and how a text is pronounced"""
+_NUMBERS = ("text:list-level-style-number", "text:outline-level-style")
 _CELLS = ("table:table-cell", "table:covered-table-cell")
 _FORMULAS = ("table:formula", "table:condition", "style:condition", "calcext:value")
 
@@ -147,6 +148,8 @@ class _Reader:
                     around.append(token if token.name in _CELLS else None)
                 elif token.kind == "end":
                     around.pop()
+            if token.name in _NUMBERS and token.kind != "end":
+                yield from segments_of_number(token)
             label = token.attribute("form:label") if token.name.startswith("form:") else None
             if label and token.kind != "end":
                 yield from segments_of_value(token, "form:label", label)

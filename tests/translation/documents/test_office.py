@@ -95,6 +95,12 @@ BOLD = "<w:b/>"
             "<w:r><w:t>a</w:t><w:tab/><w:t>b</w:t></w:r>",
             run("A") + "<w:r><w:tab/></w:r>" + run("B"),
         ),
+        # spaces at both ends stay, in the usual run
+        (
+            run(" a ", BOLD) + run("big dog") + run(" b  ", BOLD),
+            run(" ") + run("A", BOLD) + run(" BIG DOG ") + run("B", BOLD) + run("  "),
+        ),
+        (run("  a "), run("  A ")),
         # hyphens and signs
         (
             "<w:r><w:t>e</w:t><w:noBreakHyphen/><w:t>mail d</w:t><w:softHyphen/><w:t>og</w:t>"

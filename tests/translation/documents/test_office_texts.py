@@ -113,6 +113,18 @@ HEADER = '&amp;L&amp;"Arial,Bold"{} &amp;P of &amp;N&amp;C{} &amp;&amp; so&amp;R
             '<w:listItem w:displayText="YES" w:value="yes"/>',
         ),
         (
+            f"{MAIN}.wordprocessingml.numbering+xml",
+            W,
+            '<w:lvlText w:val="Part %1 &amp; %2"/><w:lvlText w:val="o"/><w:lvlText w:val="%1."/>',
+            '<w:lvlText w:val="PART %1 &amp; %2"/><w:lvlText w:val="o"/><w:lvlText w:val="%1."/>',
+        ),
+        (  # data of a custom part would replace the translation in Word
+            f"{MAIN}.wordprocessingml.document.main+xml",
+            W,
+            '<w:dataBinding w:xpath="/x"/><w:dataBinding w:xpath="/coreProperties"/>',
+            '<w:dataBinding w:xpath="/coreProperties"/>',
+        ),
+        (
             f"{MAIN}.wordprocessingml.footnotes+xml",
             W,
             "<w:footnote><w:p><w:r><w:t>a</w:t></w:r></w:p></w:footnote>",

@@ -97,6 +97,10 @@ def cell(text: str, attributes: str = "") -> str:
             "<text:p>a<draw:f><svg:title>b</svg:title><svg:desc>c</svg:desc></draw:f></text:p>",
             "<text:p>A<draw:f><svg:title>B</svg:title><svg:desc>C</svg:desc></draw:f></text:p>",
         ),
+        (
+            '<text:outline-level-style loext:num-list-format="Part %1%"/>',
+            '<text:outline-level-style loext:num-list-format="PART %1%"/>',
+        ),
         ('<form:button form:label="a &gt; b"/>', '<form:button form:label="A &gt; B"/>'),
         # cells: what is computed stays, a value does not contradict the text
         (cell("a", ' table:formula="x"'), cell("a", ' table:formula="x"')),
@@ -117,7 +121,7 @@ def cell(text: str, attributes: str = "") -> str:
     ],
 )
 def test_texts_beside_plain_paragraphs(body: str, expected: str) -> None:
-    start = '<x xmlns:draw="d" xmlns:form="urn:oasis:names:tc:opendocument:xmlns:form:1.0">'
+    start = f'<x xmlns:draw="d" xmlns:loext="l" xmlns:form="{URN}:form:1.0">'
     assert translated(f"{start}{body}</x>") == f"{start}{expected}</x>"
 
 
