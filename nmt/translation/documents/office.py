@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Set
 
-from nmt.errors import DataError
+from nmt.errors import DataError, print_warning
 from nmt.translation.documents.archive import Archive
 from nmt.translation.documents.document import (
     Document,
@@ -74,7 +74,7 @@ _TEXT_PARTS = element_names("""
     chartsheet sharedStrings table threadedcomments worksheet""")
 """by the kind of a part, which is a word of its content type"""
 _OTHER_PARTS = element_names("""
-    pivotCacheDefinition presentation queryTable settings sheet slicerCache styles""")
+    pivotCacheDefinition presentation queryTable settings sheet slicerCache slideshow styles""")
 """parts without text, but with the language of text, or with names and formulas of sheets"""
 
 
@@ -130,11 +130,15 @@ class _OfficeFile:
             for chart in (self._parts_of_kind("chart", "chartex") if not around else ())
             for part in related_parts(self._archive, chart, "package", name)
         }
-        self._workbooks = {
-            part: _OfficeFile(self._archive.read(part), its_name, languages, self._archive)
-            for part, its_name in workbooks.items()
-        }
-        for workbook in self._workbooks.values():
+        self._workbooks: dict[str, _OfficeFile] = {}
+        for part, its_name in workbooks.items():
+            inside = self._archive.read(part)
+            try:
+                workbook = _OfficeFile(inside, its_name, languages, self._archive)
+            except DataError as error:  # such as one in a binary format
+                print_warning(f"this workbook of a chart stays as it is: {error}")
+                continue
+            self._workbooks[part] = workbook
             self.segments += workbook.segments
         remove_signatures(self._archive, name)
 

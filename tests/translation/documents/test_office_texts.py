@@ -2,7 +2,6 @@
 
 import pytest
 
-from nmt.translation.documents.document import LanguagePair
 from tests.office_files import MAIN, SHEET, A, W, packed, relations, translated_parts
 from tests.reversing_translator import reversing
 
@@ -145,18 +144,32 @@ def test_an_alternative_text_in_a_paragraph_is_one_of_its_own() -> None:
     assert ">b a</w:t>" in found and drawing.format("d c") in found
 
 
-def test_the_workbook_of_a_chart_is_translated_as_well() -> None:
-    strings = f"<sst {SHEET}><si><t>a dog</t></si></sst>"
-    kind = f"{MAIN}.spreadsheetml.sharedStrings+xml"
-    workbook = packed({"xl/sharedStrings.xml": (kind, strings)})
+def chart_with(workbook: bytes) -> bytes:
     chart = f"<c:x {C}><c:strCache><c:pt><c:v>a dog</c:v></c:pt></c:strCache></c:x>"
-    content = packed(
+    return packed(
         {"ppt/charts/chart1.xml": (f"{MAIN}.drawingml.chart+xml", chart)},
         {
             "ppt/charts/_rels/chart1.xml.rels": relations(package="../embeddings/b.xlsx"),
             "ppt/embeddings/b.xlsx": workbook,
         },
     )
-    found = translated_parts(content, LanguagePair("en", "de"))
+
+
+def test_the_workbook_of_a_chart_is_translated_as_well() -> None:
+    strings = f"<sst {SHEET}><si><t>a dog</t></si></sst>"
+    kind = f"{MAIN}.spreadsheetml.sharedStrings+xml"
+    workbook = packed({"xl/sharedStrings.xml": (kind, strings)})
+    found = translated_parts(chart_with(workbook))
     assert "<c:v>A DOG</c:v>" in found["ppt/charts/chart1.xml"]
     assert ">A DOG</t>" in found["ppt/embeddings/b.xlsx"]
+
+
+def test_a_workbook_of_a_chart_that_cannot_be_read_stays(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = translated_parts(chart_with(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"))
+    assert "<c:v>A DOG</c:v>" in found["ppt/charts/chart1.xml"]
+    warning = (
+        "this workbook of a chart stays as it is: a.docx: ppt/embeddings/b.xlsx: is in a format"
+    )
+    assert warning in capsys.readouterr().err
