@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from nmt.serving.uploads import file_suffixes
+
 SCALARS = (
     st.none()
     | st.booleans()
@@ -69,7 +71,7 @@ def test_any_bytes(client: TestClient, path: str, body: bytes, content_type: str
 
 @SETTINGS
 @given(
-    suffix=st.sampled_from([".txt", ".html", ".htm", ".srt", ".SRT"]),
+    suffix=st.sampled_from([*file_suffixes(), ".SRT"]),
     content=st.binary(max_size=200)
     | st.text(alphabet="<>/&;!bip='\"{}%$0123:,->\n\r\t \ufeffé", max_size=300).map(str.encode)
     | st.text(max_size=100).map(str.encode),
