@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from nmt.errors import DataError
+from nmt.errors import DataError, print_warning
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
@@ -20,7 +20,7 @@ from nmt.translation.documents.html import attribute_segments, page_segments, re
 from nmt.translation.documents.html_attributes import LANGUAGES
 from nmt.translation.documents.html_blocks import Elements
 from nmt.translation.documents.its_rules import ITS, Rules, read_rules
-from nmt.translation.documents.tokens import Token, source_of
+from nmt.translation.documents.tokens import Token, TokenKind, source_of
 from nmt.translation.documents.xml_tokens import XmlSource, text_of_xml
 
 Kind = Literal["text", "inline", "kept", "untouched", "nested"]
@@ -122,6 +122,8 @@ def read_xml(content: bytes, name: str, options: ReadingOptions) -> Document:
     rules = read_rules(source, name)
     vocabulary = _vocabulary(source, rules, name, options)
     kinds = _kinds(source, vocabulary, rules)
+    if vocabulary.texts and (outside := _most_text(source, "other")):
+        print_warning(f"{name}: text outside of the named elements stays, in characters {outside}")
     attributes = sorted(_attributes(source, vocabulary, rules))
     _name_as_html(source.tokens, kinds, rules)
     root.name = "body"  # whose language is what the user says
@@ -174,7 +176,7 @@ def _vocabulary(source: XmlSource, rules: Rules, name: str, options: ReadingOpti
     present = {_local(token.name) for token in source.tokens}
     missing = sorted((given | inline) - present)
     if missing:
-        raise DataError(f"{name}: has no element <{missing[0]}>; {_most_text(source)}")
+        raise DataError(f"{name}: has no element <{missing[0]}>; {_known_text(source)}")
     if given or inline:
         return Vocabulary(inline, texts=given)
     beginning = source_of(source.tokens[:MOST_LISTED]).lower()
@@ -187,12 +189,18 @@ def _vocabulary(source: XmlSource, rules: Rules, name: str, options: ReadingOpti
     raise DataError(
         f"{name}: is XML with the root <{root}>, of which it is not known what is text; name the "
         "elements that are texts by `block`, and those inside texts by `inline`; "
-        f"{_most_text(source)}"
+        f"{_known_text(source)}"
     )
 
 
-def _most_text(source: XmlSource) -> str:
-    """Return the elements that have the most text themselves, for a message."""
+def _known_text(source: XmlSource) -> str:
+    """Return the elements that have the most text themselves, as the end of a message."""
+    most = _most_text(source, "text")
+    return f"the characters of text in its elements are {most}" if most else "no element has text"
+
+
+def _most_text(source: XmlSource, kind: TokenKind) -> str:
+    """Return the elements that have the most text themselves, in tokens of a kind."""
     counts: Counter[str] = Counter()
     opened: list[str] = []
     for token in source.tokens:
@@ -200,12 +208,10 @@ def _most_text(source: XmlSource) -> str:
             opened.append(token.name)
         elif token.kind == "end":
             opened.pop()
-        elif token.kind == "text" and opened:
+        elif token.kind == kind and opened and not token.source.startswith(("<!-", "<?", "<!D")):
             counts[opened[-1]] += len(text_of_xml(token.source).strip())
     most = [f"<{name}> {count:,}" for name, count in counts.most_common(MOST_LISTED) if count]
-    if not most:
-        return "no element has text"
-    return f"the characters of text in its elements are {', '.join(most)}"
+    return ", ".join(most)
 
 
 def _local(name: str) -> str:

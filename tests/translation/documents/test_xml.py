@@ -100,6 +100,12 @@ def test_rules_of_its_say_what_is_translated(rules: str, text: str, expected: st
     assert translated(with_rules(rules, text)) == with_rules(rules, expected)
 
 
+def test_text_outside_of_the_blocks_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    translated("<r>u<a>x</a><!-- c --><b>v w</b></r>", ("a",))
+    expected = "a.xml: text outside of the named elements stays, in characters <b> 3, <r> 1"
+    assert expected in capsys.readouterr().err
+
+
 DOCBOOK = '<article xmlns="http://docbook.org/ns/docbook" xml:lang="en">{}</article>'
 OLD_DOCBOOK = (
     '<!DOCTYPE book PUBLIC "-//OASIS//DTD DocBook XML V4.5//EN" "docbookx.dtd">\n<book>{}</book>'
