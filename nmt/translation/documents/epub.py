@@ -17,9 +17,9 @@ from nmt.translation.documents.document import (
     replace_source,
 )
 from nmt.translation.documents.html import XHTML_PREFIXES, page_segments
-from nmt.translation.documents.html_attributes import is_right_to_left
 from nmt.translation.documents.html_blocks import Elements
 from nmt.translation.documents.marked_text import MARKUP, read_pieces
+from nmt.translation.documents.writing_systems import is_right_to_left
 from nmt.translation.documents.xml_inline import InlineNames, inline_pieces
 from nmt.translation.documents.xml_tokens import XmlSource, set_attribute, text_of_xml
 

@@ -10,6 +10,7 @@ from html import escape
 from nmt.data.languages import closest_language, look_up_language
 from nmt.translation.documents.document import LanguagePair
 from nmt.translation.documents.tokens import UNWRITABLE, Token
+from nmt.translation.documents.writing_systems import is_right_to_left
 
 SPOKEN = ("alt", "aria-description", "aria-label", "label", "placeholder", "title")
 """attributes that hold text in every tag"""
@@ -22,8 +23,6 @@ ROOTS = ("html", "body")
 LANGUAGES = ("lang", "xml:lang")
 _NO_LANGUAGE = ("mul", "und", "zxx")
 """codes that name no language"""
-_RIGHT_TO_LEFT = ("Adlm", "Arab", "Hebr", "Nkoo", "Rohg", "Syrc", "Thaa")
-"""codes of scripts that are written from right to left"""
 _ATTRIBUTE = re.compile(
     r"""(?<=[\s/"'])(?P<name>[^\s"'<>/=]+)(?:\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s"'>][^\s>]*))?"""
 )
@@ -75,11 +74,6 @@ def is_translated(languages: LanguagePair, token: Token) -> bool | None:
         return None
     source = look_up_language(languages.source).base
     return languages.source == "und" or closest_language(declared.base, [source]) is not None
-
-
-def is_right_to_left(code: str) -> bool:
-    """Return whether a language is written from right to left."""
-    return look_up_language(code).script in _RIGHT_TO_LEFT
 
 
 def declare_target(languages: LanguagePair, token: Token) -> None:

@@ -51,6 +51,11 @@ class WritingSystem:
         return next((part for part in self.tag.split("-")[1:] if len(part) == length), "")
 
 
+def is_right_to_left(code: str) -> bool:
+    """Return whether a language is written from right to left."""
+    return bool(_RIGHT_TO_LEFT.intersection(look_up_language(code).scripts[:1]))
+
+
 def writing_system(languages: LanguagePair) -> WritingSystem:
     """Return the writing system of a translation."""
     if languages.target == "und":
@@ -61,8 +66,7 @@ def writing_system(languages: LanguagePair) -> WritingSystem:
         kind = "complex"
     elif _ASIAN.intersection(scripts):
         kind = "asian"
-    is_right_to_left = bool(_RIGHT_TO_LEFT.intersection(scripts))
-    was = _RIGHT_TO_LEFT.intersection(look_up_language(languages.source).scripts[:1])
-    if languages.source != "und" and bool(was) == is_right_to_left:
+    goes_left = is_right_to_left(languages.target)
+    if languages.source != "und" and is_right_to_left(languages.source) == goes_left:
         return WritingSystem(languages.target_tag, kind)
-    return WritingSystem(languages.target_tag, kind, "rtl" if is_right_to_left else "ltr")
+    return WritingSystem(languages.target_tag, kind, "rtl" if goes_left else "ltr")
