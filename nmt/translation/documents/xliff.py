@@ -31,6 +31,8 @@ _TRANSLATED = ("final", "reviewed", "signed-off", "translated")
 """states of a target that is a translation, even if it equals its source"""
 _CONFIRMED = ("ApprovedSignOff", "ApprovedTranslation", "Translated")
 """what Trados calls these states"""
+_TRADOS_STATE = {"conf": "Draft", "origin": "mt", "origin-system": "nmt"}
+"""what Trados says about a segment that a program has translated"""
 _LANGUAGES = (("source-language", "target-language"), ("srcLang", "trgLang"))
 """the attributes of the two languages, in version 1.2 and in 2.x"""
 
@@ -121,6 +123,7 @@ class _UnitReader:
                     replace_source(place, source_of(old))
                 continue
             is_changed |= bool(place)
+            self._tell_trados(unit, part)
             if has_text(text):
                 yield DocumentSegment(text, partial(replace_source, place))
         if not is_changed:
@@ -128,6 +131,7 @@ class _UnitReader:
         is_old_version = tokens[unit].name == "trans-unit"
         if not is_old_version:
             set_attribute(tokens[unit], "state", "translated", add=True)
+            set_attribute(tokens[unit], "subState", "nmt:mt-suggestion", add=True)
         old_tag = tokens[target] if target is not None else None
         copy[0], copy[-1] = _target_tags(tokens[start], old_tag, is_old_version)
         if target is not None:
@@ -147,10 +151,7 @@ class _UnitReader:
 
     def _status(self, unit: int, target: int | None, part: str) -> tuple[bool, bool]:
         """Return whether a part of a unit is locked, and whether a person has translated it."""
-        tokens = self._source.tokens
-        inside = tokens[unit : self._source.partners[unit]]
-        # Trados has an element about each part
-        about = [tag for tag in inside if tag.name == "sdl:seg" and tag.attribute("id") == part]
+        tokens, about = self._source.tokens, self._about(unit, part)
         states = {tokens[i].attribute("state") for i in (unit, unit if target is None else target)}
         is_done = (
             tokens[unit].attribute("approved") == "yes"
@@ -158,6 +159,17 @@ class _UnitReader:
             or any(tag.attribute("conf") in _CONFIRMED for tag in about)
         )
         return any(map(_is_locked, about)), is_done
+
+    def _about(self, unit: int, part: str) -> list[Token]:
+        """Return the tags in which Trados has the state of a part of a unit: one, or none."""
+        inside = self._source.tokens[unit : self._source.partners[unit]]
+        return [tag for tag in inside if tag.name == "sdl:seg" and tag.attribute("id") == part]
+
+    def _tell_trados(self, unit: int, part: str) -> None:
+        """Write that a program has translated a part, if the file is one of Trados."""
+        for tag in self._about(unit, part):
+            for key, value in _TRADOS_STATE.items():
+                set_attribute(tag, key, value, add=True)
 
     def _texts(self, start: int) -> list[tuple[str, int, int]]:
         """Return the texts of a source: the number of each, its first token, and after its last."""

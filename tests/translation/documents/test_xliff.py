@@ -170,13 +170,54 @@ def test_the_second_version() -> None:
     target = '<target>A <pc id="1">BIG</pc> <sc id="2"/>DOG<ec startRef="2"/></target>'
     assert translated(document) == (
         NEW.format("").replace("xmlns", "xmlns")[:-1] + ' trgLang="de">'
-        f'<unit id="1"><segment state="translated">{inside}{target}</segment></unit></xliff>'
+        f'<unit id="1"><segment state="translated" subState="nmt:mt-suggestion">{inside}{target}'
+        "</segment></unit></xliff>"
     )
 
 
 def test_white_space_that_counts_is_kept() -> None:
     document = unit("<source>a\n  b c</source>", ' xml:space="preserve"')
     assert "<target " + STATE + ">A\n  B C</target>" in translated(document)
+
+
+def test_a_file_of_the_second_version_keeps_what_is_around_the_segments() -> None:
+    start = (
+        '<file id="f" canResegment="yes"><unit id="1"><originalData><data id="d">&lt;br></data>'
+        "</originalData>"
+    )
+    source = '<source>a <ph id="1" dataRef="d"/>b <cp hex="0001"/>c</source>'
+    done = '<segment state="final"><source>z</source><target>Z!</target></segment>'
+    rest = f"<ignorable><source> </source></ignorable>{done}</unit></file></xliff>"
+    head = NEW.format(' trgLang="de-AT"')
+    segment = '<segment id="s" canResegment="no"{}>{}</segment>'
+    found = translated(head + start + segment.format("", source) + rest)
+    target = '<target>A <ph id="1" dataRef="d"/>B <cp hex="0001"/>C</target>'
+    state = ' state="translated" subState="nmt:mt-suggestion"'
+    assert found == head + start + segment.format(state, source + target) + rest
+
+
+def test_trados_is_told_what_a_program_has_translated() -> None:
+    def document(second: str, state: str) -> str:
+        first = "<mrk mtype='seg' mid='1'>ein.</mrk>"
+        marks = "<mrk mtype='seg' mid='1'>a.</mrk> <mrk mtype='seg' mid='2'>b.</mrk>"
+        new = f"{first} <mrk mtype='seg' mid='2'>{second}</mrk>"
+        target = f"<target{f' {STATE}' if state else ''}>{new}</target>"
+        return unit(
+            f"<source>a. b.</source><seg-source>{marks}</seg-source>{target}"
+            "<sdl:seg-defs xmlns:sdl='sdl'><sdl:seg id='1' conf='Translated' origin='tm'/>"
+            f"<sdl:seg id='2'{state}/></sdl:seg-defs>"
+        )
+
+    state = ' conf="Draft" origin="mt" origin-system="nmt"'
+    assert translated(document("", "")) == document("B.", state)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_the_byte_order_mark_stays(encoding: str) -> None:
+    document = unit("<source>a é</source>")
+    read = read_xliff(document.encode(encoding), "a.xlf", USUAL_TEXTS)
+    found = translate_document(read, uppercase)
+    assert found == unit(f"<source>a é</source><target {STATE}>A É</target>").encode(encoding)
 
 
 @pytest.mark.parametrize(
