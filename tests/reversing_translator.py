@@ -28,8 +28,18 @@ def reversing(lines: Sequence[Line], with_links: bool) -> list[Translation]:
 
 
 def copying(lines: Sequence[Line], with_links: bool) -> list[Translation]:
-    """Return each text as it is, and a link for each word."""
+    """Return each text with its words, spaces around the protected ones, and a link for each."""
     return [_joined(line, units(line)) for line in lines]
+
+
+def unchanged(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+    """Return each text character by character, and a link for each word."""
+    found = []
+    for line in lines:
+        words = [token for unit in units(line) for token in _tokens(line, unit)]
+        links = tuple(Link(word, word) for word in words)
+        found.append(Translation(line.text, 0.0, alignment=Alignment(links=links)))
+    return found
 
 
 def uppercase(lines: Sequence[Line], with_links: bool) -> list[Translation]:
@@ -54,11 +64,17 @@ def _joined(line: Line, words: Sequence[Span]) -> Translation:
     for start, end in words:
         text += " " if text else ""
         moved = len(text) - start
-        tokens = [token.span() for token in re.compile(r"\w+|\W").finditer(line.text, start, end)]
-        for a, b in [(start, end)] if (start, end) in line.protected else tokens:
+        for a, b in _tokens(line, (start, end)):
             links.append(Link((a, b), (a + moved, b + moved)))
         text += line.text[start:end]
     return Translation(text, 0.0, alignment=Alignment(links=tuple(links)))
+
+
+def _tokens(line: Line, unit: Span) -> list[Span]:
+    """The parts of a unit that are linked one by one: words and marks, or a protected part."""
+    if unit in line.protected:
+        return [unit]
+    return [token.span() for token in re.compile(r"\w+|\W").finditer(line.text, *unit)]
 
 
 def translate_html(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from nmt.data.languages import look_up_language
+from nmt.errors import DataError
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
@@ -41,6 +42,8 @@ def _is_kept(token: Token) -> bool:
     return token.attribute("translate") == "no" or token.attribute("mtype") == "protected"
 
 
+_UNITS = ("segment", "trans-unit")
+"""the elements of one source and one target, of XLIFF 2.x and 1.2"""
 INLINE = InlineNames(
     around=frozenset({"g", "mrk", "pc"}),
     pairs={"bpt": "ept", "bx": "ex", "sc": "ec", "sm": "em"},
@@ -53,9 +56,10 @@ def read_xliff(content: bytes, name: str, options: ReadingOptions) -> Document:
     """Read an XLIFF file: its segments without a translation, or all of them.
 
     Raises:
-        DataError: it is no well-formed XML.
+        DataError: it is no well-formed XML, or has a unit inside another one.
     """
     source = XmlSource(content, name, _PREFIXES)
+    _check_units(source, name)
     reader = _UnitReader(source, options.overwrite)
     segments = list(reader.read())
     source.insert(reader.added)
@@ -67,6 +71,19 @@ def read_xliff(content: bytes, name: str, options: ReadingOptions) -> Document:
             if token.attribute(source_name) and declared != base:
                 set_attribute(token, name, target, add=True)
     return Document(segments, source.encode, is_of_program=True)
+
+
+def _check_units(source: XmlSource, name: str) -> None:
+    """Raise a DataError for a unit inside another one, whose source would be in both."""
+    end = 0
+    for i, token in enumerate(source.tokens):
+        if token.kind == "start" and token.name in _UNITS:
+            if i < end:
+                raise DataError(
+                    f"{name}: has a <{token.name}> inside another unit, which XLIFF forbids; save "
+                    "it again with the program that made it"
+                )
+            end = source.end(i)
 
 
 class _UnitReader:
@@ -87,7 +104,7 @@ class _UnitReader:
                 translated.append(asked != "no" if asked else translated[-1])
                 space = token.attribute("xml:space")
                 preserved.append(space == "preserve" if space else preserved[-1])
-                if translated[-1] and token.name in ("segment", "trans-unit"):
+                if translated[-1] and token.name in _UNITS:
                     yield from self._unit(i, preserved[-1])
             elif token.kind == "end":
                 translated.pop()

@@ -44,7 +44,7 @@ class ScalarSource:
         quoted = partial(_double_quoted, text, is_ascii)
         mark = self.source[:1]
         if mark in ("|", ">"):
-            return self._block(text) or quoted()
+            return self._block(text) or quoted() + self._around_block()
         analysis = _analyse(text)
         if mark == "'" and analysis.allow_single_quoted and not analysis.multiline:
             return "'" + text.replace("'", "''") + "'"
@@ -56,6 +56,12 @@ class ScalarSource:
         if '"' in text and analysis.allow_single_quoted and not is_ascii:
             return "'" + text.replace("'", "''") + "'"
         return quoted()
+
+    def _around_block(self) -> str:
+        """Return the comment after the header of a block, and what follows its last line."""
+        header = self.source.partition("\n")[0].rstrip()
+        comment = re.search(r"\s#.*", header)
+        return (comment[0] if comment else "") + self.source[len(self.source.rstrip()) :]
 
     def _block(self, text: str) -> str | None:
         """Return a text as a literal or folded block; None if its lines would be read otherwise."""

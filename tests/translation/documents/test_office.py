@@ -277,6 +277,13 @@ def test_a_paragraph_of_many_looks_takes_linear_time() -> None:
         ),
         (packed({}), "a.docx: has no part of Word, PowerPoint or Excel; save it as docx"),
         (word_file("<w:p>"), "a.docx: word/document.xml: is no well-formed XML"),
+        (  # before anything is translated
+            packed(
+                {"xl/a.xml": (f"{MAIN}.spreadsheetml.worksheet+xml", "<worksheet/>")},
+                {"xl/_rels/a.xml.rels": "<Relationships>"},
+            ),
+            "a.docx: xl/_rels/a.xml.rels: is no well-formed XML",
+        ),
         (
             packed({"word/document.xml": (f"{MAIN}.x.document.main+xml", ENTITY)}),
             "a.docx: word/document.xml: declares entities",

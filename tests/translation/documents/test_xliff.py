@@ -226,6 +226,10 @@ def test_the_byte_order_mark_stays(encoding: str) -> None:
         ("<xliff>", "a.xlf: is no well-formed XML"),
         ('<!DOCTYPE x [<!ENTITY a "b">]><xliff>&a;</xliff>', "a.xlf: declares entities"),
         ('<?xml version="1.0" encoding="none-such"?><xliff/>', "a.xlf: .*unknown encoding"),
+        (
+            unit(f"<source>{unit('<source>a</source>')}</source>"),
+            "a.xlf: has a <trans-unit> inside",
+        ),
     ],
 )
 def test_what_is_no_xliff_is_refused(document: str, message: str) -> None:

@@ -89,6 +89,7 @@ def test_what_is_written_is_read_again(style: str, in_flow: bool) -> None:
         ("|\r\n  old\r\n", "old\n", "a\nb\n", "|\r\n  a\r\n  b\r\n"),
         (">\n  one two three\n  four\n", "one two three four\n", "x\ny\n", ">\n  x\n\n  y\n"),
         (">\n  old\n", "old\n", "a\n b\n", "|\n  a\n   b\n"),
+        ("| # why\n  old\n\n", "old\n", " a\n", '" a\\n" # why\n\n'),
         (">\n  " + "a " * 20 + "\n", "old\n", "b " * 29 + "b\n", ">\n" + ("  " + "b " * 19 + "b\n")
          + "  " + "b " * 9 + "b\n"),
     ],
