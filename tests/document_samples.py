@@ -19,6 +19,8 @@ class Sample:
     name: str
     content: bytes
     options: ReadingOptions = EN_DE
+    written: str = ""
+    """the format of its translation, if that is another one"""
 
 
 def zipped(parts: dict[str, str | bytes]) -> bytes:
@@ -187,6 +189,29 @@ e: |
 f: [One word, *x, {g: 1.5}]
 """
 CSV = 'id,text\r\n1,"A ""big"" dog,\r\nit reads"\r\n2,A cat\r\n'
+PDF = """%PDF-1.4
+1 0 obj
+<< /Type /Catalog /Pages 2 0 R >>
+endobj
+2 0 obj
+<< /Type /Pages /Kids [4 0 R] /Count 1 >>
+endobj
+3 0 obj
+<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>
+endobj
+4 0 obj
+<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 600] /Resources << /Font << /F1 3 0 R >> >>
+/Contents 5 0 R >>
+endobj
+5 0 obj
+<< /Length 87 >>
+stream
+BT /F1 20 Tf 50 500 Td (A big dog) Tj ET BT /F1 12 Tf 50 450 Td (It reads a book.) Tj ET
+endstream
+endobj
+trailer
+<< /Size 6 /Root 1 0 R >>
+"""
 
 
 def _office(**parts: tuple[str, str]) -> bytes:
@@ -259,6 +284,7 @@ SAMPLES = [
             }
         ),
     ),
+    Sample("pdf", "a.pdf", PDF.encode(), written="html"),
     *_texts(),
 ]
 """at least one file of each format"""

@@ -151,7 +151,7 @@ def check_written(sample: Sample, written: bytes, options: ReadingOptions) -> No
             assert file.testzip() is None
     if is_xml(sample):
         expat.ParserCreate().Parse(written, True)
-    read_document(written, sample.name, sample.format, options)
+    read_document(written, sample.name, sample.written or sample.format, options)
 
 
 def check_file(sample: Sample, seed: str) -> bool:
