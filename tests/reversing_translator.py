@@ -4,18 +4,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nmt.data.text.icu_messages import find_messages
 from nmt.translation.documents.document import ANY_LANGUAGE, LanguagePair
 from nmt.translation.documents.html import html_document
 from nmt.translation.documents.translate import TranslateTexts, translate_document
 from nmt.translation.line import Alignment, Line, Translation
-from nmt.translation.spans import Link, Span
+from nmt.translation.spans import Edit, Link, Span, apply_edits
 
 
 def units(line: Line) -> list[Span]:
-    """The words of a line, and its protected parts, each of which is one."""
+    """The words of a line, and its protected parts and ICU messages, each of which is one."""
     found: list[Span] = []
     at = 0
-    for start, end in [*line.protected, (len(line.text), len(line.text))]:
+    messages = [message.span for message in find_messages(line.text)]
+    for start, end in [*sorted([*line.protected, *messages]), (len(line.text), len(line.text))]:
         found += [word.span() for word in re.compile(r"\S+").finditer(line.text, at, start)]
         found.append((start, end))
         at = end
@@ -43,8 +45,13 @@ def unchanged(lines: Sequence[Line], with_links: bool) -> list[Translation]:
 
 
 def uppercase(lines: Sequence[Line], with_links: bool) -> list[Translation]:
-    """Return each text in capitals, with the links of a copy."""
-    return [replace(found, text=found.text.upper()) for found in copying(lines, with_links)]
+    """Return each text in capitals, but for ICU messages, with the links of a copy."""
+    return [replace(found, text=_in_capitals(found.text)) for found in copying(lines, with_links)]
+
+
+def _in_capitals(text: str) -> str:
+    spans = [message.span for message in find_messages(text)]
+    return apply_edits(text.upper(), [Edit(span, text[slice(*span)]) for span in spans])
 
 
 def guessing(lines: Sequence[Line], with_links: bool) -> list[Translation]:

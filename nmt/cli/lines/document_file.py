@@ -128,6 +128,17 @@ class FileContent:
     format: str
 
 
+def _advice(key: str) -> str:
+    """Return the end of a sentence: which option has more of a file of a format translated."""
+    from nmt.translation.documents.formats import FORMATS
+
+    if FORMATS[key].has_translations:
+        return "; --overwrite translates also what has a translation"
+    if FORMATS[key].has_keys:
+        return "; --key NAME translates the values of a key, whatever they look like"
+    return ""
+
+
 def open_document(
     file: FileContent, loaded: "LoadedModel", language: str | None, options: "DocumentOptions"
 ) -> "Document":
@@ -156,8 +167,7 @@ def open_document(
     document = read_document(file.content, file.name, file.format, reading)
     if not document.lines:
         print_warning(
-            f"{file.name}: has no text to translate, and is written as it is; --overwrite "
-            "translates also what has a translation in an XLIFF or PO file"
+            f"{file.name}: has no text to translate, and is written as it is{_advice(file.format)}"
         )
     if options.bilingual:
         return _bilingual(document, file, reading)

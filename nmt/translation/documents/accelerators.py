@@ -25,7 +25,7 @@ _INSIDE = re.compile(
     r"(?<![^\s(\"'“„«<>])(?P<before>[^\W\d_]*)(?P<mark>[&_])(?P<key>[^\W_])(?P<rest>[^\W\d_]*)"
     r"(?![\w=/&]|\.\w)"
 )
-_NO_LETTERS = re.compile(r"<[^<>]*>|&lt;(?:(?!&[lg]t;).)*&gt;|\\u[0-9A-Fa-f]{4}|\\.|&#?\w+;")
+_NO_LETTERS = re.compile(r"<[^<>]*>|&lt;(?:(?!&[lg]t;).)*&gt;|&#?\w+;")
 _END_OF_LABEL = re.compile(r"\s*(?:\.{3}|…|:|：)?\s*$")
 _FIRST_OF_ASIA = "\u2e80"
 """the first radical of Chinese; syllables and characters of East Asia come after it"""

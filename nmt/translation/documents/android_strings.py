@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from nmt.translation.documents.chosen_values import ChosenValues
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
@@ -12,8 +13,7 @@ from nmt.translation.documents.document import (
     has_text,
     replace_source,
 )
-from nmt.translation.documents.keyed_strings import is_asked_for
-from nmt.translation.documents.marked_text import MARKUP, Piece, read_pieces
+from nmt.translation.documents.marked_text import MARKUP, Piece, join_messages, read_pieces
 from nmt.translation.documents.plural_forms import plural_forms
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.documents.xml_inline import InlineNames, inline_pieces
@@ -30,7 +30,7 @@ _PLACEHOLDER = re.compile(r"%(?:\d+\$)?[-+ #0,(]*\d*(?:\.\d+)?[a-zA-Z%]|<xliff:g
 
 
 def read_android_strings(content: bytes, name: str, options: ReadingOptions) -> Document:
-    """Read string resources: those of all names, or of those asked for, unless marked to stay.
+    """Read string resources: texts, or those of the names asked for, unless marked to stay.
 
     Plurals get an item for each quantity of the target language; others stay.
 
@@ -39,6 +39,7 @@ def read_android_strings(content: bytes, name: str, options: ReadingOptions) -> 
     """
     reader = _ResourceReader(XmlSource(content, name, _PREFIXES), options)
     segments = list(reader.read())
+    reader.chosen.warn_of_unused(name)
     reader.source.insert(reader.added)
     return Document(segments, reader.source.encode, is_of_program=True)
 
@@ -47,7 +48,7 @@ class _ResourceReader:
     """Finds the segments of a file."""
 
     def __init__(self, source: XmlSource, options: ReadingOptions) -> None:
-        self.source, self._options = source, options
+        self.source, self.chosen = source, ChosenValues(options)
         target = options.languages.target
         self._forms = plural_forms("en" if target == "und" else target)
         kept = frozenset({"xliff:g"})
@@ -66,15 +67,13 @@ class _ResourceReader:
             name = token.attribute("name")
             if token.kind != "start" or name is None or token.attribute("translatable") == "false":
                 continue
-            if not is_asked_for(name, self._options):
-                continue
             if token.name == "string" or token.attribute("type") == "string":
-                yield from self._string(i, self._inside(i))
+                yield from self._string(name, i, self._inside(i))
             elif token.name == "string-array":
                 for item in self._items(i):
-                    yield from self._string(item, self._inside(item))
+                    yield from self._string(name, item, self._inside(item))
             elif token.name == "plurals":
-                yield from self._plurals(self._items(i))
+                yield from self._plurals(name, self._items(i))
 
     def _inside(self, start: int) -> list[Token]:
         """Return the tokens between the tags of an element."""
@@ -86,17 +85,17 @@ class _ResourceReader:
         tokens = self.source.tokens
         return [i for i in inside if tokens[i].name == "item" and tokens[i].kind == "start"]
 
-    def _string(self, start: int, place: list[Token]) -> Iterator[DocumentSegment]:
+    def _string(self, name: str, start: int, place: list[Token]) -> Iterator[DocumentSegment]:
         """Yield the segment of the text of an element, whose translation takes a place."""
         inside = self._inside(start)
         if _REFERENCE.fullmatch(source_of(inside)):
             return
         pieces = inline_pieces(self.source, start + 1, self.source.partners[start], self._names)
-        text = read_pieces(_without_escapes(pieces), _WRITTEN)
-        if has_text(text):
+        text = read_pieces(join_messages(_without_escapes(pieces)), _WRITTEN)
+        if has_text(text) and self.chosen.has((name,), text.text):
             yield DocumentSegment(text, partial(_put, place))
 
-    def _plurals(self, items: list[int]) -> Iterator[DocumentSegment]:
+    def _plurals(self, name: str, items: list[int]) -> Iterator[DocumentSegment]:
         """Yield the segments of the items, and of new ones with the text of the item "other"."""
         tokens = self.source.tokens
         quantities = {tokens[item].attribute("quantity") or "": item for item in items}
@@ -104,15 +103,15 @@ class _ResourceReader:
         if other is not None:
             for category in self._forms.categories:
                 if category not in (*quantities, "other"):
-                    yield from self._string(other, self._add_item(other, category))
+                    yield from self._string(name, other, self._add_item(other, category))
         for quantity, item in quantities.items():
             is_general = quantity == "one" and self._forms.has_inexact_singular
             text = item
             if other is not None and is_general and self._count(item) != self._count(other):
                 text = other  # 1, 21 and 31 need the placeholder that "one file" does not have
-            yield from self._string(text, self._inside(item))
+            yield from self._string(name, text, self._inside(item))
         if other is not None:  # the last one, because the others read it
-            yield from self._string(other, self._inside(other))
+            yield from self._string(name, other, self._inside(other))
 
     def _count(self, item: int) -> int:
         """Return how many placeholders an item has."""

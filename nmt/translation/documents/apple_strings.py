@@ -4,17 +4,13 @@ import re
 from collections.abc import Iterator
 
 from nmt.errors import DataError
+from nmt.translation.documents.chosen_values import ChosenValues
+from nmt.translation.documents.data_values import DataFile, DataValue, data_document
 from nmt.translation.documents.document import Document, ReadingOptions
 from nmt.translation.documents.encodings import decode_text
-from nmt.translation.documents.keyed_strings import (
-    KeyedString,
-    is_asked_for,
-    keyed_strings_document,
-)
-from nmt.translation.documents.strings import StringSyntax
 
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
-_SYNTAX = StringSyntax({sign: f"\\{letter}" for letter, sign in _SIGNS.items()})
+_WRITTEN = {ord(sign): f"\\{letter}" for letter, sign in _SIGNS.items()}
 _STRING = r'"(?:[^"\\]|\\.)*+"'
 _GAP = r"(?:\s|//[^\r\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
 _ENTRY = re.compile(
@@ -36,11 +32,11 @@ def read_apple_strings(content: bytes, name: str, options: ReadingOptions) -> Do
             '"key" = "string"; on each line'
         )
     text, encode = decode_text(content, name, [options.languages.source])
-    strings = (each for each in _strings(text, name) if is_asked_for(each.key, options))
-    return keyed_strings_document(text, list(strings), encode)
+    values = ChosenValues(options).among(_values(text, name), name)
+    return data_document(DataFile(name, text, encode), values)
 
 
-def _strings(text: str, name: str) -> Iterator[KeyedString]:
+def _values(text: str, name: str) -> Iterator[DataValue]:
     """Yield the strings of a file that are well-formed; others stay as they are.
 
     Raises:
@@ -62,7 +58,11 @@ def _strings(text: str, name: str) -> Iterator[KeyedString]:
                 value = _unescape(entry["value"][1:-1])
             except UnicodeDecodeError:  # half of a character
                 continue
-            yield KeyedString(entry["key"].strip('"'), (start + 1, end - 1), value, _SYNTAX)
+            yield DataValue((entry["key"].strip('"'),), (start + 1, end - 1), value, _write)
+
+
+def _write(text: str) -> str:
+    return text.translate(_WRITTEN)
 
 
 def _unescape(written: str) -> str:

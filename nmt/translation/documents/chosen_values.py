@@ -1,14 +1,14 @@
-"""Which values of a file of data are translated: those of the keys asked for, or those with text.
+"""Which values of a file are translated: those of the keys asked for, or those that are texts.
 
-A file of data has texts beside addresses, names and codes of the program. A value stays if it is
-surely none of a language; what is not sure is translated.
+Files of data and of strings have texts beside addresses, names and codes of the program. A value
+stays if it is surely none of a language; what is not sure is translated.
 """
 
 import difflib
 import functools
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nmt.errors import print_warning
 from nmt.translation.documents.data_values import DataValue
@@ -22,11 +22,11 @@ _NO_TEXT = re.compile(
     | (?:application|audio|font|image|message|model|multipart|text|video)/[\w.+-]+(?:;.*)?
     | (?=[\w$./:-]+\Z).*_[A-Za-z\d].*                         # btn_ok, MAX_SIZE, _blank
     | [a-z]+\d*[A-Z]\w*                                       # btnOk
-    | [\w$@-]+(?:[./][\w$@-]+)*\.[\w$@-]+                     # logo.png, img/a.svg, app.title
+    | [\w$@-]+(?:[./\\][\w$@-]+)*\.[\w$@-]+                   # logo.png, img/a.svg, app.title
     | [$:@.][A-Za-z_][\w.:-]*                                 # $name, :name, @name, .name
     | (?=\D*\d)(?!(?:[^-]*-)*[A-Za-z]{4,}(?:-|\Z))[\w.:+#/-]+  # v1.2, utf8, not 24h-Service
     | [\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12} | (?=\D*\d)[\w+/=-]{32,}  # UUIDs, hashes, base64
-    | \#[\da-fA-F]{3,8} | (?:rgb|hsl)a?\([^()]*\)             # colours
+    | true | false | \#[\da-fA-F]{3,8} | (?:rgb|hsl)a?\([^()]*\)             # colours
     | [a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}))+           # en-US
     | (?=.*?([yMdHhmsSE])\1)([yMdHhmsSEaAzZ])\2*(?:[ .,:/'T-]+([yMdHhmsSEaAzZ])\3*)*  # d MMM yyyy
     | (?:[\d\s.,:/'()-]*%[-^0]?[A-Za-z])+[\d\s.,:/'()-]*           # %d. %B %Y
@@ -77,15 +77,20 @@ class ChosenValues:
 
         A warning says which key no text of the file `name` has, with the nearest one.
         """
-        found = [value for value in values if self._has(value)]
+        found = [value for value in values if self.has(value.path, value.text)]
+        self.warn_of_unused(name)
+        return found
+
+    def has(self, path: Sequence[str], text: str) -> bool:
+        """Return whether a text is translated that has the keys of `path` above it."""
+        found = self._find(".".join(path))
+        return is_text(text, path[-1] if path else "") if found is None else found
+
+    def warn_of_unused(self, name: str) -> None:
+        """Say which keys no text of the file `name` has, after all its texts were asked about."""
         for key in sorted(self._unused):
             near = nearest(key, self._paths if "." in key else self._names)
             print_warning(f"{name}: no text has the key {key!r}{near}")
-        return found
-
-    def _has(self, value: DataValue) -> bool:
-        found = self._find(".".join(value.path))
-        return is_text(value.text, value.path[-1] if value.path else "") if found is None else found
 
     def _look_up(self, path: str) -> bool | None:
         """Return whether values at a path are translated; None: if they are texts."""

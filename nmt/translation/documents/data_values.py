@@ -1,24 +1,19 @@
-"""A file of data, such as JSON: the texts among its values are translated, all else stays."""
+"""A file of keys and values, such as JSON or properties: texts are translated, all else stays."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from nmt.data.languages import look_up_language
-from nmt.data.text.icu_messages import find_messages
 from nmt.errors import DataError, print_warning
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
     LanguagePair,
-    has_text,
-    replace_source,
 )
-from nmt.translation.documents.marked_text import MarkedText
-from nmt.translation.documents.strings import string_segments
+from nmt.translation.documents.strings import USUAL_SYNTAX, StringSyntax, string_segments
 from nmt.translation.documents.tokens import UNWRITABLE, Token, source_of
-from nmt.translation.spans import Edit, Span, apply_edits, overlap
+from nmt.translation.spans import Edit, Span, apply_edits
 
 MAX_DEPTH = 256
 """of values inside each other"""
@@ -35,10 +30,11 @@ class DataValue:
     path: tuple[str, ...]
     """the keys on the way to it; the elements of a list have those of the list"""
     span: Span
-    """where the file has it, with its quotation marks"""
+    """what `write` replaces"""
     text: str
     write: Callable[[str], str]
     """returns a translation as the file writes it"""
+    syntax: StringSyntax = USUAL_SYNTAX
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ def data_document(
         if _CONTROL.search(value.text):
             with_control.append(value)
             continue
-        tokens, inside = _segments(_with_line_feeds(value.text))
+        tokens, inside = string_segments(value.text, value.syntax)
         if inside:
             segments += inside
             places.append((value, tokens))
@@ -91,40 +87,11 @@ def data_document(
         done = list(edits)
         for value, tokens in places:
             new = source_of(tokens)
-            if new != _with_line_feeds(value.text):
-                end = "\r\n" if "\r\n" in value.text else "\n"
-                done.append(Edit(value.span, value.write(new.replace("\n", end))))
+            if new != value.text:
+                done.append(Edit(value.span, value.write(new)))
         return file.encode(apply_edits(file.text, sorted(done)))
 
     return Document(segments, write, is_of_program)
-
-
-def _segments(text: str) -> tuple[list[Token], list[DocumentSegment]]:
-    """Return the tokens and segments of a text.
-
-    The tags and line breaks in an ICU message belong to the texts of its branches. So a text with
-    such a message is cut at the other line breaks only.
-    """
-    messages = [message.span for message in find_messages(text)]
-    if not any(re.search("[<\n]", text[slice(*span)]) for span in messages):
-        return string_segments(text, {})
-    tokens: list[Token] = []
-    segments: list[DocumentSegment] = []
-    at = 0
-    for found in [*re.finditer(r"\s*\n\s*|\s*\Z", text)]:
-        if found.start() < at or any(overlap(found.span(), span) for span in messages):
-            continue
-        inside = text[at : found.start()]
-        part = MarkedText([], inside, [], {}, [], {})
-        tokens += [Token("text", inside), Token("text", found[0])]
-        if has_text(part):
-            segments.append(DocumentSegment(part, partial(replace_source, tokens[-2:-1])))
-        at = found.end()
-    return tokens, segments
-
-
-def _with_line_feeds(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def language_key(key: str, languages: LanguagePair) -> str | None:

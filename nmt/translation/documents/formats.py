@@ -32,6 +32,10 @@ class DocumentFormat:
     plain text"""
     beginning: re.Pattern[bytes] = re.compile(b"(?!)")
     """what the beginning of a file matches, whatever its name is"""
+    has_translations: bool = False
+    """whether a file may have translations already, which stay unless asked for"""
+    has_keys: bool = False
+    """whether keys say which of its values are translated"""
     refused: tuple[str, ...] = ()
     """suffixes of formats that are not read; a sentence says in which one to save the file"""
     written_suffix: str = ""
@@ -44,9 +48,14 @@ FORMATS: Mapping[str, DocumentFormat] = {
         (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"),
         "nmt.translation.documents.xliff:read_xliff",
         re.compile(_XML + rb"<(?:\w+:)?xliff\b"),
+        has_translations=True,
     ),
     "tmx": DocumentFormat(
-        "TMX", (".tmx",), "nmt.translation.documents.tmx:read_tmx", re.compile(_XML + rb"<tmx\b")
+        "TMX",
+        (".tmx",),
+        "nmt.translation.documents.tmx:read_tmx",
+        re.compile(_XML + rb"<tmx\b"),
+        has_translations=True,
     ),
     "office": DocumentFormat(
         "Word, PowerPoint and Excel",
@@ -60,7 +69,7 @@ FORMATS: Mapping[str, DocumentFormat] = {
             rb"|\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|\{\\rtf\d",
             re.DOTALL,
         ),
-        (".doc", ".xls", ".xlsb", ".ppt", ".rtf"),
+        refused=(".doc", ".xls", ".xlsb", ".ppt", ".rtf"),
     ),
     "opendocument": DocumentFormat(
         "OpenDocument",
@@ -81,22 +90,30 @@ FORMATS: Mapping[str, DocumentFormat] = {
         "nmt.translation.documents.epub:read_epub",
         re.compile(rb"PK\x03\x04.{26}mimetypeapplication/epub", re.DOTALL),
     ),
-    "po": DocumentFormat("PO", (".po", ".pot"), "nmt.translation.documents.gettext:read_po"),
+    "po": DocumentFormat(
+        "PO",
+        (".po", ".pot"),
+        "nmt.translation.documents.gettext:read_po",
+        has_translations=True,
+    ),
     "properties": DocumentFormat(
         "Java's properties",
         (".properties",),
         "nmt.translation.documents.java_properties:read_properties",
+        has_keys=True,
     ),
     "apple-strings": DocumentFormat(
         "Apple's strings",
         (".strings",),
         "nmt.translation.documents.apple_strings:read_apple_strings",
+        has_keys=True,
     ),
     "android": DocumentFormat(
         "Android's strings.xml",
         (),  # any XML file may have this name
         "nmt.translation.documents.android_strings:read_android_strings",
         re.compile(_XML + rb"<resources\b"),
+        has_keys=True,
     ),
     "subtitles": DocumentFormat(
         "SRT, WebVTT, SubStation Alpha and YouTube's subtitles",
@@ -123,14 +140,22 @@ FORMATS: Mapping[str, DocumentFormat] = {
         "HTML", (".html", ".htm", ".xhtml"), "nmt.translation.documents.html:read_html"
     ),
     "json": DocumentFormat(
-        "JSON", (".json", ".jsonc"), "nmt.translation.documents.json_values:read_json"
+        "JSON",
+        (".json", ".jsonc"),
+        "nmt.translation.documents.json_values:read_json",
+        has_keys=True,
     ),
     "jsonl": DocumentFormat(
-        "JSON Lines", (".jsonl", ".ndjson"), "nmt.translation.documents.json_values:read_json_lines"
+        "JSON Lines",
+        (".jsonl", ".ndjson"),
+        "nmt.translation.documents.json_values:read_json_lines",
+        has_keys=True,
     ),
-    "arb": DocumentFormat("ARB", (".arb",), "nmt.translation.documents.json_values:read_arb"),
+    "arb": DocumentFormat(
+        "ARB", (".arb",), "nmt.translation.documents.json_values:read_arb", has_keys=True
+    ),
     "yaml": DocumentFormat(
-        "YAML", (".yaml", ".yml"), "nmt.translation.documents.yaml_values:read_yaml"
+        "YAML", (".yaml", ".yml"), "nmt.translation.documents.yaml_values:read_yaml", has_keys=True
     ),
     "csv": DocumentFormat("CSV", (".csv",), "nmt.translation.documents.tables:read_table"),
     "tsv": DocumentFormat("TSV", (".tsv", ".tab"), "nmt.translation.documents.tables:read_table"),

@@ -18,7 +18,7 @@ from nmt.translation.documents.strings import StringSyntax, string_segments
 from nmt.translation.documents.tokens import Token, source_of
 
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-WRITTEN = {sign: f"\\{letter}" for letter, sign in (_SIGNS | {"\\": "\\", '"': '"'}).items()}
+_WRITTEN = {ord(sign): f"\\{c}" for c, sign in (_SIGNS | {"\\": "\\", '"': '"'}).items()}
 """how a message writes some characters"""
 _CHARSET = re.compile(
     rb'(?:"|\\n)Content-Type:(?:[^\n"\\]|"\s{0,9}"){0,300}?charset=([\w.:-]+)', re.IGNORECASE
@@ -127,7 +127,7 @@ def _read_message(
     segments: list[DocumentSegment] = []
     for key, source in sources.items():
         if overwrite or not entry.texts.get(key):
-            values[key], found = string_segments(source, StringSyntax(WRITTEN, kept))
+            values[key], found = string_segments(source, StringSyntax(kept))
             segments += found
     return values, segments
 
@@ -328,9 +328,8 @@ def _write(entry: _Entry, values: dict[str, list[Token]], count: int, end: str) 
     replace_source(entry.translation_lines(), source)
 
 
-def _written(key: str, source: str, end: str) -> str:
+def _written(key: str, text: str, end: str) -> str:
     """Return a value as a file writes it, a line for each line of its text."""
-    rows = re.findall(r"(?:(?!\\n)(?:\\.|[^\\]))*+(?:\\n|$)", source)[:-1]
-    rows = rows if len(rows) > 1 else [source]
+    rows = re.findall(r"[^\n]*\n|[^\n]+", text) or [""]
     written = f'{key} ""{end}' if len(rows) > 1 else f"{key} "
-    return written + "".join(f'"{row}"{end}' for row in rows)
+    return written + "".join(f'"{row.translate(_WRITTEN)}"{end}' for row in rows)

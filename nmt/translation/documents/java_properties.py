@@ -3,18 +3,17 @@
 import codecs
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 
+from nmt.data.text.icu_messages import find_messages
 from nmt.errors import DataError
+from nmt.translation.documents.chosen_values import ChosenValues
+from nmt.translation.documents.data_values import DataFile, DataValue, data_document
 from nmt.translation.documents.document import Document, ReadingOptions
-from nmt.translation.documents.keyed_strings import (
-    KeyedString,
-    is_asked_for,
-    keyed_strings_document,
-)
-from nmt.translation.documents.strings import QUOTED_BRACES, StringSyntax
+from nmt.translation.documents.strings import QUOTED_BRACES, USUAL_SYNTAX, StringSyntax
 
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
-_WRITTEN = {sign: f"\\{letter}" for letter, sign in (_SIGNS | {"\\": "\\"}).items()}
+_WRITTEN = {ord(sign): f"\\{letter}" for letter, sign in (_SIGNS | {"\\": "\\"}).items()}
 _SPACES = r"(?:[ \t\f]|\\(?:\r\n|\r|\n))*+"  # also at a line end after a backslash
 _CHARACTER = r"\\(?:\r\n|.|\Z)"
 _LINE = re.compile(
@@ -38,11 +37,11 @@ def read_properties(content: bytes, name: str, options: ReadingOptions) -> Docum
         DataError: it is not in its encoding.
     """
     text, encode = _decode(content, name)
-    strings = (string for string in _strings(text) if is_asked_for(string.key, options))
-    return keyed_strings_document(text, strings, encode, _finish)
+    values = ChosenValues(options).among(_values(text), name)
+    return data_document(DataFile(name, text, encode), values)
 
 
-def _strings(text: str) -> Iterator[KeyedString]:
+def _values(text: str) -> Iterator[DataValue]:
     """Yield the strings of a file that are well-formed; others stay as they are."""
     for line in _LINE.finditer(text):
         if line["value"]:
@@ -50,15 +49,17 @@ def _strings(text: str) -> Iterator[KeyedString]:
                 value = _unescape(line["value"])
             except UnicodeDecodeError:  # half of a character
                 continue
-            yield KeyedString(_unescape_key(line["key"]), line.span("value"), value, _syntax(value))
+            path, write = (_unescape_key(line["key"]),), partial(_write, line["value"])
+            yield DataValue(path, line.span("value"), value, write, _syntax(value))
 
 
 def _syntax(value: str) -> StringSyntax:
     """Return the syntax of a value, which may be a MessageFormat."""
     without_quotes = re.sub(rf"''|{QUOTED_BRACES}", "", value)
-    if _PLACEHOLDER.search(value) and "'" not in without_quotes:
-        return StringSyntax(_WRITTEN, QUOTED_BRACES, has_message_quotes=True)
-    return StringSyntax(_WRITTEN)
+    has_quotes = _PLACEHOLDER.search(value) and "'" not in without_quotes
+    if has_quotes and not find_messages(value):  # an ICU message has its own quotes
+        return StringSyntax(QUOTED_BRACES, has_message_quotes=True)
+    return USUAL_SYNTAX
 
 
 def _unescape(written: str) -> str:
@@ -78,8 +79,9 @@ def _unescape_key(written: str) -> str:
         return written
 
 
-def _finish(written: str, old: str) -> str:
-    """Return a string as a file writes it: over several lines if the old one was."""
+def _write(old: str, text: str) -> str:
+    """Return a text as a file writes it: over several lines if the old one was."""
+    written = text.translate(_WRITTEN)
     if written.startswith((" ", "\t")):
         written = "\\" + written
     continued = _CONTINUED.search(old)

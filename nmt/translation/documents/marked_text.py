@@ -4,13 +4,16 @@ Tags, comments and white space at both ends of a text stay where they are. What 
 text with single spaces, and tags at certain characters of it.
 """
 
+import re
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
+from nmt.data.text.icu_messages import find_messages
 from nmt.translation.documents.tag_places import InlineTag
-from nmt.translation.documents.tokens import UNWRITABLE, Token
+from nmt.translation.documents.tokens import UNWRITABLE, Token, source_of
 from nmt.translation.spans import Span
 
 MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -22,10 +25,11 @@ BREAK_REFERENCE = r"&#(?:0*(?:9|10|13)|[xX]0*(?:9|[aAdD]));"
 class Piece(NamedTuple):
     """A smallest part of a text: a word, white space, or a mark."""
 
-    kind: Literal["word", "space", "fixed", "open", "close", "tag", "break", "kept"]
-    """"fixed" is a non-breaking space that is no character of the text; "open" and "close" are the
-    ends of an element; "break" is a tag that separates words, as a line break does, and "tag" one
-    that does not; "kept" has a text that is not translated"""
+    kind: Literal["word", "message", "space", "fixed", "open", "close", "tag", "break", "kept"]
+    """"message" is one of ICU, whose tokens are the marks in it; "fixed" is a non-breaking space
+    that is no character of the text; "open" and "close" are the ends of an element; "break" is a
+    tag that separates words, as a line break does, and "tag" one that does not; "kept" has a text
+    that is not translated"""
     tokens: list[Token]
     text: str = ""
     """what a word, or what is kept, stands for, without white space at its ends"""
@@ -45,6 +49,8 @@ class MarkedText:
     after: list[Token]
     written: Mapping[str, str]
     """characters that the document writes in another way, such as "&" as "&amp;", and how"""
+    marks: frozenset[str] = frozenset()
+    """the source of marks that are a part of the text, such as tags in an ICU message"""
 
     @property
     def has_tags(self) -> bool:
@@ -54,7 +60,10 @@ class MarkedText:
     def escape(self, text: str) -> str:
         """Return text as the document writes it."""
         codes = {ord(character): source for character, source in self.written.items()}
-        return text.translate(UNWRITABLE | codes)
+        pattern = "|".join(map(re.escape, sorted(self.marks, key=len, reverse=True)))
+        parts = re.split(f"({pattern})", text) if pattern else [text]  # every second is a mark
+        parts[::2] = [part.translate(UNWRITABLE | codes) for part in parts[::2]]
+        return "".join(parts)
 
 
 def read_pieces(pieces: Iterable[Piece], written: Mapping[str, str]) -> MarkedText:
@@ -66,7 +75,45 @@ def read_pieces(pieces: Iterable[Piece], written: Mapping[str, str]) -> MarkedTe
         reader.read(piece)
     before = [token for piece in pieces[:first] for token in piece.tokens]
     after = [token for piece in pieces[end:] for token in piece.tokens]
-    return MarkedText(before, "".join(reader.text), reader.tags, reader.kept, after, written)
+    messages = [piece for piece in pieces if piece.kind == "message"]
+    marks = frozenset(token.source for piece in messages for token in piece.tokens)
+    return MarkedText(before, "".join(reader.text), reader.tags, reader.kept, after, written, marks)
+
+
+def join_messages(pieces: Iterable[Piece]) -> list[Piece]:
+    """Return the pieces with one in place of those of each ICU message.
+
+    Its tags, line breaks and spaces belong to its syntax or to the texts of its branches. What
+    touches it without a space belongs to the same piece.
+    """
+    pieces = list(pieces)
+    texts = [each.text if each.kind == "word" else source_of(each.tokens) for each in pieces]
+    spans = deque(message.span for message in find_messages("".join(texts)))
+    if not spans:
+        return pieces
+    joined: list[Piece] = []
+    at = 0
+    for piece, text in zip(pieces, texts, strict=True):
+        start, at = at, at + len(text)
+        while spans and spans[0][1] <= start:
+            spans.popleft()
+        if not spans or at <= spans[0][0]:
+            joined.append(piece)
+            continue
+        marks = [] if piece.kind == "word" or text.isspace() else [Token("other", text)]
+        if spans[0][0] < start:  # the message begins in the last piece
+            last = joined.pop()
+            joined.append(last._replace(tokens=last.tokens + marks, text=last.text + text))
+        else:
+            joined.append(Piece("message", marks, text))
+    ends = Counter(each.element for each in joined if each.kind in ("open", "close"))
+    # an element that begins or ends in a message is none outside of it
+    return [
+        each
+        if each.kind not in ("open", "close") or ends[each.element] == 2
+        else each._replace(kind="tag")
+        for each in joined
+    ]
 
 
 def _join_empty_elements(pieces: Sequence[Piece]) -> Iterator[Piece]:
@@ -156,7 +203,7 @@ class _PieceReader:
     def read(self, piece: Piece) -> None:
         """Read the next piece."""
         match piece.kind:
-            case "word":
+            case "word" | "message":
                 self._add_text(piece.text)
             case "kept" if piece.text:
                 self.kept[self._add_text(piece.text)] = piece.tokens

@@ -94,7 +94,7 @@ def segments_of_value(
     token: Token, name: str, value: str, limit: int = 0
 ) -> Iterator[DocumentSegment]:
     """Yield the segments of an attribute, which may have at most `limit` characters; 0: any."""
-    tokens, segments = string_segments(value.replace("_x000a_", "\n"), _VALUES)
+    tokens, segments = string_segments(value.replace("_x000a_", "\n"))
     for segment in segments:
         put = partial(_put_in_attribute, token, name, limit, tokens, segment)
         yield DocumentSegment(segment.text, put)
@@ -111,10 +111,9 @@ def _put_in_attribute(
     """Put a translation into its place in a value, and the value into its tag."""
     segment.put(source)
     value = source_of(tokens)
-    if limit and len(text_of_xml(value)) > limit:
-        value = text_of_xml(value)[: limit - 1].rstrip() + "…"
-        value = "".join(_VALUES.get(character, character) for character in value)
-    _write_value(token, name, value)
+    if limit and len(value) > limit:
+        value = value[: limit - 1].rstrip() + "…"
+    _write_value(token, name, "".join(_VALUES.get(character, character) for character in value))
 
 
 def _write_value(token: Token, name: str, value: str) -> None:
@@ -139,11 +138,11 @@ def text_of_element(source: XmlSource, end: int, parents: Sequence[str]) -> list
     is_threaded_comment = name == "tc:text"
     if not (is_label or is_threaded_comment or name in _ELEMENTS):
         return []
-    tokens, segments = string_segments(text, MARKUP)
+    tokens, segments = string_segments(text)
 
     def put(segment: DocumentSegment, translation: str) -> None:
         segment.put(translation)
-        replace_source(inside, source_of(tokens))
+        replace_source(inside, write_text(source_of(tokens)))
         if is_threaded_comment:  # mentions of people name characters of the text
             _remove_next(source, end, "tc:mentions")
 

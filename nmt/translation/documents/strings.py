@@ -1,9 +1,10 @@
 """Texts of programs, such as the values of PO, JSON and properties files: lines, tags, spaces.
 
 A text may have several lines, and tags such as <b>. An empty line, or one after the end of a
-sentence, separates two segments; other line breaks are marks inside one. A text that has an entity
-such as &amp; is HTML, and its translation is written so. The mark of a key in the label of a menu,
-as in "E&xit" or "_Open", is taken out for the model (see accelerators.py).
+sentence, separates two segments; other line breaks are marks inside one. Neither holds inside of an
+ICU message, whose tags and line breaks belong to the texts of its branches. A text that has an
+entity such as &amp; is HTML, and its translation is written so. The mark of a key in the label of a
+menu, as in "E&xit" or "_Open", is taken out for the model (see accelerators.py).
 """
 
 import re
@@ -13,6 +14,7 @@ from functools import lru_cache, partial
 from html import unescape
 from typing import NamedTuple
 
+from nmt.data.text.icu_messages import find_messages
 from nmt.translation.documents.accelerators import (
     SHORTCUT,
     SHORTCUT_AFTER_TAB,
@@ -21,8 +23,9 @@ from nmt.translation.documents.accelerators import (
     take_accelerator,
 )
 from nmt.translation.documents.document import DocumentSegment, has_text, replace_source
-from nmt.translation.documents.marked_text import Piece, read_pieces
-from nmt.translation.documents.tokens import Token
+from nmt.translation.documents.marked_text import Piece, join_messages, read_pieces
+from nmt.translation.documents.tokens import UNWRITABLE, Token
+from nmt.translation.spans import Edit, apply_edits
 
 _VALUE = r"""(?:"[^"<]*+"|''[^'<]*+''|'[^'<]*+'|[^\s"'<>]++)"""
 _WITHOUT_VALUE = (
@@ -32,6 +35,7 @@ _ATTRIBUTE = rf"(?:[\w:.@-]++\s*+=\s*+{_VALUE}|(?:{_WITHOUT_VALUE})\b|\{{[^{{}}<
 TAG = rf"</?(?:[A-Za-z][\w:.-]*+|\d\d?)(?:\s++{_ATTRIBUTE})*+\s*+/?>"
 """a tag, and not what is between the signs of "a <b or c> d"; i18next writes <0> and </0>"""
 _NO_BREAK_SPACE = "&nbsp;|&#160;|&#[xX][aA]0;|\u00a0|\u202f"
+_CONTROL = f"[{''.join(map(re.escape, map(chr, UNWRITABLE)))}]"
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _ENTITIES = {"&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'", "&nbsp;": "\u00a0"}
 """entities that a translation has where its source has them; it always has &amp; and &lt;"""
@@ -45,60 +49,58 @@ QUOTED_BRACES = r"'[{}][^']*'"
 
 
 class StringSyntax(NamedTuple):
-    """What the texts of a format, or one of them, have beside words."""
+    """What a text has beside words."""
 
-    written: Mapping[str, str]
-    """how the document writes some characters, such as a quotation mark"""
     kept: str = ""
     """a pattern of what is not translated; empty: the usual placeholders of programs"""
     has_message_quotes: bool = False
     """whether '' stands for an apostrophe, as in a MessageFormat of Java"""
 
-    def codes(self) -> dict[int, str]:
-        """Return for `str.translate` how the document writes marks, which stay as they are."""
-        return {ord(character): source for character, source in self.written.items()}
-
     def written_in(self, text: str) -> Mapping[str, str]:
         """Return how the translation of a text writes some characters."""
-        found = dict(self.written)
-        if self.has_message_quotes:
-            found["'"] = "''"
+        found = {"'": "''"} if self.has_message_quotes else {}
         if _ENTITY.search(text):
             names = {"&amp;": "&", "&lt;": "<"}
             names |= {name: sign for name, sign in _ENTITIES.items() if name in text}
-            codes = self.codes()
-            found |= {sign: name.translate(codes) for name, sign in names.items()}
+            found |= {sign: name for name, sign in names.items()}
         return found
 
 
-def string_segments(
-    text: str, syntax: StringSyntax | Mapping[str, str]
-) -> tuple[list[Token], list[DocumentSegment]]:
-    """Return the tokens of a text, and its segments, whose places are some of them.
+USUAL_SYNTAX = StringSyntax()
 
-    A mapping is a syntax that says only how the document writes some characters.
-    """
-    if not isinstance(syntax, StringSyntax):
-        syntax = StringSyntax(syntax)
-    codes = syntax.codes()
+
+def string_segments(
+    text: str, syntax: StringSyntax = USUAL_SYNTAX
+) -> tuple[list[Token], list[DocumentSegment]]:
+    """Return the tokens of a text, and its segments, whose places are some of them."""
     if SHORTCUT.fullmatch(text.strip()):
-        return [Token("text", text.translate(codes))], []
+        return [Token("text", text)], []
     tokens: list[Token] = []
     segments: list[DocumentSegment] = []
-    for i, part in enumerate(_SEPARATOR.split(text)):  # every second part is a separator
-        tokens.append(Token("text", part.translate(codes)))
+    for i, part in enumerate(_split(text)):  # every second part is a separator
+        tokens.append(Token("text", part))
         if i % 2 == 0:
             place = tokens[-1:]
             label, accelerator = take_accelerator(part)
-            pieces = string_pieces(label, syntax, bool(_ENTITY.search(text)))
+            pieces = join_messages(string_pieces(label, syntax, bool(_ENTITY.search(text))))
             found = read_pieces(pieces, syntax.written_in(text))
             put = partial(replace_source, place)
             if accelerator:
-                mark = accelerator.mark.translate(codes)
-                put = partial(_put_label, place, accelerator._replace(mark=mark))
+                put = partial(_put_label, place, accelerator)
             if has_text(found):
                 segments.append(DocumentSegment(found, put))
     return tokens, segments
+
+
+def _split(text: str) -> list[str]:
+    """Return the parts of a text, and between them the separators that are in no ICU message."""
+    spans = [message.span for message in find_messages(text)]
+    masked = apply_edits(text, [Edit(span, "x" * (span[1] - span[0])) for span in spans])
+    parts, at = [], 0
+    for found in _SEPARATOR.finditer(masked):
+        parts += [text[at : found.start()], found[0]]
+        at = found.end()
+    return [*parts, text[at:]]
 
 
 def _put_label(place: list[Token], accelerator: Accelerator, source: str) -> None:
@@ -109,20 +111,19 @@ def _put_label(place: list[Token], accelerator: Accelerator, source: str) -> Non
 @lru_cache(100)
 def _piece_pattern(kept: str) -> re.Pattern[str]:
     """Return a pattern of the pieces of a text; `kept` matches what is not translated."""
-    special = rf"{kept or '(?!)'}|{TAG}|{_NO_BREAK_SPACE}"
+    special = rf"{kept or '(?!)'}|{TAG}|{_CONTROL}|{_NO_BREAK_SPACE}"
     return re.compile(
-        rf"(?P<kept>(?:{kept or '(?!)'})+)|(?P<tag>{TAG})|(?P<fixed>{_NO_BREAK_SPACE})"
+        rf"(?P<kept>(?:{kept or '(?!)'})+)|(?P<tag>{TAG}|{_CONTROL}+)|(?P<fixed>{_NO_BREAK_SPACE})"
         rf"|(?P<space> (?![ \t\r\n]))|(?P<break>[ \t\r\n]+)|(?:(?!{special})[^ \t\r\n])+"
     )
 
 
 def string_pieces(text: str, syntax: StringSyntax, is_html: bool = False) -> Iterator[Piece]:
     """Yield the pieces of a text; `is_html` says whether entities stand for characters."""
-    codes = syntax.codes()
     found = list(_piece_pattern(syntax.kept).finditer(text))
     partners = tag_partners([match[0] if match["tag"] else "" for match in found])
     for i, match in enumerate(found):
-        tokens = [Token("text", match[0].translate(codes))]
+        tokens = [Token("text", match[0])]
         if i in partners:
             yield Piece("open" if partners[i] > i else "close", tokens, element=min(i, partners[i]))
         elif match["kept"]:

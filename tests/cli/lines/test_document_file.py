@@ -56,15 +56,27 @@ def test_a_text_without_tags_is_one_text_with_a_warning(tiny_run: Path) -> None:
     assert invoke("translate", "-m", tiny_run, "--html", text="").stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "advice"),
+    [
+        (
+            "a.po",
+            b'msgid ""\nmsgstr "Language: fr"\n\nmsgid "a"\nmsgstr "b"\n',
+            "; --overwrite translates also what has a translation\n",
+        ),
+        ("a.json", b'{"a": "btn_ok"}', "; --key NAME translates the values of a key, whatever"),
+        ("a.html", b"<p>12</p>", "\n"),
+    ],
+)
 def test_a_document_without_text_stays_as_it_is_with_a_warning(
-    tiny_run: Path, tmp_path: Path
+    tiny_run: Path, tmp_path: Path, name: str, content: bytes, advice: str
 ) -> None:
-    path = tmp_path / "a.po"
-    path.write_bytes(b'msgid ""\nmsgstr "Language: fr"\n\nmsgid "a"\nmsgstr "b"\n')
+    path = tmp_path / name
+    path.write_bytes(content)
     result = invoke("translate", "-m", tiny_run, path)
     assert result.stdout_bytes == path.read_bytes()
     assert result.stderr.count("warning") == 1
-    assert "a.po: has no text to translate, and is written as it is; --over" in result.stderr
+    assert f"{name}: has no text to translate, and is written as it is{advice}" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_a_label_is_read_without_the_mark_of_its_key(
         ("Öffnen", "&Öffnen"),
         ("„Öffnen“", "„&Öffnen“"),
         ("%s <b>x</b> {name}", "%s <b>&x</b> {name}"),
-        ("\\n\\u0020&lt;b&gt;x", "\\n\\u0020&lt;b&gt;&x"),
+        ("\n &lt;b&gt;x", "\n &lt;b&gt;&x"),
         ("打开…", "打开(&O)…"),
         ("열기", "열기(&O)"),
         ("%s 12", "%s 12"),

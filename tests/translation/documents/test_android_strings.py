@@ -11,6 +11,11 @@ from tests.reversing_translator import uppercase
 START = '<resources xmlns:xliff="urn:oasis:names:tc:xliff:document:1.2">'
 
 
+DOGS = """{n, plural,
+  one {<b>#</b> dog\\'s &amp; <xliff:g id='x'>%s</xliff:g>}
+  other {&lt;b>#&lt;/b> dogs}}"""
+
+
 def translated(inside: str, target: str = "de", keys: tuple[str, ...] = ()) -> str:
     content = f"{START}{inside}</resources>".encode()
     assert recognise_format("a.xml", b"\n<!-- a -->" + content) == "android"
@@ -41,6 +46,10 @@ def translated(inside: str, target: str = "de", keys: tuple[str, ...] = ()) -> s
         ("<![CDATA[a <b>b</b>]]>", "A &lt;b&gt;B&lt;/b&gt;"),
         ("12", "12"),
         ("", ""),
+        (f"a <i>b</i> {DOGS} \\'c", f"A <i>B</i> {DOGS} \\'C"),
+        (f"<i>{DOGS}</i>", f"<i>{DOGS}</i>"),
+        ("btn_ok", "btn_ok"),
+        ("https://a.org", "https://a.org"),
     ],
 )
 def test_the_marks_of_a_string_stay(text: str, expected: str) -> None:
@@ -92,5 +101,12 @@ def test_plurals_have_the_quantities_of_the_target_language(
 
 
 def test_only_the_names_asked_for_are_translated() -> None:
-    strings = '<string name="a">a</string><string name="b">b</string>'
-    assert translated(strings, keys=("a",)) == strings.replace(">a<", ">A<")
+    strings = (
+        '<string name="a">a</string><string name="b">b</string><string name="c.a">c_c</string>'
+    )
+    assert translated(strings, keys=("a",)) == strings.replace(">a<", ">A<").replace("c_c", "C_C")
+
+
+def test_a_name_that_no_text_has_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    translated('<string name="title">a</string>', keys=("title", "titel"))
+    assert "a.xml: no text has the key 'titel'; did you mean 'title'?" in capsys.readouterr().err

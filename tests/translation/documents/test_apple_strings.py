@@ -10,6 +10,8 @@ from nmt.translation.documents.document import USUAL_TEXTS, ReadingOptions
 from nmt.translation.documents.translate import translate_document
 from tests.reversing_translator import uppercase
 
+DOGS = '{n, plural,\\n one {<b>#</b> \\"dog\\"} other {# dogs}}'
+
 
 def translated(content: bytes, options: ReadingOptions = USUAL_TEXTS) -> bytes:
     return translate_document(read_apple_strings(content, "a.strings", options), uppercase)
@@ -27,6 +29,8 @@ def translated(content: bytes, options: ReadingOptions = USUAL_TEXTS) -> bytes:
         ('"a" = "\\\'b\\\'";', '"a" = "\'B\'";'),
         ('"a" = "12 \\U00e4b" ;\n"b" = "\\U00c4";', None),
         ('"a" = "";\n"b";\n', '"a" = "";\n"b";\n'),
+        (f'"a" = "b <i>c</i> {DOGS}";', f'"a" = "B <i>C</i> {DOGS}";'),
+        ('"a" = "img/a.png";', '"a" = "img/a.png";'),
         ("", ""),
         ("/* a */", "/* a */"),
     ],

@@ -18,6 +18,9 @@ HEADER = (
 RULE = '"Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n'
 
 
+DOGS = "{n, plural, one {<b>%d</b> dog}  other {%d dogs}}"
+
+
 def translated(messages: str, target: str = "de", overwrite: bool = False) -> str:
     content = (HEADER + RULE + messages).encode()
     options = ReadingOptions(LanguagePair("en", target), overwrite)
@@ -86,6 +89,12 @@ def translated(messages: str, target: str = "de", overwrite: bool = False) -> st
         (
             'msgid "\\aa.\\r\\n\\r\\nb"\nmsgstr ""\n',
             '#, fuzzy\nmsgid "\\aa.\\r\\n\\r\\nb"\nmsgstr ""\n"\\aA.\\r\\n"\n"\\r\\n"\n"B"\n',
+        ),
+        # an ICU message
+        (
+            f'#, python-brace-format\nmsgid "a.\\n<i>b</i> {DOGS} {{c}}"\nmsgstr ""\n',
+            f'#, fuzzy, python-brace-format\nmsgid "a.\\n<i>b</i> {DOGS} {{c}}"\nmsgstr ""\n'
+            f'"A.\\n"\n"<i>B</i> {DOGS} {{c}}"\n',
         ),
         # the flags say what a placeholder is
         (

@@ -8,6 +8,8 @@ from nmt.translation.documents.java_properties import read_properties
 from nmt.translation.documents.translate import translate_document
 from tests.reversing_translator import uppercase
 
+DOGS = "{n, plural,\\n one {<b>#</b> dog''s} other {# dogs}}"
+
 
 def translated(content: bytes, options: ReadingOptions = USUAL_TEXTS) -> bytes:
     return translate_document(read_properties(content, "a.properties", options), uppercase)
@@ -38,6 +40,10 @@ def translated(content: bytes, options: ReadingOptions = USUAL_TEXTS) -> bytes:
         ("a=it''s {0}\n", "a=IT''S {0}\n"),
         ("a=it's {0}\n", "a=IT'S {0}\n"),
         ("a=it's ''b''\n", "a=IT'S ''B''\n"),
+        # an ICU message
+        (f"a=b <i>c</i> {DOGS} d\n", f"a=B <i>C</i> {DOGS} D\n"),
+        (f"a=it''s {DOGS} {{0}}\n", f"a=IT''S {DOGS} {{0}}\n"),
+        ("a=btn_ok\ntype=button\nb=button\n", "a=btn_ok\ntype=button\nb=BUTTON\n"),
         ("", ""),
     ],
 )
@@ -62,6 +68,13 @@ def test_only_the_keys_asked_for_are_translated() -> None:
     options = ReadingOptions(keys=("a.*", "b"), skipped_keys=("*.c",))
     found = translated(b"a.b=x\na.c=x\nb=x\nbb=x\n", options)
     assert found == b"a.b=X\na.c=x\nb=X\nbb=x\n"
+
+
+def test_a_key_that_is_nowhere_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    translated(b"menu.title=x\n", ReadingOptions(keys=("menu.titel",)))
+    assert capsys.readouterr().err == (
+        "warning: a.properties: no text has the key 'menu.titel'; did you mean 'menu.title'?\n"
+    )
 
 
 def test_utf_16_is_refused() -> None:

@@ -8,6 +8,8 @@ from nmt.translation.documents.tokens import source_of
 from nmt.translation.documents.translate import translate_document
 from tests.reversing_translator import uppercase
 
+DOGS = "{n, plural,\n one {<b>#</b> dog.\n\nA}\n  other {<i>#</i> dogs}}"
+
 
 def translated(text: str, syntax: StringSyntax) -> tuple[list[str], str]:
     """The texts that the model gets, and what becomes of the whole."""
@@ -41,10 +43,18 @@ def translated(text: str, syntax: StringSyntax) -> tuple[list[str], str]:
         ("Open...\tCtrl+O", ["Open..."], "OPEN...\tCtrl+O"),
         ("Delete\tDel", ["Delete"], "DELETE\tDel"),
         ("&Save &amp; go", ["Save & go"], "&SAVE &amp; GO"),
+        # control characters stay
+        ("a \x1b b", ["a b"], "A \x1b B"),
+        # an ICU message is a word, with its tags, spaces and line breaks
+        (f"a  <b>b</b> {DOGS} c", [f"a b {DOGS} c"], f"A  <b>B</b> {DOGS} C"),
+        (f"<p>{DOGS}</p>", [DOGS], f"<p>{DOGS}</p>"),
+        (f"a.\n{DOGS}\n\nb", ["a.", DOGS, "b"], f"A.\n{DOGS}\n\nB"),
+        (f"a &amp; {DOGS} &lt; b", [f"a & {DOGS} < b"], f"A &amp; {DOGS} &lt; B"),
+        (f"<b>a {DOGS[:-1]}</b>}}", [f"a {DOGS[:-1]}</b>}}"], f"<b>A {DOGS[:-1]}</b>}}"),
     ],
 )
 def test_a_text_keeps_its_marks(text: str, segments: list[str], expected: str) -> None:
-    assert translated(text, StringSyntax({})) == (segments, expected)
+    assert translated(text, StringSyntax()) == (segments, expected)
 
 
 @pytest.mark.parametrize(
@@ -58,4 +68,4 @@ def test_a_text_keeps_its_marks(text: str, segments: list[str], expected: str) -
 def test_doubled_quotes_of_a_message_are_one_for_the_model(
     text: str, segments: list[str], expected: str
 ) -> None:
-    assert translated(text, StringSyntax({}, QUOTED_BRACES, True)) == (segments, expected)
+    assert translated(text, StringSyntax(QUOTED_BRACES, True)) == (segments, expected)
