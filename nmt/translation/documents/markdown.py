@@ -249,7 +249,10 @@ class _MarkdownReader:
         if not lines:
             return
         source = "".join(line.text + line.end for line in lines).removesuffix(lines[-1].end)
-        options = replace(self._options, keys=self._options.keys or _FRONT_MATTER)
+        keys = self._options.keys or tuple(key for key in _FRONT_MATTER if key in source)
+        if not keys:
+            return
+        options = replace(self._options, keys=keys)
         try:
             values = read_yaml(source.encode(), "the front matter", options)
         except DataError as error:

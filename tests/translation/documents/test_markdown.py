@@ -133,3 +133,13 @@ def test_damaged_front_matter_stays(capsys: pytest.CaptureFixture[str]) -> None:
     text = "---\ntitle: [a dog\n---\nhome\n"
     assert translated(text) == text.replace("home", "HOME")
     assert "it stays as it is" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["title", "weight"])
+def test_keys_that_no_user_named_may_be_missing(
+    key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "home" in list(
+        read_markdown(f"---\n{key}: a\n---\nhome\n".encode(), "a.md", USUAL_TEXTS).texts()
+    )
+    assert capsys.readouterr().err == ""
