@@ -439,6 +439,14 @@ class LoraConfig(Section):
     networks; query and value are the choice of the paper (its sections 4.2 and 7.1)"""
 
 
+def alignment_layer(decoder_layers: int) -> int:
+    """Return the index of the layer whose attention aligns words best: the last but one.
+
+    The first layer is used only if there is no other: its queries do not know the source yet.
+    """
+    return max(min(1, decoder_layers - 1), decoder_layers - 2)
+
+
 class GuidedAlignmentConfig(Section):
     """One attention head that learns which words translate each other (Garg et al., 2019).
 
@@ -457,7 +465,7 @@ class GuidedAlignmentConfig(Section):
 
     def layer_index(self, decoder_layers: int) -> int:
         """Return the index, from 0, of the layer in a decoder of so many layers."""
-        return self.layer - 1 if self.layer else max(min(1, decoder_layers - 1), decoder_layers - 2)
+        return self.layer - 1 if self.layer else alignment_layer(decoder_layers)
 
 
 class TrainingConfig(Section):

@@ -212,16 +212,18 @@ class NativeSearch:
         width: int,
         max_length: int,
         word_ends: Array,
+        guided_layer: int | None = None,
     ) -> NativeSteps:
         """Return a decoder of these sources, whose steps another search chooses.
 
         A source has `width` hypotheses at most, of up to `max_length` tokens each, EOS included.
-        `word_ends` is a mask (V,), see `NextScores.end_log_p`.
+        `word_ends` and `guided_layer` are those of `NativeSteps`.
 
         Raises:
             MemoryError: the memory does not suffice.
         """
-        return NativeSteps(self._library, self._weights, sources, width, max_length, word_ends)
+        parts = self._library, self._weights, sources
+        return NativeSteps(*parts, width, max_length, word_ends, guided_layer)
 
 
 def _hypotheses(tokens: Array, lengths: Array, scores: Array) -> list[list[Hypothesis]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nmt.errors import NonFiniteScoresError
-from nmt.inference.native.weights import NativeWeights
+from nmt.inference.native.weights import CModel, NativeWeights
 from nmt.run.checkpoint_files import Array
 from nmt.search.native_sources import BatchSources, check_ids, pointer_to
 from nmt.search.step_decoder import NextScores, StepRows
@@ -23,10 +23,12 @@ class NativeSteps:
         width: int,
         max_length: int,
         word_ends: Array,
+        guided_layer: int | None = None,
     ) -> None:
         """Begin; each source may have up to `width` hypotheses of up to `max_length` tokens.
 
-        `word_ends` is a mask (V,), see `NextScores.end_log_p`.
+        `word_ends` is a mask (V,), see `NextScores.end_log_p`. With `guided_layer`, an index from
+        0, `NextScores.attended` is by the first head of that layer.
 
         Raises:
             MemoryError: the memory does not suffice.
@@ -35,11 +37,14 @@ class NativeSteps:
         self._library, self._weights, self._memory = library, weights, sources.memory
         weights.extend_positions(max_length)
         self._projection = weights.model.projection
+        self._model = CModel.from_buffer_copy(weights.model)
+        if guided_layer is not None:
+            self._model.alignment_layer, self._model.alignment_head = guided_layer, 0
         self._word_ends = np.full(self._projection.padded, -np.inf, np.float32)
         self._word_ends[: len(word_ends)][word_ends] = 0.0
         chosen = np.array(sources.rows, np.int32)
         start = library.nmt_start(
-            ctypes.byref(weights.model),
+            ctypes.byref(self._model),
             pointer_to(self._word_ends),
             width,
             sources.memory.address,

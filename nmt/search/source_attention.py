@@ -25,7 +25,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
-from nmt.recipe.config import DecodingConfig, GuidedAlignmentConfig
+from nmt.recipe.config import DecodingConfig, GuidedAlignmentConfig, alignment_layer
 from nmt.search.ensemble import members
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.windows import cut_into_batches
@@ -41,8 +41,8 @@ def teacher_forced_attention(
     """Feed the targets to a model in eval mode, and return logits and attention (B, T, S).
 
     The logits are a list: (B, T, V) of each model of an ensemble, or of one model. The attention
-    is the mean over the heads of one layer (`alignment_layer`) and over the models; with `guided`,
-    it is that of the head that learnt alignments, of the first model.
+    is the mean over the heads of one layer (`of_alignment_layer`) and over the models; with
+    `guided`, it is that of the head that learnt alignments, of the first model.
     """
     logits, weights = [], []
     for member in members(model):
@@ -50,7 +50,7 @@ def teacher_forced_attention(
         record = AttentionRecord(encoder=unused, decoder=unused)
         logits.append(member(batch.source, batch.target_input, attention=record))
         if guided is None:
-            weights.append(alignment_layer(record.cross).float().mean(1))
+            weights.append(of_alignment_layer(record.cross).float().mean(1))
         elif not weights:
             weights.append(_of_guided_head(record.cross, guided))
     return logits, torch.stack(weights).mean(0)
@@ -73,7 +73,7 @@ def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
     of_models, first = [], 0  # `first`: the index of the first layer of the next model
     for member in members(model):
         end = first + len(member.decoder.layers)
-        of_models.append(alignment_layer(cross[first:end]).float().mean(1))  # (N, k, S)
+        of_models.append(of_alignment_layer(cross[first:end]).float().mean(1))  # (N, k, S)
         first = end
     return torch.stack(of_models).mean(0)
 
@@ -93,12 +93,9 @@ def most_attended(weights: Tensor, source: Tensor, padding: int) -> Tensor:
     return weights.masked_fill(~is_word[:, None], -1.0).argmax(2)  # all weights are above -1
 
 
-def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
-    """Return the weights (B, H, T, S) of the penultimate layer, or the second of two layers.
-
-    The first layer is used only if there is no other: its queries do not know the source yet.
-    """
-    return layers[0] if len(layers) == 1 else layers[max(1, len(layers) - 2)]
+def of_alignment_layer(layers: Sequence[Tensor]) -> Tensor:
+    """Return the weights (B, H, T, S) of the layer that aligns words best."""
+    return layers[alignment_layer(len(layers))]
 
 
 def coverage(weights: Tensor, source: Tensor, target: Tensor) -> Tensor:

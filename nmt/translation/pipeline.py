@@ -363,7 +363,7 @@ def _requested_transforms(
 ) -> Iterator[FinishingTransform]:
     """Yield the finishing transforms that settings and request ask for, those of PyTorch lazily."""
     if searcher.settings.copy_unknown:
-        from nmt.translation.aligner import copy_unknown_words  # it imports PyTorch
+        from nmt.translation.unknown_words import copy_unknown_words  # it imports PyTorch
 
         yield partial(copy_unknown_words, searcher=searcher)
     if request.utilities:

@@ -122,7 +122,7 @@ class ProtectionTransform:
             else:
                 unclear.append(i)
         if unclear:
-            from nmt.translation.aligner import align  # it imports PyTorch
+            from nmt.translation.aligner import align
 
             rows = [translations[i] for i in unclear]
             aligned = align([lines[i] for i in unclear], rows, self.searcher)

@@ -18,15 +18,22 @@ from nmt.errors import NonFiniteScoresError, Progress, print_warning
 from nmt.inference.prepare import prepare_for_scoring
 from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
-from nmt.recipe.config import DecodingConfig
+from nmt.recipe.config import DecodingConfig, GuidedAlignmentConfig
 from nmt.run.model import LoadedModel
+from nmt.search.ensemble import log_mean_probability
+from nmt.search.forced_decoding import ForcedTarget
 from nmt.search.hypothesis import length_penalty
+from nmt.search.searcher import Searcher
+from nmt.search.source_attention import most_attended, teacher_forced_attention
 from nmt.search.windows import WINDOW_LINES, cut_into_batches, cut_into_windows, truncate
 from nmt.translation.line import MAX_SOURCE_TOKENS, Warn
 from nmt.translation.process_pool import Pool
 
 # longer than any translation of a source of MAX_SOURCE_TOKENS
 MAX_TARGET_TOKENS = 4096
+# A pair up to this length counts as its number of tokens. A longer one counts as length^2 / 64,
+# because its attention weights are length * length numbers.
+LINEAR_COST_LENGTH = 64
 # The softmax in float32 takes so many positions at once, so that not all logits are copied.
 POSITIONS_AT_ONCE = 1024
 
@@ -210,3 +217,43 @@ class Scorer:
             truncate(sources, MAX_SOURCE_TOKENS, warn_of("source", MAX_SOURCE_TOKENS)),
             truncate(targets, MAX_TARGET_TOKENS, warn_of("target", MAX_TARGET_TOKENS)),
         )
+
+
+@torch.inference_mode()
+def force_decode(
+    model: Transformer, batch: Batch, guided: GuidedAlignmentConfig | None = None
+) -> tuple[Tensor, Tensor]:
+    """Decode given targets; return where in the source each token attends to most, and its log P.
+
+    `model` must be in eval mode; `guided` names the head that learnt alignments, if one has. For B
+    pairs of T target tokens the positions are (B, T - 1), from 0, without the last column (EOS or
+    padding). log P is (B, T), in nats, and 0 at padding.
+    """
+    member_logits, weights = teacher_forced_attention(model, batch, guided)
+    logits = member_logits[0]  # (B, T, V), as of each other model
+    if len(member_logits) > 1:  # an ensemble: its models' probabilities are averaged
+        logits = log_mean_probability(member_logits)
+    positions = most_attended(weights[:, :-1], batch.source, model.padding)
+    return positions, target_log_probabilities(logits, batch.target_output, model.padding)
+
+
+def force_decode_pairs(
+    sources: Sequence[list[int]], targets: Sequence[list[int]], searcher: Searcher
+) -> list[ForcedTarget]:
+    """Decode targets, given with their sources as ids, each with EOS, in batches by PyTorch."""
+    guided, model = searcher.loaded.config.training.guided_alignment, searcher.torch.scoring_model
+    found: list[ForcedTarget] = [ForcedTarget([], [])] * len(targets)
+
+    def cost(length: int) -> int:
+        """Return as how many tokens a pair counts in a batch: see `LINEAR_COST_LENGTH`."""
+        return max(length, length * length // LINEAR_COST_LENGTH)
+
+    device = searcher.torch.device
+    for indices, batch in pair_batches(sources, targets, searcher.settings.batch_tokens, cost):
+        with autocast(device, searcher.precision):
+            # (B, T - 1) and (B, T)
+            positions, log_p = force_decode(model, batch.to(device), guided)
+        for i, places, of_tokens in zip(indices, positions.tolist(), log_p.tolist(), strict=True):
+            count = len(targets[i])
+            found[i] = ForcedTarget(places[: count - 1], of_tokens[:count])
+    return found

@@ -21,9 +21,10 @@ from measuring import report
 from nmt.data.tokens.tokenizer import EOS
 from nmt.run.model import LoadedModel, load_model
 from nmt.search.source_attention import batch_of_pairs
-from nmt.translation.aligner import force_decode, link, spans_of_tokens
+from nmt.translation.aligner import link, spans_of_tokens
 from nmt.translation.documents.aligned_words import AlignedText, AlignedWords
 from nmt.translation.documents.tag_places import InlineTag, PlacedTag, TagPlaces
+from nmt.translation.scoring import force_decode
 from nmt.translation.spans import linked_words
 
 SIZES = {"train": 32_000, "validation": 300, "test": 1000}

@@ -16,7 +16,7 @@ from nmt.search.source_attention import (
     rank_by_coverage,
     teacher_forced_attention,
 )
-from nmt.translation.aligner import force_decode
+from nmt.translation.scoring import force_decode
 from nmt.translation.translator import Translator
 
 

@@ -20,15 +20,20 @@ from nmt.data.tokens.tokenizer import EOS, UNKNOWN
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.evaluation.metrics import sentence_utilities
 from nmt.model.attention import AttentionRecord
-from nmt.recipe.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.recipe.config import (
+    Config,
+    DecodingConfig,
+    ModelConfig,
+    TokenizerConfig,
+    alignment_layer,
+)
 from nmt.run.model import LoadedModel, build_model
 from nmt.search.ensemble import Ensemble
 from nmt.search.hypothesis import length_penalty
-from nmt.search.source_attention import alignment_layer
-from nmt.translation.aligner import force_decode, link
+from nmt.translation.aligner import link
 from nmt.translation.line import Alignment, Terminology, Translation, numbered_lines
 from nmt.translation.pipeline import TranslationRequest
-from nmt.translation.scoring import token_log_probabilities
+from nmt.translation.scoring import force_decode, token_log_probabilities
 from nmt.translation.spans import linked_words
 from nmt.translation.translator import Translator
 
@@ -135,8 +140,7 @@ def test_only_what_was_chosen_is_aligned(copier: Translator) -> None:
 
 
 def test_attention_comes_from_the_last_layer_but_one_and_not_from_the_first() -> None:
-    layers = [torch.tensor(float(n)) for n in range(6)]
-    assert [alignment_layer(layers[:n]).item() for n in (1, 2, 3, 4, 6)] == [0, 1, 1, 2, 4]
+    assert [alignment_layer(layers) for layers in (1, 2, 3, 4, 6)] == [0, 1, 1, 2, 4]
 
 
 def test_one_pass_gives_places_and_scores(random_run: LoadedModel) -> None:

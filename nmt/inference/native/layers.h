@@ -24,6 +24,7 @@ typedef struct {
   int32_t d_model, heads, d_ff;
   int32_t is_pre_norm, activation;
   int32_t zero; /* id whose target embedding is zero, or -1 */
+  int32_t alignment_layer, alignment_head; /* whose attention to the source is recorded; -1: all heads */
   float epsilon, embedding_scale;
   const float *source_embedding, *target_embedding; /* (V, d_model) */
   float *positions; /* (longest, d_model) */
@@ -76,7 +77,7 @@ static void add_result(const Model *m, const Norm *norm, int rows, const float *
  *
  * The keys of position i begin at keys + i * stride + slots[i] * slot_size, in floats; `slots` may be
  * NULL, which stands for zeros. The values are stored in the same way. If `sums` (count) is not NULL,
- * the weights of each head are added to it; the caller clears it. */
+ * the weights of each head, or of the alignment head alone, are added to it; the caller clears it. */
 static void attend(const Model *m, const float *query, const float *keys, const float *values,
                    size_t stride, const int32_t *slots, size_t slot_size, int count, float *scores,
                    float *y, float *sums) {
@@ -101,7 +102,8 @@ static void attend(const Model *m, const float *query, const float *keys, const 
       total += e;
     }
     float inverse = 1.0f / sum_of(total);
-    for (int i = 0; sums && i < count; i++) sums[i] += scores[i] * inverse;
+    if (sums && (m->alignment_head < 0 || m->alignment_head == h))
+      for (int i = 0; i < count; i++) sums[i] += scores[i] * inverse;
     for (int j = 0; j < width; j += LANES) {
       Floats sum = {};
       for (int i = 0; i < count; i++) {
@@ -199,12 +201,6 @@ typedef struct {
   float *weights; /* (source_length) the attention to the source is added here; NULL: not wanted */
 } Query;
 
-/* The layer whose attention aligns best: see nmt/search/source_attention.py. */
-static int alignment_layer(const Model *m) {
-  int layers = m->decoder_layers;
-  return layers == 1 ? 0 : layers == 2 ? 1 : layers - 2;
-}
-
 /* Apply all decoder layers to x (rows, d_model). `cache` (positions, layers, slots, 2 * d_model)
  * has the keys and values of earlier positions; those of x are added. Layer l has those of the
  * source in memory[l]. */
@@ -235,7 +231,7 @@ static void decode(const Model *m, int rows, const Query *queries, int slots, fl
           b->projected, b);
     for (int r = 0; r < rows; r++) {
       const float *stored = memory[l] + queries[r].first_source * 2 * d;
-      float *sums = l == alignment_layer(m) ? queries[r].weights : NULL;
+      float *sums = l == m->alignment_layer ? queries[r].weights : NULL;
       attend(m, b->projected + r * d, stored, stored + d, 2 * d, NULL, 0, queries[r].source_length,
              b->scores, b->attended + r * d, sums);
     }

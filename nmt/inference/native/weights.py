@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import NonFiniteScoresError
 from nmt.model.anatomy import Part, output_bias, parts_of, weight_shapes
-from nmt.recipe.config import ModelConfig
+from nmt.recipe.config import ModelConfig, alignment_layer
 
 ACTIVATIONS = ("relu", "gelu", "swish")
 POSITIONS = ("interleaved", "sines_first", "tensor2tensor")
@@ -23,6 +23,8 @@ IMPOSSIBLE = float("-inf")
 LARGEST_INT8 = 127
 ALIGNMENT = 64
 """bytes: the width of a line of a cache; reading across the border of two lines takes longer"""
+ALL_HEADS = -1
+"""in place of the number of one head: the attention of all is recorded"""
 MIN_SCALE = 1e-12
 """of a row of zeros, which has no scale"""
 Array = NDArray[Any]
@@ -85,6 +87,8 @@ class CModel(ctypes.Structure):
         ("is_pre_norm", ctypes.c_int32),
         ("activation", ctypes.c_int32),
         ("zero", ctypes.c_int32),
+        ("alignment_layer", ctypes.c_int32),
+        ("alignment_head", ctypes.c_int32),
         ("epsilon", ctypes.c_float),
         ("embedding_scale", ctypes.c_float),
         ("source_embedding", ctypes.c_void_p),
@@ -153,6 +157,8 @@ class NativeWeights:
             is_pre_norm=config.norm == "pre",
             activation=ACTIVATIONS.index(config.activation),
             zero=BOS if config.start_embedding == "zero" else -1,
+            alignment_layer=alignment_layer(len(decoder)),
+            alignment_head=ALL_HEADS,
             epsilon=config.layer_norm_epsilon,
             embedding_scale=math.sqrt(config.d_model),
             source_embedding=self._pointer(self._array(f"{source}_embedding.weight")),
