@@ -42,8 +42,8 @@ class ServerSettings(Section):
     memory_gigabytes: float | None = Field(None, gt=0)
     """what loaded models may take; the one unused for longest is dropped; null: half of all"""
     preload_pytorch: bool = True
-    """whether models are loaded for PyTorch as well, which computes alignments; false:
-    when they are first asked for, which then takes seconds"""
+    """whether models are loaded for PyTorch as well, for what the C library does not
+    compute; false: when it is first asked for, which then takes seconds"""
     reload_seconds: Seconds = 5.0
     """how often the runs are looked at for new weights, and the file of keys for new keys"""
 
