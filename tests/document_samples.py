@@ -213,6 +213,12 @@ trailer
 << /Size 6 /Root 1 0 R >>
 """
 
+RESX = """<?xml version="1.0" encoding="utf-8"?>
+<root><resheader name="version"><value>2.0</value></resheader>
+<data name="a" xml:space="preserve"><value>A &lt;b&gt;big&lt;/b&gt; dog: {0}</value></data>
+<data name="b" type="System.Int32"><value>12</value></data></root>
+"""
+
 
 def _office(**parts: tuple[str, str]) -> bytes:
     """A file of Office; each part is its path with "_" for "/", its type and its content."""
@@ -244,6 +250,7 @@ def _texts() -> list[Sample]:
         ("properties", "a.properties", PROPERTIES),
         ("apple-strings", "a.strings", APPLE),
         ("android", "strings.xml", ANDROID),
+        ("resx", "a.resx", RESX),
         ("subtitles", "a.srt", SRT),
         ("subtitles", "a.vtt", VTT),
         ("subtitles", "a.ass", ASS),

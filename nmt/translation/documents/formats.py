@@ -115,6 +115,12 @@ FORMATS: Mapping[str, DocumentFormat] = {
         re.compile(_XML + rb"<resources\b"),
         has_keys=True,
     ),
+    "resx": DocumentFormat(
+        ".NET's resources",
+        (".resx", ".resw"),
+        "nmt.translation.documents.resx:read_resx",
+        has_keys=True,
+    ),
     "subtitles": DocumentFormat(
         "SRT, WebVTT, SubStation Alpha and YouTube's subtitles",
         (".srt", ".vtt", ".ass", ".ssa", ".sbv"),

@@ -48,6 +48,11 @@ g = "&Open...";
   <plurals name="c"><item quantity="one">a</item><item quantity="other">%d b</item></plurals>
 </resources>
 """,
+    "resx": """<?xml version="1.0" encoding="utf-8"?>
+<root><data name="a" xml:space="preserve"><value>it's &amp;lt; &lt;b&gt;b&lt;/b&gt; {0}
+
+c</value></data><data name="b"><value><![CDATA[a & b]]></value></data></root>
+""",
 }
 """a file of each format that is read as strings"""
 SIGNS = ['"', "\\", "\n", "\r", "<", ">", "&", "'", "{", "%", "=", ";", "#", "\x00", "ä", "msgid "]
