@@ -10,6 +10,7 @@ from nmt.errors import DataError
 from nmt.translation.documents.chosen_values import ChosenValues
 from nmt.translation.documents.data_values import DataFile, DataValue, data_document
 from nmt.translation.documents.document import Document, ReadingOptions
+from nmt.translation.documents.encodings import unicode_encoding
 from nmt.translation.documents.strings import QUOTED_BRACES, USUAL_SYNTAX, StringSyntax
 
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
@@ -97,7 +98,7 @@ def _decode(content: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
     Raises:
         DataError: it is in UTF-16, which Java does not read.
     """
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if (unicode_encoding(content) or "").startswith("utf-16"):
         raise DataError(f"{name}: is in UTF-16, which no properties file is; save it as UTF-8")
     mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
     if mark or not content.isascii():

@@ -109,7 +109,7 @@ class _Block:
         """Write a translation into the lines, of which there may be fewer or more than before."""
         for source, written in self.short_links.items():
             translation = translation.replace(written, source)
-        if translation == re.sub(r"[ \t]*\n[ \t]*", " ", self.source):
+        if translation == re.sub(r"(?<![ \t])[ \t]*\n[ \t]*", " ", self.source):
             return  # the lines stay as they are
         if not self.is_paragraph:
             self.tokens[0].source = translation

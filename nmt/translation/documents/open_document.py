@@ -1,5 +1,6 @@
 """OpenDocument (ISO/IEC 26300): odt, ods, odp, odg and their templates."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence, Set
 from functools import partial
 
@@ -73,6 +74,9 @@ _NUMBERS = ("text:list-level-style-number", "text:outline-level-style")
 _CELLS = ("table:table-cell", "table:covered-table-cell")
 _FORMULAS = ("table:formula", "table:condition", "style:condition", "calcext:value")
 
+_XML_START = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?[\s\0]*<")
+"""the beginning of XML, after the mark of its byte order if it has one"""
+
 
 def read_open_document(content: bytes, name: str, options: ReadingOptions) -> Document:
     """Read a text, a sheet, a presentation or a drawing.
@@ -81,7 +85,8 @@ def read_open_document(content: bytes, name: str, options: ReadingOptions) -> Do
         DataError: it is damaged, encrypted or too large.
     """
     system = writing_system(options.languages)
-    if content.lstrip().startswith(b"<"):  # all parts in one file of XML, such as fodt
+    if not content.startswith(b"PK") and _XML_START.match(content):
+        # all parts in one file of XML, such as fodt
         whole = _read(content, name, system)
         return Document(_segments([whole]), whole.encode)
     archive = Archive(content, name)

@@ -23,6 +23,8 @@ _TOKEN = re.compile(
 )
 _ATTRIBUTE = re.compile(r"""([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_USUAL_ENCODINGS = ("utf-8", "utf-16", "iso-8859-1", "us-ascii")
+"""those that all parsers of XML know"""
 _WITHOUT_MARK = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
 """the beginnings of documents in UTF-16 without a byte order mark"""
 
@@ -84,7 +86,10 @@ def _encoding(content: bytes) -> tuple[bytes, str]:
         return mark, encoding
     if content[:2] in _WITHOUT_MARK:
         return b"", _WITHOUT_MARK[content[:2]]
-    return b"", xml_encoding(content) or "utf-8"
+    encoding = xml_encoding(content) or "utf-8"
+    # what is declared may be a name that other parsers know otherwise, or not at all
+    is_sure = encoding.lower() in _USUAL_ENCODINGS or not content.isascii()
+    return b"", encoding if is_sure else "ascii"
 
 
 def _cut(text: str, prefixes: dict[str, str]) -> list[Token]:
