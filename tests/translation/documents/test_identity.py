@@ -18,7 +18,7 @@ from tests.reversing_translator import unchanged
 
 ADDED = {
     "xliff": r'<target(?: state="needs-review-translation"[^>]*)?>.*?</target>'
-    r'| state="translated"',
+    r'| state="translated"| subState="nmt:mt-suggestion"',
     "tmx": r'\s*<tuv xml:lang="de" creationtool.*?</tuv>',
     "po": r'(?<=#, )fuzzy, |(?<=msgstr\[0\] )"&One file\\tCtrl\+O"'
     r'|(?<=msgstr\[1\] ""\n)(?:"[^\n]*"\n)+',
