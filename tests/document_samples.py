@@ -308,4 +308,4 @@ def is_archive(sample: Sample) -> bool:
 
 def is_xml(sample: Sample) -> bool:
     """Whether its format is XML in one file, all of which must be well-formed."""
-    return sample.format in ("xliff", "tmx", "android", "xml") or sample.name == "a.fodt"
+    return sample.format in ("xliff", "tmx", "android", "resx", "xml") or sample.name == "a.fodt"
