@@ -157,7 +157,7 @@ def translate(
     resume: ResumeOption = False,
     workers: WorkerOptions,
 ) -> None:
-    """Translate text line by line, a document, or several files and folders.
+    """Translate text line by line, documents, or folders of both.
 
     Typed lines are translated at once, and Ctrl-D ends.
     """
@@ -188,18 +188,33 @@ def translate(
             if any(each.format != TEXT for each in found):
                 check_options(options)
             translate_files(translation, found, output_folder, resume)
-            return
-        file = _only_file(files)
-        file_format = asked_format or format_of_file(file) or TEXT
-        is_document = file_format != TEXT
-        inputs = [file or Path("-"), *read]
-        check_inputs_remain(output, inputs, is_compressed=is_document)
-        if is_document:
-            check_options(options)
-            check_written_format(file, output, file_format)
-            check_output(segments_path(output, options.as_json), inputs)
-        if not (resume and is_complete(file, output)):
-            translation.translate(file, output, file_format, resume)
+        else:
+            file = _only_file(files)
+            file_format = asked_format or format_of_file(file) or TEXT
+            _check_output(file, output, file_format, options, read)
+            if not (resume and is_complete(file, output)):
+                translation.translate(file, output, file_format, resume)
+
+
+def _check_output(
+    file: Path | None,
+    output: Path | None,
+    file_format: str,
+    options: OutputOptions,
+    read: Sequence[Path | None],
+) -> None:
+    """Check that the output of one file fits its format, and replaces nothing that is `read`.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    is_document = file_format != TEXT
+    inputs = [file or Path("-"), *read]
+    check_inputs_remain(output, inputs, is_compressed=is_document)
+    if is_document:
+        check_options(options)
+        check_written_format(file, output, file_format)
+        check_output(segments_path(output, options.as_json), inputs)
 
 
 def _check_models(models: list[str] | None) -> list[str]:
