@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.lines.document_file import (
-    TEXT,
     apply_edited,
     check_options,
-    check_written_format,
     format_of_file,
 )
 from nmt.cli.lines.document_output import segments_path
@@ -19,6 +17,7 @@ from nmt.cli.lines.file_translation import FileTranslation
 from nmt.cli.lines.found_files import check_nothing_is_replaced, find_files
 from nmt.cli.lines.line_translation import OutputOptions
 from nmt.cli.lines.output_folder import translate_files
+from nmt.cli.lines.output_format import check_output_format
 from nmt.cli.lines.partial_output import check_inputs_remain, is_complete
 from nmt.cli.lines.streams import check_output
 from nmt.cli.options.documents import DocumentOptions
@@ -32,6 +31,7 @@ from nmt.cli.options.model import (
 )
 from nmt.cli.options.workers import WorkerOptions
 from nmt.errors import ConfigError
+from nmt.translation.documents.formats import TEXT
 
 if TYPE_CHECKING:
     from nmt.data.text.protected_text import ProtectedText
@@ -177,7 +177,7 @@ def translate(
 
     read = [terms.glossary, terms.forbid_file]
     # lines of JSON with a source are records, and no document of the format JSON Lines
-    asked_format = "html" if html else documents.format or (TEXT if options.json_input else None)
+    asked_format = "html" if html else documents.asked or (TEXT if options.json_input else None)
     with FileTranslation(load, settings, options, documents, workers) as translation:
         if documents.bilingual:
             _check_bilingual(output, output_folder)
@@ -185,13 +185,16 @@ def translate(
             _check_one_output(output)
             found = find_files(files or [Path("-")], output_folder, asked_format)
             check_nothing_is_replaced(found, read, options.as_json)
-            if any(each.format != TEXT for each in found):
-                check_options(options)
+            for each in found:
+                if each.format != TEXT:
+                    check_options(options, each.format)
             translate_files(translation, found, output_folder, resume)
         else:
             file = _only_file(files)
             file_format = asked_format or format_of_file(file) or TEXT
             _check_output(file, output, file_format, options, read)
+            if file_format != TEXT and not documents.bilingual:
+                check_output_format(file, output, file_format)
             if not (resume and is_complete(file, output)):
                 translation.translate(file, output, file_format, resume)
 
@@ -212,8 +215,7 @@ def _check_output(
     inputs = [file or Path("-"), *read]
     check_inputs_remain(output, inputs, is_compressed=is_document)
     if is_document:
-        check_options(options)
-        check_written_format(file, output, file_format)
+        check_options(options, file_format)
         check_output(segments_path(output, options.as_json), inputs)
 
 
@@ -243,6 +245,8 @@ def _apply(context: typer.Context, edited: Path, file: Path | None, output: Path
         option = given[0].replace("_", "-")
         raise ConfigError(f"--apply translates nothing, so it does not go with --{option}")
     check_inputs_remain(output, [file or Path("-"), edited], is_compressed=True)
+    if of_file := format_of_file(file):
+        check_output_format(file, output, of_file)
     apply_edited(edited, file, output)
 
 

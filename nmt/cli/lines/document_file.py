@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from nmt.run.model import LoadedModel
     from nmt.translation.documents.document import Document, ReadingOptions
 
-TEXT = "text"
-"""the format of plain text, whose lines are translated"""
 _TAG = re.compile(r"<[a-zA-Z/!]")  # the start of one, or of a comment
 
 
@@ -86,35 +84,38 @@ def _state_of(path: Path) -> object:
     return state and (state.st_ino, state.st_size, state.st_mtime_ns)
 
 
-def written_suffix(file_format: str) -> str:
-    """Return the suffix of translations that are in another format than their sources, or ""."""
-    from nmt.translation.documents.formats import FORMATS
+def check_stdin_is_text() -> None:
+    """Check that what begins on stdin is no document, whose tags would be translated as text.
 
-    return FORMATS[file_format].written_suffix if file_format in FORMATS else ""
+    It waits until something comes, and takes nothing away.
 
+    Raises:
+        ConfigError: it is a document; the message says how to name its format.
+    """
+    from nmt.translation.documents.formats import PEEKED_BYTES, recognise_beginning
 
-def check_written_format(file: Path | None, output: Path | None, file_format: str) -> None:
-    """Raise a ConfigError if the name of an output says a format that is read, but not written."""
-    from nmt.translation.documents.formats import FORMATS
-
-    suffix = written_suffix(file_format)
-    if suffix and output and output.suffix.lower() in FORMATS[file_format].suffixes:
+    if not isinstance(sys.stdin.buffer, io.BufferedReader):
+        return
+    if of_stream := recognise_beginning(sys.stdin.buffer.peek(PEEKED_BYTES)[:PEEKED_BYTES]):
         raise ConfigError(
-            f"{input_name(file)}: the translation is no {FORMATS[file_format].title}, as the "
-            f"output {output} says, but HTML; say -o {output.with_suffix(suffix).name}"
+            f"stdin looks like {of_stream}; say --format {of_stream}, or --format text for its "
+            "lines"
         )
 
 
-def check_options(options: "OutputOptions") -> None:
+def check_options(options: "OutputOptions", file_format: str) -> None:
     """Check that the options fit a document, which is no lines.
 
     Raises:
         ConfigError: an option asks for lines of input or output.
     """
     if options.json_input or options.alignments or options.n_best > 1:
+        from nmt.translation.documents.formats import FORMATS
+
+        or_lines = "" if FORMATS[file_format].is_binary else ", or say --format text for its lines"
         raise ConfigError(
             "a document is translated as a whole, so it goes with none of --json-input, "
-            "--alignments and --n-best; leave them out, or say --format text for its lines"
+            f"--alignments and --n-best; leave them out{or_lines}"
         )
 
 

@@ -7,14 +7,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from nmt.cli.lines.document_file import TEXT, FileContent, open_document, read_bytes
+from nmt.cli.lines.document_file import (
+    FileContent,
+    check_stdin_is_text,
+    open_document,
+    read_bytes,
+)
 from nmt.cli.lines.document_output import TEXTS, DocumentOutput, segments_path
 from nmt.cli.lines.line_translation import OutputOptions, translate_lines
 from nmt.cli.lines.partial_output import open_window_output
-from nmt.cli.lines.streams import input_name, is_typed, open_lines, segments_bar
+from nmt.cli.lines.streams import input_name, is_stdin, is_typed, open_lines, segments_bar
 from nmt.cli.options.documents import DocumentOptions
 from nmt.cli.options.workers import WorkerOptions
 from nmt.errors import ConfigError, print_warning
+from nmt.translation.documents.formats import TEXT
 
 if TYPE_CHECKING:
     from nmt.translation.documents.document import Document
@@ -78,6 +84,9 @@ class FileTranslation:
             translator, request = self.loaded
             pipeline = self._pipeline(request, is_typed(file))
             translator.searcher.load_now()  # an error must come before `begin` empties the output
+            is_named = self.documents.format or self.options.json_input
+            if is_stdin(file) and not is_typed(file) and not is_named:
+                check_stdin_is_text()
             done = sink.begin(lines, lambda: self.settings(translator, TEXT))
             translate_lines(pipeline, file, lines, self.options, done, sink)
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.cli.lines.document_file import TEXT, format_of_file, open_file_inside, written_suffix
+from nmt.cli.lines.document_file import format_of_file, open_file_inside
+from nmt.cli.lines.output_format import written_suffix
 from nmt.cli.lines.partial_output import part_path
 from nmt.cli.lines.streams import file_identity, is_stdin, log
 from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.remote_files import RemotePath
 from nmt.errors import ConfigError, DataError
+from nmt.translation.documents.formats import TEXT
 
 NAMED = 5
 """most files that a message names; it counts the others"""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.translation.documents.formats import FORMATS
+from nmt.translation.documents.formats import FORMATS, format_named
 
 if TYPE_CHECKING:
     from nmt.translation.documents.document import LanguagePair, ReadingOptions
@@ -20,8 +20,8 @@ class DocumentOptions:
         str | None,
         typer.Option(
             metavar="FORMAT",
-            help=f"text, {', '.join(FORMATS)}; by default what content and name of the file say. "
-            "The translation of a document is one of the same format.",
+            help=f"text, {', '.join(FORMATS)}, or a suffix such as docx; by default what content "
+            "and name of the file say. The translation of a document is one of the same format.",
         ),
     ] = None
     overwrite: Annotated[bool, typer.Option("--overwrite")] = False
@@ -43,6 +43,15 @@ class DocumentOptions:
     a person to correct."""
     apply: Annotated[Path | None, typer.Option(metavar="XLIFF")] = None
     """Write the document with the targets of such a file, which needs no model."""
+
+    @property
+    def asked(self) -> str | None:
+        """The format that is asked for, by its own name; None: that of each file.
+
+        Raises:
+            ConfigError: there is no such format.
+        """
+        return format_named(self.format) if self.format else None
 
     def reading(self, languages: "LanguagePair") -> "ReadingOptions":
         """Return how a document of these languages is read."""

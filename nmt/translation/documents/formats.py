@@ -12,6 +12,8 @@ from nmt.errors import ConfigError
 if TYPE_CHECKING:
     from nmt.translation.documents.document import Document, ReadingOptions
 
+TEXT = "text"
+"""the format of plain text, whose lines are translated; it is no document"""
 PEEKED_BYTES = 4096
 """of the beginning of a file, by which its format is recognised"""
 _XML = rb"(?:\xef\xbb\xbf)?\s*(?:<[?!][^>]*>\s*)*"
@@ -40,6 +42,10 @@ class DocumentFormat:
     """suffixes of formats that are not read; a sentence says in which one to save the file"""
     written_suffix: str = ""
     """the end of the name of a translation, if that is a document of another format"""
+    is_binary: bool = False
+    """whether a file is no text, which a terminal could show"""
+    has_kinds: bool = False
+    """whether files of another suffix are of another kind, so that none can be renamed"""
 
 
 FORMATS: Mapping[str, DocumentFormat] = {
@@ -70,6 +76,8 @@ FORMATS: Mapping[str, DocumentFormat] = {
             re.DOTALL,
         ),
         refused=(".doc", ".xls", ".xlsb", ".ppt", ".rtf"),
+        is_binary=True,
+        has_kinds=True,
     ),
     "opendocument": DocumentFormat(
         "OpenDocument",
@@ -83,12 +91,15 @@ FORMATS: Mapping[str, DocumentFormat] = {
             rb"|\s*(?:<[?!][^>]*>\s*)*<(?:\w+:)?document\b[^>]*opendocument:xmlns:office",
             re.DOTALL,
         ),
+        is_binary=True,
+        has_kinds=True,
     ),
     "epub": DocumentFormat(
         "EPUB",
         (".epub",),
         "nmt.translation.documents.epub:read_epub",
         re.compile(rb"PK\x03\x04.{26}mimetypeapplication/epub", re.DOTALL),
+        is_binary=True,
     ),
     "po": DocumentFormat(
         "PO",
@@ -126,6 +137,7 @@ FORMATS: Mapping[str, DocumentFormat] = {
         (".srt", ".vtt", ".ass", ".ssa", ".sbv"),
         "nmt.translation.documents.subtitles:read_subtitles",
         re.compile(rb"(?:\xef\xbb\xbf)?(?:WEBVTT\b|\[Script Info\])"),
+        has_kinds=True,
     ),
     "markdown": DocumentFormat(
         "Markdown", (".md", ".markdown"), "nmt.translation.documents.markdown:read_markdown"
@@ -167,6 +179,13 @@ FORMATS: Mapping[str, DocumentFormat] = {
     "tsv": DocumentFormat("TSV", (".tsv", ".tab"), "nmt.translation.documents.tables:read_table"),
 }
 
+_LIKELY_BEGINNINGS = {
+    "html": re.compile(_XML + rb"<html\b|\s*<!doctype html\b", re.IGNORECASE),
+    "xml": re.compile(rb"(?:\xef\xbb\xbf)?\s*<\?xml\b"),
+    "office": re.compile(rb"PK\x03\x04"),
+}
+"""what is hardly the beginning of plain text; a file with a name may be of another format"""
+
 
 def recognise_format(name: str, beginning: bytes) -> str | None:
     """Return the name of the format of a file, by its content, then by its name; None: plain text.
@@ -176,9 +195,36 @@ def recognise_format(name: str, beginning: bytes) -> str | None:
     for key, each in FORMATS.items():
         if each.beginning.match(beginning):
             return key
-    suffix = Path(name).suffix.lower()
+    return _format_of_suffix(Path(name).suffix.lower())
+
+
+def _format_of_suffix(suffix: str) -> str | None:
+    """Return the format whose files have a suffix, such as ".docx"; None: none has."""
     return next(
         (key for key, each in FORMATS.items() if suffix in (*each.suffixes, *each.refused)), None
+    )
+
+
+def recognise_beginning(beginning: bytes) -> str | None:
+    """Return the format of a document without a name by its first bytes; None: it may be text."""
+    found = recognise_format("", beginning)
+    likely = (key for key, each in _LIKELY_BEGINNINGS.items() if each.match(beginning))
+    return found or next(likely, None)
+
+
+def format_named(name: str) -> str:
+    """Return the format that a user names, by its own name or the suffix of its files: docx.
+
+    Raises:
+        ConfigError: there is no such format.
+    """
+    if name in (TEXT, *FORMATS):
+        return name
+    if found := _format_of_suffix(f".{name.lower().removeprefix('.')}"):
+        return found
+    raise ConfigError(
+        f"the format is {name!r}, expected {TEXT}, the suffix of a file such as docx, or one of "
+        f"{', '.join(FORMATS)}"
     )
 
 

@@ -1,13 +1,14 @@
 """`nmt translate` of a document: a page or another document in, the same format out."""
 
 import gzip
-from io import BufferedReader
+import subprocess
+import sys
+from io import BufferedReader, BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 
-from nmt.cli.lines.document_file import check_written_format, format_of_file, read_bytes
-from nmt.cli.lines.found_files import find_files
+from nmt.cli.lines.document_file import check_stdin_is_text, format_of_file, read_bytes
 from nmt.data.text.compressed import compress
 from nmt.data.text.remote_files import with_urls
 from nmt.errors import ConfigError, DataError
@@ -241,12 +242,47 @@ def test_what_is_no_page_is_refused(tmp_path: Path, content: bytes, message: str
         read_page(path)
 
 
-def test_a_pdf_becomes_a_page_and_no_pdf(tmp_path: Path) -> None:
-    source, output = tmp_path / "a.pdf", tmp_path / "out.PDF"
-    with pytest.raises(ConfigError, match=r"is no PDF, .*out.PDF says, but HTML; .*-o out.html"):
-        check_written_format(source, output, "pdf")
-    check_written_format(source, tmp_path / "out.html", "pdf")
-    check_written_format(source, output, "html")
-    source.write_bytes(b"%PDF-1.4")
-    [found] = find_files([source], tmp_path / "out", None)
-    assert (found.format, found.output.name) == ("pdf", "a.html")
+@pytest.mark.parametrize(
+    ("beginning", "of_stream"),
+    [
+        (b"<?xml version='1.0'?>\n<xliff version='1.2'>", "xliff"),
+        (b"<xliff version='1.2'>", "xliff"),
+        (b"\xef\xbb\xbf<?xml version='1.0'?><book>", "xml"),
+        (b"<!DOCTYPE html>\n<p>a", "html"),
+        (b"\n<HTML lang=en>", "html"),
+        (b"<?xml version='1.0'?><!DOCTYPE html><html xmlns='x'>", "html"),
+        (b"{\\rtf1 a", "office"),
+        (b"PK\x03\x04" + 26 * b"\0" + b"word/document.xml", "office"),
+        (b"PK\x03\x04" + 26 * b"\0" + b"customXml/item1.xml", "office"),
+        (b"PK\x03\x04" + 26 * b"\0" + b"mimetypeapplication/epub+zip", "epub"),
+        (b"%PDF-1.7", "pdf"),
+        (b"WEBVTT\n\n", "subtitles"),
+        (b"a dog\n<html>", None),
+        (b"<b>a dog</b>\n", None),
+        (b"<htmlish>\n", None),
+        (b"PK is a name\n", None),
+        (b"", None),
+    ],
+)
+def test_a_document_on_stdin_is_no_text(
+    monkeypatch: pytest.MonkeyPatch, beginning: bytes, of_stream: str | None
+) -> None:
+    stream = TextIOWrapper(BufferedReader(BytesIO(beginning + b" a dog")))
+    monkeypatch.setattr("sys.stdin", stream)
+    if of_stream:
+        with pytest.raises(ConfigError, match=f"^stdin looks like {of_stream}; say"):
+            check_stdin_is_text()
+    else:
+        check_stdin_is_text()
+    assert stream.buffer.read() == beginning + b" a dog"
+
+
+@pytest.mark.parametrize("options", [(), ("--format", "text"), ("--format", "XLF")])
+def test_a_document_on_stdin_needs_its_format(tiny_run: Path, options: tuple[str, ...]) -> None:
+    content = b"<xliff version='1.2'><file source-language='en'><body/></file></xliff>\n"
+    command = [sys.executable, "-m", "nmt", "translate", "-m", str(tiny_run), *options]
+    result = subprocess.run(command, input=content, capture_output=True, check=False)
+    assert result.returncode == (0 if options else 2)
+    said = b"stdin looks like xliff; say --format xliff, or --format text for its lines"
+    assert (said in result.stderr) == (not options)
+    assert bool(result.stdout) == bool(options)
