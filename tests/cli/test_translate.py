@@ -297,6 +297,7 @@ def test_a_bilingual_file_is_corrected_and_applied_without_a_model(
         (("--model", tiny_run, "--bilingual", text), "--bilingual is for documents"),
         (("--apply", edited, "--model", tiny_run, page), "does not go with --model"),
         (("--apply", edited, "--overwrite", page), "does not go with --overwrite"),
+        (("--apply", edited, "-o", made), f"nmt translate --apply {edited} DOCUMENT -o OUTPUT"),
         ((page,), "give --model RUN"),
     ):
         assert message in fail(ConfigError, "translate", *arguments)

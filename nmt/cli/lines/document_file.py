@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.lines.streams import check_stdin, input_name, is_stdin, open_output
+from nmt.cli.lines.streams import check_stdin, input_name, is_stdin, is_typed, open_output
 from nmt.data.text.compressed import SUFFIXES
 from nmt.data.text.lines import open_bytes
 from nmt.data.text.remote_files import RemotePath, is_file, open_file
@@ -193,11 +193,17 @@ def apply_edited(edited: Path, file: Path | None, output: Path | None) -> None:
     """Write a document with the targets of a bilingual file; a warning names texts without one.
 
     Raises:
+        ConfigError: the document is not given, and stdin is a terminal or empty.
         DataError: a file cannot be read, or they do not belong together.
     """
     from nmt.translation.documents.bilingual import apply_bilingual
 
-    content = read_bytes(file)
+    content = b"" if is_typed(file) else read_bytes(file)
+    if not content and is_stdin(file):
+        raise ConfigError(
+            "--apply needs the document from which the file was made; give it: "
+            f"nmt translate --apply {edited} DOCUMENT -o OUTPUT"
+        )
     written = apply_bilingual(read_bytes(edited), str(edited), content, input_name(file))
     with open_output(output) as sink:
         sink.write(written)

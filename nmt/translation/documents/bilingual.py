@@ -122,10 +122,10 @@ def apply_bilingual(edited: bytes, edited_name: str, content: bytes, name: str) 
         element = units.pop(str(number), None)
         problem = "is missing" if element is None else unit.problem(element)
         if element is None or problem:
-            problems.append(f"unit {number} {problem}")
+            problems.append(f"unit {number} {problem}; this text of the document stays as it is")
         else:
             segment.put(unit.document_source(element))
-    problems += [f"unit {number} is none of the document" for number in units]
+    problems += [f"unit {number} is not in the document and is ignored" for number in units]
     _warn(problems, edited_name)
     return document.encode()
 
@@ -178,13 +178,16 @@ class _Unit:
         marks = Counter(piece for piece in found if piece[0] in ("open", "mark"))
         needed = Counter(piece for piece in expected if piece[0] in ("open", "mark"))
         missing = [
-            value
+            _tag_name(kind, value)
             for kind, value in needed - marks
             if value not in self._tags or not self._tags[value].needs_space
         ]
-        extra = [value for kind, value in marks - needed]
-        lacks = f"lacks the mark{_names(missing)}" if missing else ""
-        return lacks or (f"has the mark{_names(extra)} too often" if extra else "")
+        if missing:
+            return f"has no {' and no '.join(missing)} in its target"
+        extra = [_tag_name(*piece) for piece in marks - needed]
+        if extra:
+            return f"has {', '.join(extra)} more often in its target than in its source"
+        return ""
 
     def document_source(self, element: Element) -> str:
         """Return the target of a unit as the document writes it."""
@@ -316,9 +319,9 @@ def _read_bilingual(content: bytes, name: str) -> tuple[Mapping[str, str], dict[
 
 
 def _warn(problems: Sequence[str], name: str) -> None:
-    """Warn of the units whose text keeps its source."""
+    """Warn of the units that are not applied."""
     for problem in problems[:_WARNINGS]:
-        print_warning(f"{name}: {problem}; this text of the document stays as it is")
+        print_warning(f"{name}: {problem}")
     if len(problems) > _WARNINGS:
         print_warning(
             f"{name}: {len(problems):,} units in all are not applied, the first {_WARNINGS} are "
@@ -326,8 +329,11 @@ def _warn(problems: Sequence[str], name: str) -> None:
         )
 
 
-def _names(numbers: Sequence[str]) -> str:
-    return f"{'' if len(numbers) == 1 else 's'} {', '.join(numbers)}"
+def _tag_name(kind: str, value: str) -> str:
+    """Return the tag of a piece that is a mark, as the file has it."""
+    if value.startswith("<"):  # one that is not written here
+        return value
+    return f'<g id="{value}">' if kind == "open" else f'<x id="{value}"/>'
 
 
 def _attribute(value: str) -> str:

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 
 from nmt.data.languages import look_up_language
 from nmt.errors import DataError, print_warning
+from nmt.translation.documents.declared_languages import (
+    check_declared_source,
+    must_declare_target,
+)
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
@@ -67,6 +71,15 @@ class _Entry:
         """Return its flags."""
         return {flag.strip() for line in self.flags for flag in line.source.strip()[2:].split(",")}
 
+    def fields(self) -> dict[str, str]:
+        """Return the fields of a header."""
+        text = self.texts.get("msgstr", "")
+        return dict(re.findall(r"^([\w-]+):[ \t]*(.*?)[ \t]*$", text, re.MULTILINE))
+
+    def has_translation(self) -> bool:
+        """Return whether one of its translations has a text."""
+        return any(text for key, text in self.texts.items() if "msgstr" in key)
+
     def translation_lines(self) -> list[Token]:
         """Return the lines of all its translations."""
         return [line for key, lines in self.lines.items() if "msgstr" in key for line in lines]
@@ -76,7 +89,8 @@ def read_po(content: bytes, name: str, options: ReadingOptions) -> Document:
     """Read a PO file: its messages without a translation, or all of them.
 
     Raises:
-        DataError: it is not in its encoding, or a line is not in the format.
+        DataError: it is not in its encoding, a line is not in the format, or it is in other
+            languages than those of the options.
     """
     text, encoding = _decode(content, name)
     found_end = _END.search(text)
@@ -85,7 +99,9 @@ def read_po(content: bytes, name: str, options: ReadingOptions) -> Document:
     tokens = [Token("text", line) for line in _LINE.findall(text + missing)]
     entries = list(_entries(tokens, name))
     header = next((entry for entry in entries if entry.is_header), None)
-    if header is None and entries:
+    if header:
+        _check_languages(header, entries, name, options)
+    elif entries:
         header = _add_header(tokens, end)
     forms = _fill_header(header, options.languages.target, end) if header else plural_forms("en")
     segments: list[DocumentSegment] = []
@@ -105,6 +121,21 @@ def read_po(content: bytes, name: str, options: ReadingOptions) -> Document:
         return _encode(tokens, missing, header, encoding, name)
 
     return Document(segments, write, is_of_program=True)
+
+
+def _check_languages(
+    header: _Entry, entries: Sequence[_Entry], name: str, options: ReadingOptions
+) -> None:
+    """Compare the languages that a header declares with those of the options.
+
+    Raises:
+        DataError: the source language is another one, or a translation that stays is in another.
+    """
+    fields, key = header.fields(), "X-Source-Language"  # as Poedit calls it
+    check_declared_source(fields.get(key), key, name, options)
+    translated = [entry for entry in entries if not entry.is_header and entry.has_translation()]
+    kept = 0 if options.overwrite else len(translated)
+    must_declare_target(fields.get("Language"), "Language", kept, name, options)
 
 
 def _read_message(
@@ -256,8 +287,7 @@ def _fill_header(entry: _Entry, target: str, end: str) -> PluralForms:
 
     A file keeps its country and its plural forms if it is in the target language already.
     """
-    lines, text = entry.translation_lines(), entry.texts.get("msgstr", "")
-    fields = dict(re.findall(r"^([\w-]+):[ \t]*(.*?)[ \t]*$", text, re.MULTILINE))
+    lines, fields = entry.translation_lines(), entry.fields()
     forms = declared_forms(fields.get("Plural-Forms", ""))
     if target != "und":
         tag = look_up_language(target).tag

@@ -10,6 +10,7 @@ from functools import partial
 from nmt import __version__
 from nmt.data.languages import look_up_language
 from nmt.errors import DataError
+from nmt.translation.documents.declared_languages import check_declared_source
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
@@ -35,13 +36,14 @@ def read_tmx(content: bytes, name: str, options: ReadingOptions) -> Document:
     time, or SOURCE_DATE_EPOCH, as its date.
 
     Raises:
-        DataError: it is no well-formed XML, the target language is unknown, or no unit is in the
-            source language.
+        DataError: it is no well-formed XML, the target language is unknown, its header declares
+            another source language, or no unit is in the source language.
     """
     if not options.languages.target_tag:
         raise DataError(f"{name}: name the language of the translation, which a TMX file needs")
     source = XmlSource(content, name)
     reader = _MemoryReader(source, options)
+    check_declared_source(reader.declared, "srclang", name, options)
     segments = list(reader.read())
     if reader.count == 0 and reader.other_languages:
         found = ", ".join(sorted(reader.other_languages))
@@ -60,9 +62,10 @@ class _MemoryReader:
         self._source, self._overwrite = source, options.overwrite
         self._target = options.languages.target_tag
         headers = (token for token in source.tokens if token.name == "header")
-        self._declared = next(headers, Token("empty", "")).attribute("srclang") or ""
+        self.declared = next(headers, Token("empty", "")).attribute("srclang") or ""
+        """the source language of the header, which may be *all*"""
         if options.languages.source == "und":
-            self._language = _base(self._declared)
+            self._language = _base(self.declared)
         else:
             self._language = _base(options.languages.source)
         self.count = 0
@@ -87,7 +90,7 @@ class _MemoryReader:
             self.other_languages |= {*variants.values()}
             return
         self.count += 1
-        declared = tokens[unit].attribute("srclang") or self._declared
+        declared = tokens[unit].attribute("srclang") or self.declared
         # of several, such as those of two countries, the one that the file names
         variant = next((i for i in sources if variants[i] == declared), sources[0])
         segment = self._segment(variant)

@@ -1,12 +1,17 @@
 """XLIFF 1.2 and 2.x, and what programs write as XLIFF 1.2: SDL Trados, memoQ, Phrase."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from nmt.data.languages import look_up_language
 from nmt.errors import DataError
+from nmt.translation.documents.declared_languages import (
+    check_declared_source,
+    is_other_language,
+    must_declare_target,
+)
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
@@ -17,7 +22,12 @@ from nmt.translation.documents.document import (
 from nmt.translation.documents.marked_text import MARKUP, read_pieces
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.documents.xml_inline import InlineNames, inline_pieces
-from nmt.translation.documents.xml_tokens import XmlSource, set_attribute, text_of_xml
+from nmt.translation.documents.xml_tokens import (
+    XmlSource,
+    remove_attribute,
+    set_attribute,
+    text_of_xml,
+)
 
 _PREFIXES = {
     "urn:oasis:names:tc:xliff:document:1.1": "",
@@ -32,8 +42,20 @@ _TRANSLATED = ("final", "reviewed", "signed-off", "translated")
 """states of a target that is a translation, even if it equals its source"""
 _CONFIRMED = ("ApprovedSignOff", "ApprovedTranslation", "Translated")
 """what Trados calls these states"""
+_CONFIRMED_IN_MEMOQ = ("ConfirmedTranslator", "ManuallyConfirmed", "Proofread")
+"""what memoQ calls them"""
 _TRADOS_STATE = {"conf": "Draft", "origin": "mt", "origin-system": "nmt"}
 """what Trados says about a segment that a program has translated"""
+_TRADOS_MATCH = ("percent", "struct-match", "text-match")
+"""what Trados says about the entry of a translation memory that a segment had"""
+_UNCONFIRMED = {
+    "approved": "no",
+    "mq:status": "PartiallyEdited",
+    "m:confirmed": "0",
+    "m:trans-origin": "mt",
+}
+"""attributes by which XLIFF 1.2, memoQ and Phrase say that a person has confirmed a unit, and
+their values for a unit that a program has translated"""
 _LANGUAGES = (("source-language", "target-language"), ("srcLang", "trgLang"))
 """the attributes of the two languages, in version 1.2 and in 2.x"""
 
@@ -56,21 +78,37 @@ def read_xliff(content: bytes, name: str, options: ReadingOptions) -> Document:
     """Read an XLIFF file: its segments without a translation, or all of them.
 
     Raises:
-        DataError: it is no well-formed XML, or has a unit inside another one.
+        DataError: it is no well-formed XML, has a unit inside another one, or is in other languages
+            than those of the options.
     """
     source = XmlSource(content, name, _PREFIXES)
     _check_units(source, name)
-    reader = _UnitReader(source, options.overwrite)
+    reader = _UnitReader(source, options)
     segments = list(reader.read())
+    _declare_languages(source, reader.kept, name, options)
     source.insert(reader.added)
-    target = options.languages.target_tag
-    base = look_up_language(target).base
-    for token in source.tokens if target else ():
-        for source_name, name in _LANGUAGES:
-            declared = look_up_language(token.attribute(name) or "").base
-            if token.attribute(source_name) and declared != base:
-                set_attribute(token, name, target, add=True)
     return Document(segments, source.encode, is_of_program=True)
+
+
+def _declare_languages(
+    source: XmlSource, kept: Sequence[int], name: str, options: ReadingOptions
+) -> None:
+    """Write the target language into each part of a file, once the languages are compared.
+
+    `kept` has the indices of the units whose translation stays.
+
+    Raises:
+        DataError: the source language is another one, or a translation that stays is in another.
+    """
+    for i, token in enumerate(source.tokens):
+        for source_key, target_key in _LANGUAGES:
+            if not token.attribute(source_key):
+                continue
+            check_declared_source(token.attribute(source_key), source_key, name, options)
+            count = bisect_left(kept, source.end(i)) - bisect_left(kept, i)
+            declared = token.attribute(target_key)
+            if must_declare_target(declared, target_key, count, name, options):
+                set_attribute(token, target_key, options.languages.target_tag, add=True)
 
 
 def _check_units(source: XmlSource, name: str) -> None:
@@ -89,10 +127,13 @@ def _check_units(source: XmlSource, name: str) -> None:
 class _UnitReader:
     """Finds the segments of a file."""
 
-    def __init__(self, source: XmlSource, overwrite: bool) -> None:
-        self._source, self._overwrite = source, overwrite
+    def __init__(self, source: XmlSource, options: ReadingOptions) -> None:
+        self._source, self._overwrite = source, options.overwrite
+        self._languages = options.languages
         self.added: dict[int, list[Token]] = {}
         """tokens to put before a token of the file, by its index: targets that are new"""
+        self.kept: list[int] = []
+        """the units in which a translation stays, by the index of their tag"""
 
     def read(self) -> Iterator[DocumentSegment]:
         """Yield the segments of all units."""
@@ -104,16 +145,18 @@ class _UnitReader:
                 translated.append(asked != "no" if asked else translated[-1])
                 space = token.attribute("xml:space")
                 preserved.append(space == "preserve" if space else preserved[-1])
-                if translated[-1] and token.name in _UNITS:
-                    yield from self._unit(i, preserved[-1])
+                if token.name in _UNITS:
+                    is_open = translated[-1] and not _is_locked(token)
+                    yield from self._unit(i, preserved[-1], is_open)
             elif token.kind == "end":
                 translated.pop()
                 preserved.pop()
 
-    def _unit(self, unit: int, preserve: bool) -> Iterator[DocumentSegment]:
+    def _unit(self, unit: int, preserve: bool, is_open: bool) -> Iterator[DocumentSegment]:
         """Yield the segments of the element of one source and one target.
 
         The target becomes a copy of the source with its marks, and of what is translated already.
+        All stays if the unit is not open to changes.
         """
         source, tokens, partners = self._source, self._source.tokens, self._source.partners
         children: dict[str, int] = {}
@@ -123,7 +166,7 @@ class _UnitReader:
             i = source.end(i)
         start = children.get("seg-source", children.get("source"))
         target = children.get("target")
-        if start is None or tokens[start].kind == "empty" or _is_locked(tokens[unit]):
+        if start is None or tokens[start].kind == "empty":
             return
         is_new = self._is_new(unit, target)
         copy = [replace(token) for token in tokens[start : partners[start] + 1]]
@@ -135,7 +178,10 @@ class _UnitReader:
             text = read_pieces(inline_pieces(source, first, end, names), MARKUP)
             is_copy = has_text(text) and _text(old) == _text(place)
             is_locked, is_done = self._status(unit, target, part)
-            if is_locked or (_text(old) and not is_new and (is_done or not is_copy)):
+            has_translation = bool(_text(old)) and (is_done or not is_copy)
+            if not is_open or is_locked or (has_translation and not is_new):
+                if has_translation and has_text(text):
+                    self.kept.append(unit)
                 if old:
                     replace_source(place, source_of(old))
                 continue
@@ -143,14 +189,22 @@ class _UnitReader:
             self._tell_trados(unit, part)
             if has_text(text):
                 yield DocumentSegment(text, partial(replace_source, place))
-        if not is_changed:
-            return
+        if is_changed:
+            self._write(unit, start, target, copy)
+
+    def _write(self, unit: int, start: int, target: int | None, copy: list[Token]) -> None:
+        """Put a new target into a unit, in place of the old one or after the source at `start`."""
+        source, tokens, partners = self._source, self._source.tokens, self._source.partners
+        for key, value in _UNCONFIRMED.items():
+            set_attribute(tokens[unit], key, value)
         is_old_version = tokens[unit].name == "trans-unit"
         if not is_old_version:
             set_attribute(tokens[unit], "state", "translated", add=True)
             set_attribute(tokens[unit], "subState", "nmt:mt-suggestion", add=True)
         old_tag = tokens[target] if target is not None else None
         copy[0], copy[-1] = _target_tags(tokens[start], old_tag, is_old_version)
+        if old_tag and is_other_language(old_tag.attribute("xml:lang"), self._languages.target):
+            set_attribute(copy[0], "xml:lang", self._languages.target_tag)
         if target is not None:
             replace_source(tokens[target : source.end(target)], "")
             self.added[source.end(target)] = copy
@@ -173,6 +227,8 @@ class _UnitReader:
         is_done = (
             tokens[unit].attribute("approved") == "yes"
             or not states.isdisjoint(_TRANSLATED)
+            or tokens[unit].attribute("m:confirmed") not in (None, "0")
+            or tokens[unit].attribute("mq:status") in _CONFIRMED_IN_MEMOQ
             or any(tag.attribute("conf") in _CONFIRMED for tag in about)
         )
         return any(map(_is_locked, about)), is_done
@@ -187,6 +243,8 @@ class _UnitReader:
         for tag in self._about(unit, part):
             for key, value in _TRADOS_STATE.items():
                 set_attribute(tag, key, value, add=True)
+            for key in _TRADOS_MATCH:
+                remove_attribute(tag, key)
 
     def _texts(self, start: int) -> list[tuple[str, int, int]]:
         """Return the texts of a source: the number of each, its first token, and after its last."""

@@ -62,7 +62,7 @@ def test_a_text_without_tags_is_one_text_with_a_warning(tiny_run: Path) -> None:
     [
         (
             "a.po",
-            b'msgid ""\nmsgstr "Language: fr"\n\nmsgid "a"\nmsgstr "b"\n',
+            b'msgid ""\nmsgstr "Language: de"\n\nmsgid "a"\nmsgstr "b"\n',
             "; --overwrite translates also what has a translation\n",
         ),
         ("a.json", b'{"a": "btn_ok"}', "; --key NAME translates the values of a key, whatever"),

@@ -253,6 +253,37 @@ def test_a_translation_is_replaced_if_asked_for() -> None:
     assert found == '#, fuzzy\nmsgid "a"\nmsgstr "A"\n'
 
 
+@pytest.mark.parametrize(
+    ("fields", "overwrite", "message"),
+    [
+        ("Language: de_AT", False, ""),
+        ("Language: fr", True, "Language was fr and is de now"),
+        ("Language: C", False, ""),
+        ("Language: fr_FR.UTF-8", False, "Language is fr_FR.UTF-8, but the model translates into"),
+        (
+            "Language: fr",
+            False,
+            "translations of the file stay .2.; .* into fr, .* anew with .overwrite.",
+        ),
+        ("X-Source-Language: fr\\nLanguage: de", True, "X-Source-Language is fr, .* from en"),
+        ("X-Source-Language: C\\nLanguage: de", True, ""),
+    ],
+)
+def test_languages_of_the_header_are_compared(
+    fields: str, overwrite: bool, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    messages = "".join(f'\nmsgid "{text}"\nmsgstr "x"\n' for text in "ab")
+    content = f'msgid ""\nmsgstr "{fields}\\n"\n{messages}\nmsgid "c"\nmsgstr ""\n'.encode()
+    options = ReadingOptions(LanguagePair("en", "de"), overwrite)
+    said = ""
+    try:
+        read_po(content, "a.po", options)
+    except DataError as error:
+        said = str(error)
+    said += capsys.readouterr().err
+    assert re.search(f"a.po: its .*{message}", said) if message else not said
+
+
 STRINGS = "a string in double quotes, or msgid"
 ORDER = "a msgid, its msgid_plural if it has one"
 

@@ -72,7 +72,7 @@ def test_marks_are_in_the_translation(source: str, target: str | None) -> None:
         (variant("en-US", "a"), "en-US", variant("en-US", "a") + added("A")),
         (variant("EN-GB", "a"), "EN-GB", variant("EN-GB", "a") + added("A")),
         # the variant of the source is not the first one
-        (variant("fr", "x") + variant("en", "a"), "fr", None),
+        (variant("fr", "x") + variant("en", "a"), "en", None),
         # of two sources, the one that the header names
         (
             variant("en-GB", "a") + variant("en-US", "b"),
@@ -153,6 +153,11 @@ def test_the_encoding_stays(encoding: str) -> None:
     ("document", "languages", "message"),
     [
         (memory(variant("fr", "x"), variant("it", "y")), ("en", "de"), "no unit .* in en.* fr, it"),
+        (
+            memory(variant("fr", "x"), variant("en", "a"), srclang="fr-CA"),
+            ("en", "de"),
+            "a.tmx: its srclang is fr-CA, but the model translates from en; take a model that",
+        ),
         (memory(variant("en", "a")), ("en", "und"), "name the language of the translation"),
         ("<tmx>", ("en", "de"), "a.tmx: is no well-formed XML"),
     ],

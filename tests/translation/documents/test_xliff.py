@@ -1,5 +1,7 @@
 """XLIFF: each mark of a source is once in its target, and what a person has done stays."""
 
+import re
+
 import pytest
 
 from nmt.errors import DataError
@@ -88,6 +90,8 @@ def test_marks_are_in_the_target(source: str, target: str | None) -> None:
             "<sdl:seg id='1' locked='true'/></sdl:seg-defs>",
             "",
         ),
+        ("<source>a</source><target>a</target>", ' mq:status="Proofread" xmlns:mq="mq"'),
+        ("<source>a</source><target>a</target>", ' m:confirmed="1" xmlns:m="m"'),
         (
             "<source>a</source><seg-source><mrk mtype='seg' mid='1'>a</mrk></seg-source>"
             "<target><mrk mtype='seg' mid='1'>a</mrk></target><sdl:seg-defs xmlns:sdl='sdl'>"
@@ -142,6 +146,96 @@ def test_the_language_of_the_target_is_declared_once(declared: str, expected: st
             document.format(each.replace("target-language", name)) for each in (declared, expected)
         )
         assert translated(before) == after
+
+
+WITH_LANGUAGES = (
+    '<xliff><file {}><trans-unit id="1"><source>a dog</source>{}</trans-unit></file></xliff>',
+    "<xliff {}><unit><segment><source>a dog</source>{}</segment></unit></xliff>",
+)
+
+
+@pytest.mark.parametrize("document", WITH_LANGUAGES)
+@pytest.mark.parametrize(
+    ("source", "target", "inside", "message"),
+    [
+        ("en-US", "de-AT", "<target>ein Hund</target>", ""),
+        ("und", "de", "<target>ein Hund</target>", ""),
+        ("none", "und", "<target>ein Hund</target>", ""),
+        ("fr", "de", "", "is fr, but the model translates from en; take a model that .* from fr"),
+        ("en", "fr-FR", "", "warning: a.xlf: its .* was fr-FR and is de now"),
+        ("en", "fr-FR", "<target>a dog</target>", "was fr-FR and is de now"),
+        (
+            "en",
+            "fr-FR",
+            "<target>un chien</target>",
+            "is fr-FR, .* into de, and translations of the file stay .1.; take",
+        ),
+    ],
+)
+def test_languages_are_compared_with_those_of_the_model(
+    document: str,
+    source: str,
+    target: str,
+    inside: str,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = (
+        ("source-language", "target-language") if "<file" in document else ("srcLang", "trgLang")
+    )
+    declared = f'{names[0]}="{source}" {names[1]}="{target}"'
+    said = ""
+    try:
+        translated(document.format(declared, inside))
+    except DataError as error:
+        said = str(error)
+    said += capsys.readouterr().err
+    assert re.search(message, said) if message else not said
+
+
+def test_languages_of_each_file_are_compared_by_its_own_units(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    unit_of = '<trans-unit id="1"{}><source>a</source><target>{}</target></trans-unit>'
+    file = '<file source-language="en" target-language="{}">{}</file>'
+    german, new = file.format("de", unit_of.format("", "ein")), file.format("fr", "{}")
+    found = translated(f"<xliff>{german}{new.format(unit_of.format('', ''))}</xliff>")
+    assert found.count('target-language="de"') == 2
+    assert "was fr and is de now" in capsys.readouterr().err
+    for attributes in (' translate="no"', ' m:locked="true" xmlns:m="m"'):
+        kept = new.format(unit_of.format(attributes, "un"))
+        with pytest.raises(DataError, match="and translations of the file stay .1.; take"):
+            translated(f"<xliff>{german}{kept}</xliff>", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (' approved="yes"', ' approved="no"'),
+        (' approved="no"', ' approved="no"'),
+        (
+            ' mq:status="ManuallyConfirmed" xmlns:mq="q"',
+            ' mq:status="PartiallyEdited" xmlns:mq="q"',
+        ),
+        (
+            ' m:confirmed="1" m:trans-origin="tm" xmlns:m="m"',
+            ' m:confirmed="0" m:trans-origin="mt" xmlns:m="m"',
+        ),
+    ],
+)
+def test_a_new_translation_is_not_confirmed(before: str, after: str) -> None:
+    old = unit('<source>a</source><target xml:lang="fr" state="final">un</target>', before)
+    new = unit(f'<source>a</source><target xml:lang="de" {STATE}>A</target>', after)
+    assert translated(old, overwrite=True) == new
+    assert translated(old) == old
+
+
+def test_a_new_translation_of_the_second_version_is_not_confirmed() -> None:
+    inside = '<unit id="1"><segment state="{}"{}><source>a</source><target>{}</target></segment>'
+    document = NEW.format(' trgLang="de"') + inside + "</unit></xliff>"
+    assert translated(document.format("final", ' subState="x:y"', "ein"), overwrite=True) == (
+        document.format("translated", ' subState="nmt:mt-suggestion"', "A")
+    )
 
 
 def test_placeholders_of_programs_are_protected() -> None:
@@ -210,6 +304,8 @@ def test_trados_is_told_what_a_program_has_translated() -> None:
 
     state = ' conf="Draft" origin="mt" origin-system="nmt"'
     assert translated(document("", "")) == document("B.", state)
+    match = ' conf="Translated" origin="tm" origin-system="x" percent="100" text-match="Source"'
+    assert translated(document("", match).replace(STATE, "")) == document("B.", state)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
