@@ -171,7 +171,12 @@ def test_all_subtitles_of_a_file_are_in_one_language(client: TestClient) -> None
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.pdf", b"", "files of this type are not translated; .txt, .xlf"),
+        ("a.mp3", b"", "files of this type are not translated; .txt, .xlf"),
+        (
+            "a.xlf",
+            b"<xliff><file source-language='ja'/></xliff>",
+            "the file: its source-language is ja, but the model translates from",
+        ),
         ("a.txt", b"\x81", "the file is neither UTF-8 nor windows-1252; save it as UTF-8"),
         ("a.srt", b"\xff\xfe\x00", "the file is neither UTF-8 nor utf-16; save it as UTF-8"),
         ("a.htm", b"<p>\xff", "the file: is no text in utf-8, its encoding; convert the page"),
