@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from nmt.errors import print_warning
 from nmt.translation.documents.aligned_words import AlignedText, AlignedWords
 from nmt.translation.documents.tag_places import InlineTag, PlacedTag, TagPlaces
 from nmt.translation.documents.tokens import Token, source_of
@@ -17,7 +18,8 @@ def place_tags(
     """Return the translation of a text with all its tags.
 
     `kept` are spans of the source text, each with the tokens that stand in place of its copy in the
-    translation. `escape` turns all other text into HTML.
+    translation. `escape` turns all other text into HTML. An element that needs content, and has
+    none, is left out with a warning.
     """
     cuts: list[int] = []  # the ends of all elements, where words of the source are divided
     pending = list(tags)
@@ -42,7 +44,12 @@ def place_tags(
         element, children = open_elements[-1]
         placed = next(children, None)
         if placed is None:
-            writer.close(element)
+            if not writer.close(element):
+                start, end = element.tag.span
+                print_warning(
+                    f'the mark around "{text.source[start:end]}" in "{text.source}" is left out: '
+                    f'the translation "{text.target}" has no words for it'
+                )
             open_elements.pop()
         elif placed.tag.is_element:
             writer.open(placed)
@@ -68,6 +75,9 @@ class _Writer:
         self._kept.sort(reverse=True)  # the next one last
         self._at = 0  # characters that are written
         self._parts: list[str] = []
+        self._content = 0  # the parts that are more than white space
+        self._open: list[tuple[int, int]] = []
+        """of each open element: the number of its start tag, and the content before that"""
 
     def open(self, element: PlacedTag) -> None:
         """Write the start tag before the first word of an element."""
@@ -75,13 +85,24 @@ class _Writer:
             self._write_until(self._words[element.first][0])
         elif element.first:
             self._write_until(self._words[element.first - 1][1])
-        self._parts.append(source_of(element.tag.opening))
+        self._open.append((len(self._parts), self._content))
+        self._write(source_of(element.tag.opening))
 
-    def close(self, element: PlacedTag) -> None:
-        """Write the end tag after the last word of an element."""
+    def close(self, element: PlacedTag) -> bool:
+        """Write the end tag after the last word of an element; return whether it is not left out.
+
+        An element that needs content, and has none, gets no tags.
+        """
         if element.first < element.end:
             self._write_until(self._words[element.end - 1][1])
-        self._parts.append(source_of(element.tag.closing))
+        if not self._open:  # the whole text
+            return True
+        start, content = self._open.pop()
+        if element.tag.needs_content and self._content <= content + 1:
+            self._parts[start], self._content = "", content
+            return False
+        self._write(source_of(element.tag.closing))
+        return True
 
     def write_between(self, placed: PlacedTag) -> None:
         """Write a tag between two words, in place of the space there if it stands for one.
@@ -94,7 +115,7 @@ class _Writer:
         is_space = tag.replaces_space and self._text[self._at : self._at + 1].isspace()
         self._at += is_space
         if is_space or not tag.needs_space:
-            self._parts.append(source_of(tag.opening))
+            self._write(source_of(tag.opening))
 
     def finish(self) -> str:
         """Write the rest, and return everything."""
@@ -105,8 +126,13 @@ class _Writer:
         """Write the text up to the character `end`, with the HTML of the kept parts in it."""
         while self._kept and self._kept[-1][0][1] <= end:
             (start, stop), tokens = self._kept.pop()
-            self._parts += [self._escape(self._text[self._at : start]), source_of(tokens)]
+            self._write(self._escape(self._text[self._at : start]))
+            self._write(source_of(tokens))
             self._at = stop
         if self._at < end:
-            self._parts.append(self._escape(self._text[self._at : end]))
+            self._write(self._escape(self._text[self._at : end]))
             self._at = end
+
+    def _write(self, part: str) -> None:
+        self._parts.append(part)
+        self._content += bool(part.strip())

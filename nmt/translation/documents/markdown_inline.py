@@ -25,6 +25,8 @@ _KEPT = r"\{\{.*?\}\}|\{%.*?%\}|https?://[^\s<>]*[^\s<>.,;:!?)\]'\"]"
 _PART = re.compile(rf"(?P<kept>{_KEPT})|(?P<space>[ \t\n]+)|(?:(?!{_KEPT})[^ \t\n])+")
 _SPECIAL = "*`[<\\~"
 """characters that may begin a mark"""
+_EMPHASIS = ("em_", "strong_", "s_")
+"""how the kinds of tokens begin whose marks without text between them would be text: ****"""
 
 
 @dataclass
@@ -145,7 +147,8 @@ def _pieces(
             is_start = partners[i] > i
             if kind == "link_close" and raw in ("]", "][]"):
                 token.source = f"][{part.token.meta['label']}]"
-            yield Piece("open" if is_start else "close", [token], element=min(i, partners[i]))
+            element, is_emphasis = min(i, partners[i]), kind.startswith(_EMPHASIS)
+            yield Piece("open" if is_start else "close", [token], "", element, is_emphasis)
         elif kind == "text":
             yield from _plain_pieces(raw)
         elif kind == "text_special":

@@ -35,6 +35,9 @@ class Piece(NamedTuple):
     """what a word, or what is kept, stands for, without white space at its ends"""
     element: int = 0
     """the number of the element that is opened or closed"""
+    needs_content: bool = False
+    """of an "open" piece: whether the element is left out, with a warning, if its translation has
+    nothing in it; **** in Markdown is no mark, but text"""
 
 
 @dataclass(slots=True)
@@ -170,6 +173,7 @@ class _OpenElement:
 
     opening: list[Token]
     """its start tag"""
+    needs_content: bool = False
     start: int | None = None
     """the first character of its text; None: it has none yet"""
     children: list[InlineTag] = field(default_factory=list)
@@ -212,7 +216,7 @@ class _PieceReader:
             case "tag" | "break" | "fixed" | "kept":
                 self._add_point(piece)
             case "open":
-                self._open.append(_OpenElement(piece.tokens))
+                self._open.append(_OpenElement(piece.tokens, piece.needs_content))
                 self._spaces, self._point = [], None
             case "close":
                 self._close(piece.tokens)
@@ -265,7 +269,9 @@ class _PieceReader:
         element = self._open.pop()
         start = self._length if element.start is None else element.start
         span = start, self._length
-        self._open[-1].children.append(InlineTag(span, element.opening, tokens, element.children))
+        tag = InlineTag(span, element.opening, tokens, element.children)
+        tag.needs_content = element.needs_content
+        self._open[-1].children.append(tag)
         if self._point and self._point.replaces_space:
             self._replacing = self._point
         self._spaces, self._point = [], None

@@ -113,7 +113,8 @@ def _pieces(atoms: Sequence[Atom]) -> Iterator[Piece]:
         outer, number = opened[-1]
         if atom.kind == "text" and atom.run and atom.run != outer and not special:
             special = atom.run, next(numbers)
-            yield Piece("open", [Token("other", outer.end + atom.run.start)], element=special[1])
+            token = Token("other", outer.end + atom.run.start)
+            yield Piece("open", [token], element=special[1], needs_content=True)
         run = special[0] if special else outer
         if atom.kind == "text":
             yield from _words(atom.text, is_after_space)

@@ -2,14 +2,18 @@
 
 Each tag is placed exactly once. So the translation of an element is one run of words: the one with
 the most words that are aligned with the element and the fewest that are aligned with other words.
-Elements are placed from the outside to the inside, so that they stay nested. A tag between two
-words goes where it crosses the fewest alignments. Hanneman and Dinu, 2020 (How Should Markup Tags
-Be Translated?) compare placing by alignments with models that learn to translate tags.
+Where two elements want the same words, they divide them: one is without words only if the
+translation has too few. Elements are placed from the outside to the inside, so that they stay
+nested. A tag between two words goes where it crosses the fewest alignments. Hanneman and Dinu, 2020
+(How Should Markup Tags Be Translated?) compare placing by alignments with models that learn to
+translate tags.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 
@@ -22,6 +26,9 @@ MAX_COMPARISONS = 200_000
 would need more, and are placed in proportion"""
 WORDS_AT_ONCE = 100
 """comparisons of words that numpy makes in the time of one by Python"""
+REACH = 200
+"""how many words are looked at for an element that no free word is aligned with: to look at all for
+each element would take the square of the time"""
 
 
 @dataclass
@@ -41,6 +48,8 @@ class InlineTag:
     needs_space: bool = False
     """whether a tag between two words is left out where the translation has no space, as a
     non-breaking space is"""
+    needs_content: bool = False
+    """whether an element is left out, with a warning, if nothing is inside of it"""
 
     @property
     def is_element(self) -> bool:
@@ -139,6 +148,7 @@ class _Runs:
         self._source = words.source_words(parent.tag.span)
         owner = {word: i for i, element in enumerate(elements) for word in element}
         has_marks = [any(words.source_marks[i] for i in element) for element in elements]
+        self._marks, self._has_marks = words.marks, has_marks
         self._own: list[list[int]] = [[] for _ in elements]
         """for each element: the target words that have at least half of their source words in it"""
         self._shared: list[list[int]] = [[] for _ in elements]
@@ -161,34 +171,33 @@ class _Runs:
             if words.target[word] in words.kept
         }
         """the target words that are kept, and the element of each; no other may be around it"""
+        self._kept_words = list(self._kept)  # in order
         self._taken = [0] * (parent.end - parent.first)
         """for each word of the parent: the number of the run that it belongs to, from 1; 0: none"""
-        self._count = 0  # of runs
-        self._taken_count = 0  # of words
+        self._runs: dict[int, tuple[int, int]] = {}
+        """(first word, end) of the run of each element that has chosen"""
 
     def find(self) -> list[tuple[int, int]]:
-        """Return (first word, end) of the run of each element; an element may get no word.
+        """Return (first word, end) of the run of each element.
 
-        The elements with the clearest runs choose first.
+        The elements with the clearest runs choose first. The others get words that are left, or
+        divide a run; an element gets no word only if there are too few.
         """
-        runs: dict[int, tuple[int, int]] = {}
         scores = [self._best_run(i)[0] for i in range(len(self._elements))]
         for i in sorted(range(len(scores)), key=lambda i: -scores[i]):
             score, run = self._best_run(i)
             if score > 0:
-                runs[i] = self._take(*run)
+                self._take(i, run)
         for i in range(len(scores)):
-            if i not in runs:
-                runs[i] = self._take(*self._next_best(i))
-        return [runs[i] for i in range(len(scores))]
+            if i not in self._runs:
+                self._take(i, self._next_best(i))
+        return [self._runs[i] for i in range(len(scores))]
 
-    def _take(self, first: int, end: int) -> tuple[int, int]:
-        """Take the words from `first` to before `end` for a run, and return both."""
-        self._count += 1
-        for word in range(first, end):
-            self._taken[word - self._parent.first] = self._count
-        self._taken_count += end - first
-        return first, end
+    def _take(self, element: int, run: tuple[int, int]) -> None:
+        """Give an element the words of a run."""
+        self._runs[element] = run
+        for word in range(*run):
+            self._taken[word - self._parent.first] = element + 1
 
     def _is_free(self, word: int, element: int) -> bool:
         """Return whether the run of an element may contain a word."""
@@ -227,31 +236,106 @@ class _Runs:
     def _next_best(self, element: int) -> tuple[int, int]:
         """Return the run of an element that has no free word of its own.
 
-        That is a word which translates a part of it, or none beside a word that another element has
-        taken, or, if nothing is aligned with it, words that are about where it is in the source.
+        That is a word which translates a part of it, or a part of the run of another element, or,
+        if nothing is aligned with it, words that are about where it is in the source.
         """
-        free = [word for word in self._shared[element] if self._is_free(word, element)]
+        shared, source = self._shared[element], self._elements[element]
+        free = [word for word in shared if self._is_free(word, element)]
         if free:
             return free[0], free[0] + 1
-        taken = self._own[element] or self._shared[element]
-        if taken:
-            return self._nearest_gap(taken[0] + 1)
-        source, first, end = self._elements[element], self._parent.first, self._parent.end
+        linked = [*self._own[element], *shared]
+        for word in linked[:REACH]:
+            run = self._part_with(word, element)
+            if run:
+                return run
+        first, end = self._parent.first, self._parent.end
+        if linked:
+            is_after = self._taken[linked[0] - first] - 1 < element  # the one that has the word
+            run = self._nearest_words(element, linked[0] + (1 if is_after else -1), 1)
+            return run or self._nearest_gap(linked[0] + 1)
         if not self._source:  # the parent has no words, but a space such as U+00A0
             return self._nearest_gap(first)
         scale = (end - first) / len(self._source)
         middle = (source.start + source.stop) / 2 - self._source.start
         target = first + int(middle * scale)
-        if self._taken_count == end - first:
-            return self._nearest_gap(target)
-        words = _outwards(target, first, end)
-        start = next((word for word in words if self._is_free(word, element)), end)
-        stop = start
-        while stop < end and self._is_free(stop, element):
-            stop += 1
-            if stop - start >= round(len(source) * scale):
-                break
-        return start, stop
+        run = self._spare_of_neighbour(element)
+        run = run or self._nearest_words(element, target, len(source) * scale)
+        return run or self._nearest_gap(target)
+
+    def _part_with(self, word: int, element: int) -> tuple[int, int] | None:
+        """Return the part of another element's run from a word to one end, and take it away.
+
+        That is the end where both elements have the most words that are aligned with them, or the
+        one on the element's side of the other in the source. None: the other needs the whole run.
+        """
+        other = self._taken[word - self._parent.first] - 1
+        first, end = self._runs.get(other, (0, 0))
+        if end - first < 2:
+            return None
+        links = sorted(self._own[element] + self._shared[element])
+        own = self._own[other]
+        best, best_parts = -1.0, None
+        for part, rest in (((first, word + 1), (word + 1, end)), ((word, end), (first, word))):
+            if rest[0] == rest[1] or self._has_kept_of_others(part, element):
+                continue
+            in_order = (part < rest) == (element < other)
+            score = _count(links, part) + _count(own, rest) + in_order / 2
+            if score > best:
+                best, best_parts = score, (part, rest)
+        if not best_parts:
+            return None
+        part, (start, stop) = best_parts
+        if _count(own, (start, stop)):  # as before, the run begins and ends with words of its own
+            start, stop = own[bisect_left(own, start)], own[bisect_left(own, stop) - 1] + 1
+        self._runs[other] = start, stop
+        for each in (*range(first, start), *range(stop, end)):
+            self._taken[each - self._parent.first] = 0
+        return part
+
+    def _has_kept_of_others(self, run: tuple[int, int], element: int) -> bool:
+        """Return whether a run has a kept word that is not of an element."""
+        kept = self._kept_words[slice(*(bisect_left(self._kept_words, word) for word in run))]
+        return any(self._kept[word] != element for word in kept)
+
+    def _spare_of_neighbour(self, element: int) -> tuple[int, int] | None:
+        """Return a word of an element beside this one that has more words than in the source.
+
+        One of them probably translates this element. The word is taken away from the other.
+        """
+        source = self._elements[element]
+        for other in (element + 1, element - 1):
+            first, end = self._runs.get(other, (0, 0))
+            if end - first < 2 or end - first <= len(self._elements[other]):
+                continue
+            beside = self._elements[other]
+            if source.stop == beside.start or beside.stop == source.start:
+                return self._part_with(first if element < other else end - 1, element)
+        return None
+
+    def _nearest_words(self, element: int, target: int, count: float) -> tuple[int, int] | None:
+        """Return the nearest free words, about `count`, or else the nearest end of a longer run."""
+        end = self._parent.end
+        words = list(islice(_outwards(target, self._parent.first, end), REACH))
+        for start in words:
+            stop = start
+            while stop < end and self._is_free(stop, element) and self._suits(stop, element):
+                stop += 1
+                if stop - start >= round(count):
+                    break
+            if stop > start:
+                return start, stop
+        for word in words:
+            other = self._taken[word - self._parent.first] - 1
+            first, end = self._runs.get(other, (0, 0))
+            for each in (first, end - 1) if end - first > 1 else ():
+                run = self._part_with(each, element) if self._suits(each, element) else None
+                if run:
+                    return run
+        return None
+
+    def _suits(self, word: int, element: int) -> bool:
+        """Return whether a word is no punctuation mark, or the element has some."""
+        return self._has_marks[element] or not self._marks[word]
 
     def _nearest_gap(self, target: int) -> tuple[int, int]:
         """Return a run without words between two other runs, or at an end of the parent."""
@@ -263,6 +347,11 @@ class _Runs:
 
         gap = next(gap for gap in _outwards(target, first, end + 1) if is_between(gap))
         return gap, gap
+
+
+def _count(words: Sequence[int], run: tuple[int, int]) -> int:
+    """Return how many of some words, which are in order, are in a run."""
+    return bisect_left(words, run[1]) - bisect_left(words, run[0])
 
 
 def _outwards(middle: int, first: int, end: int) -> Iterator[int]:

@@ -1,11 +1,14 @@
 """Markdown is translated, and its marks stay."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from nmt.translation.documents.document import USUAL_TEXTS, ReadingOptions
 from nmt.translation.documents.formats import read_document, recognise_format
 from nmt.translation.documents.markdown import read_markdown
 from nmt.translation.documents.translate import TranslateTexts, translate_document
+from nmt.translation.line import Line, Translation
 from tests.reversing_translator import copying, reversing, uppercase
 
 
@@ -143,3 +146,25 @@ def test_keys_that_no_user_named_may_be_missing(
         read_markdown(f"---\n{key}: a\n---\nhome\n".encode(), "a.md", USUAL_TEXTS).texts()
     )
     assert capsys.readouterr().err == ""
+
+
+def only_x(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+    return [Translation("X", 0.0) for _ in lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "marks"),
+    [
+        ("a **big** *box*", "**X**", ["box"]),
+        ("a **big** ***fat* box** ~~b~~", "**X**", ["fat", "fat box", "b"]),
+        ("a [big](y) *box* ![](z)", "[X](y) ![](z)", ["box"]),
+        ("a **big** <b>box</b>", "<b></b>**X**", []),
+    ],
+)
+def test_emphasis_without_words_is_left_out_with_a_warning(
+    text: str, expected: str, marks: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert translated(text, only_x) == expected
+    errors = capsys.readouterr().err
+    assert errors.count("is left out") == len(marks)
+    assert all(f'the mark around "{mark}" in "' in errors for mark in marks)

@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Sequence
 from io import BytesIO
 from zipfile import ZipFile
 
@@ -10,6 +11,7 @@ import pytest
 from nmt.errors import DataError
 from nmt.translation.documents.document import USUAL_TEXTS
 from nmt.translation.documents.formats import read_document, recognise_format
+from nmt.translation.line import Line, Translation
 from tests.office_files import MAIN, TYPES, A, W, packed, relations, translated_parts, word_file
 from tests.reversing_translator import reversing
 
@@ -188,6 +190,19 @@ def test_a_range_starts_before_it_ends(name: str, marks: str, expected: str) -> 
     found = translated_parts(content, translate=reversing)["word/document.xml"]
     texts = re.sub("</?w:(?:r|t|body|document|p)\\b[^>]*>", "", found)
     assert texts.replace(" ", "") == f"d {expected.format(name)} a".replace(" ", "")
+
+
+def test_a_look_without_words_is_left_out_with_a_warning(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def only_x(lines: Sequence[Line], with_links: bool) -> list[Translation]:
+        return [Translation("X", 0.0) for _ in lines]
+
+    bold, italic = "<w:rPr><w:b/></w:rPr>", "<w:rPr><w:i/></w:rPr>"
+    file = word_file(f"<w:p>{run('a dog ')}{run('big ', bold)}{run('box', italic)}</w:p>")
+    found = translated_parts(file, translate=only_x)["word/document.xml"]
+    assert f"<w:p>{run('X', bold)}</w:p>" in found
+    assert capsys.readouterr().err.count('the mark around "box" in "a dog big box"') == 1
 
 
 def test_a_text_box_in_a_paragraph_is_translated_by_itself() -> None:
