@@ -7,6 +7,7 @@ the parts, and the alignment says where they belong: after the translation of th
 Emoji and other symbols that the vocabulary lacks are left out from the beginning.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -25,6 +26,9 @@ from nmt.translation.spans import (
     shift_span,
     span_after,
 )
+
+_PART_AND_SPACES = re.compile(r"\A\s+|\s+\Z|\S(?:.*\S)?", re.DOTALL)
+"""a part, and the white space before and behind it"""
 
 
 @dataclass(frozen=True)
@@ -204,11 +208,12 @@ def _moved_links(
     growth = 0
     for edit, i in placed:
         if i is not None:
-            # a part that was taken out has the space beside it, which belongs to no word
-            written = parts[i].text.strip() or parts[i].text
-            source = source_starts[i] + parts[i].text.index(written)
+            whole = parts[i].text
+            written = whole if whole in edit.text else whole.strip()
+            source = source_starts[i] + whole.index(written)
             target = edit.span[0] + growth + edit.text.index(written)
-            size = len(written)
-            moved.append(Link((source, source + size), (target, target + size)))
+            # a part that was taken out has the space beside it, which belongs to no word
+            for piece in _PART_AND_SPACES.finditer(written):
+                moved.append(Link(*(shift_span(piece.span(), at) for at in (source, target))))
         growth += edit.growth
     return tuple(sorted(moved, key=lambda link: link.target))

@@ -73,7 +73,7 @@ def test_widths_of_no_whole_tiles_are_left_to_pytorch() -> None:
 
 
 def test_tiles_are_used_where_there_are_some(processor: str) -> None:
-    assert not has_tiles() or (processor == "native" and "amx_bf16" in processor_features())
+    assert not has_tiles() or (processor == "compile" and "amx_bf16" in processor_features())
     with torch.autocast("cpu", torch.bfloat16):
         y = linear(nn.Linear(32, 16), random_activations(torch.bfloat16, 3, 32))
     assert type(y.grad_fn).__name__.startswith("_Linear") == has_tiles()

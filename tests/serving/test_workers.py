@@ -145,5 +145,5 @@ def test_a_signal_ends_the_start(
 
 
 def test_a_gpu_has_one_process() -> None:
-    with pytest.raises(ConfigError, match="one process fills; leave workers out"):
+    with pytest.raises(ConfigError, match="one process fills; leave it out"):
         ProcessCompute(ServerSettings(models=["run"], workers=2, device="cuda"))
