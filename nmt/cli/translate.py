@@ -162,6 +162,7 @@ def translate(
     Typed lines are translated at once, and Ctrl-D ends.
     """
     if documents.apply:
+        _check_one_file("--apply", files, output_folder)
         _apply(context, documents.apply, _only_file(files), output)
         return
     models = _check_models(model)
@@ -180,7 +181,8 @@ def translate(
     asked_format = "html" if html else documents.asked or (TEXT if options.json_input else None)
     with FileTranslation(load, settings, options, documents, workers) as translation:
         if documents.bilingual:
-            _check_bilingual(output, output_folder)
+            _check_one_file("--bilingual", files, output_folder)
+            _check_bilingual(output)
         if output_folder:
             _check_one_output(output)
             found = find_files(files or [Path("-")], output_folder, asked_format)
@@ -226,9 +228,18 @@ def _check_models(models: list[str] | None) -> list[str]:
     return models
 
 
-def _check_bilingual(output: Path | None, folder: Path | None) -> None:
+def _check_one_file(option: str, files: Sequence[Path] | None, folder: Path | None) -> None:
+    """Raise a ConfigError if there are several files for an option that takes one."""
+    if folder or len(files or ()) > 1 or (files and files[0].is_dir()):
+        raise ConfigError(
+            f"{option} takes one document, and no folder or --output-folder; give it each FILE in "
+            "a command of its own, with -o FILE"
+        )
+
+
+def _check_bilingual(output: Path | None) -> None:
     """Raise a ConfigError if the output of --bilingual would have the name of another format."""
-    if folder or (output and output.suffix.lower() not in (".xlf", ".xliff")):
+    if output and output.suffix.lower() not in (".xlf", ".xliff"):
         raise ConfigError("--bilingual writes an XLIFF file; name it, as -o FILE.xliff")
 
 

@@ -19,7 +19,7 @@ FILES = {
     "columns": ["a\tb", "ab"],
     "varying": ["a\tb", "a\tb\tc"],
     "list.jsonl": ['{"source": "a"}', "[]"],
-    "letter.docx": ["PK\x03\x04\x14"],
+    "letter.docx": ["PK\x03\x04\x14" + 25 * "\0" + "word/"],
 }
 
 TABLE = Path(__file__).with_name("mistakes.txt").read_text("utf-8")

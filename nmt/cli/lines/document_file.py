@@ -197,6 +197,7 @@ def apply_edited(edited: Path, file: Path | None, output: Path | None) -> None:
         DataError: a file cannot be read, or they do not belong together.
     """
     from nmt.translation.documents.bilingual import apply_bilingual
+    from nmt.translation.documents.formats import recognise_beginning
 
     content = b"" if is_typed(file) else read_bytes(file)
     if not content and is_stdin(file):
@@ -204,6 +205,12 @@ def apply_edited(edited: Path, file: Path | None, output: Path | None) -> None:
             "--apply needs the document from which the file was made; give it: "
             f"nmt translate --apply {edited} DOCUMENT -o OUTPUT"
         )
-    written = apply_bilingual(read_bytes(edited), str(edited), content, input_name(file))
+    of_person = read_bytes(edited)
+    if recognise_beginning(of_person) not in (None, "xliff", "xml"):
+        raise DataError(
+            f"{edited} looks like {recognise_beginning(of_person)}, expected the XLIFF file that "
+            "--bilingual wrote; the document comes after it: --apply XLIFF FILE"
+        )
+    written = apply_bilingual(of_person, str(edited), content, input_name(file))
     with open_output(output) as sink:
         sink.write(written)

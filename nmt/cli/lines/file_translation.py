@@ -1,7 +1,7 @@
 """Files that are translated one after another by the same models: lines of text, or documents."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +15,18 @@ from nmt.cli.lines.document_file import (
 )
 from nmt.cli.lines.document_output import TEXTS, DocumentOutput, segments_path
 from nmt.cli.lines.line_translation import OutputOptions, translate_lines
-from nmt.cli.lines.partial_output import open_window_output
-from nmt.cli.lines.streams import input_name, is_stdin, is_typed, open_lines, segments_bar
+from nmt.cli.lines.partial_output import PartialOutput, open_window_output
+from nmt.cli.lines.streams import (
+    input_name,
+    is_stdin,
+    is_typed,
+    open_lines,
+    open_output,
+    segments_bar,
+)
 from nmt.cli.options.documents import DocumentOptions
 from nmt.cli.options.workers import WorkerOptions
+from nmt.data.text.compressed import SUFFIXES, compress
 from nmt.errors import ConfigError, print_warning
 from nmt.translation.documents.formats import TEXT
 
@@ -26,6 +34,8 @@ if TYPE_CHECKING:
     from nmt.translation.documents.document import Document
     from nmt.translation.pipeline import Pipeline, TranslationRequest
     from nmt.translation.translator import Translator
+
+EMPTY = "{}: is empty, and so is its translation"
 
 
 @dataclass
@@ -87,6 +97,8 @@ class FileTranslation:
             is_named = self.documents.format or self.options.json_input
             if is_stdin(file) and not is_typed(file) and not is_named:
                 check_stdin_is_text()
+            if not is_stdin(file):  # a stream may well have no line
+                lines = _with_warning_if_empty(lines, input_name(file))
             done = sink.begin(lines, lambda: self.settings(translator, TEXT))
             translate_lines(pipeline, file, lines, self.options, done, sink)
 
@@ -98,6 +110,9 @@ class FileTranslation:
 
         rows_path = segments_path(output, self.options.as_json)
         content = FileContent(input_name(file), read_bytes(file), file_format)
+        if not content.content and not self.documents.bilingual:
+            _write_empty(file, output, rows_path)
+            return
         with open_window_output(file, output, resume, TEXTS) as sink:
             translator, request = self.loaded
             language = self.options.to
@@ -142,3 +157,29 @@ class FileTranslation:
     def _close(self) -> None:
         self._pipelines.close()
         self._open = None
+
+
+def _with_warning_if_empty(lines: Iterator[str], name: str) -> Iterator[str]:
+    """Yield lines; a warning says that there are none."""
+    is_empty = True
+    for line in lines:
+        is_empty = False
+        yield line
+    if is_empty:
+        print_warning(EMPTY.format(name))
+
+
+def _write_empty(file: Path | None, output: Path | None, rows_path: Path | None) -> None:
+    """Write the translation of an empty document, with a warning.
+
+    Raises:
+        DataError: the output cannot be written.
+    """
+    print_warning(EMPTY.format(input_name(file)))
+    if rows_path:
+        with open_output(rows_path):
+            pass
+    with open_window_output(file, output, resume=False) as sink:
+        sink.begin(iter(()), dict)
+        if isinstance(sink, PartialOutput) and sink.path.suffix in SUFFIXES:
+            sink.whole_output = compress(b"", sink.path.suffix)

@@ -16,6 +16,7 @@ from nmt.cli.lines.file_translation import FileTranslation
 from nmt.cli.lines.found_files import FileToTranslate, names_of
 from nmt.cli.lines.partial_output import check_settings
 from nmt.cli.lines.streams import DISK_FULL, explain_write_errors, log
+from nmt.cli.options.groups import with_option_names
 from nmt.data.text.remote_files import open_file
 from nmt.errors import DataError, MissingExtraError, NmtError
 from nmt.files import explain_os_errors, lock_file
@@ -51,7 +52,7 @@ def translate_files(
                 except (DataError, MissingExtraError) as error:
                     if _stops_all(error, translation):
                         raise
-                    log(f"nmt: {error}")
+                    log(f"nmt: {with_option_names(str(error))}")
                     failed.append(file.source)
         except BaseException:
             log(f"nmt: {done} of {len(files)} files are complete; --resume passes them over")

@@ -45,7 +45,8 @@ LINES = "the output for lines 1 to {}"
 def is_complete(file: Path | None, output: Path | None) -> bool:
     """Return whether --resume has nothing to do: the output exists, and `OUT.part` does not.
 
-    If so, a message says it.
+    A message says so, or why an output that exists is not complete: it is older than the input, or
+    empty.
 
     Raises:
         ConfigError: `file` is stdin, or `output` is not a regular file; neither can be resumed.
@@ -59,8 +60,27 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
         raise ConfigError("--resume needs an output that remains; give a regular file as -o FILE")
     if part.exists() or not is_file(output):
         return False
-    log(f"{output} is complete, so nothing is left to do; leave out --resume to begin again")
+    if reason := _reason_to_begin_again(file, output):
+        log(f"{output} {reason}, so it is made again")
+        return False
+    log(
+        f"{output} is complete, so nothing is left to do (its settings are not known); leave out "
+        "--resume to begin again"
+    )
     return True
+
+
+def _reason_to_begin_again(file: Path | None, output: Path) -> str:
+    """Return why an output without a part is not the one of a file; empty: nothing is known."""
+    if file is None or isinstance(file, RemotePath) or isinstance(output, RemotePath):
+        return ""
+    try:
+        source, made = file.stat(), output.stat()
+    except OSError:  # it is reported where the file is read
+        return ""
+    if source.st_size and not made.st_size:
+        return "is empty"
+    return f"is older than {file}" if source.st_mtime_ns > made.st_mtime_ns else ""
 
 
 def check_inputs_remain(

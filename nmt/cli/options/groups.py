@@ -6,7 +6,8 @@ import functools
 import inspect
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_origin
@@ -43,16 +44,27 @@ class CommandWithGroups(TyperCommand):
 
         The library knows no options: its messages have parameters instead, such as `beam_size`.
         """
+        token = _PARAMETERS.set(self.params)
         try:
             return super().invoke(ctx)
         except NmtError as error:
-            message = str(error)
-            for parameter in self.params:
-                names = [*parameter.opts, *parameter.secondary_opts]
-                if options := [name for name in names if name.startswith("--")]:
-                    message = message.replace(f"`{parameter.name}`", "/".join(options))
-            error.args = (message,)
+            error.args = (with_option_names(str(error)),)
             raise
+        finally:
+            _PARAMETERS.reset(token)
+
+
+_PARAMETERS: ContextVar[Sequence[Any]] = ContextVar("parameters", default=())
+"""the options and arguments of the command that is running"""
+
+
+def with_option_names(message: str) -> str:
+    """Return a message that names the options of the running command for its parameters."""
+    for parameter in _PARAMETERS.get():
+        names = [*parameter.opts, *parameter.secondary_opts]
+        if options := [name for name in names if name.startswith("--")]:
+            message = message.replace(f"`{parameter.name}`", "/".join(options))
+    return message
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from nmt.translation.documents.document import Document, ReadingOptions
@@ -233,10 +233,17 @@ def read_document(content: bytes, name: str, key: str, options: "ReadingOptions"
 
     Raises:
         ConfigError: there is no such format.
-        DataError: the file is not in this format, or damaged.
+        DataError: the file is not in this format, or damaged; if its content is of another format,
+            the message names that one.
     """
     if key not in FORMATS:
         raise ConfigError(f"the format is {key!r}, expected one of {', '.join(FORMATS)}")
     read: Callable[[bytes, str, ReadingOptions], Document]
     read = pkgutil.resolve_name(FORMATS[key].reader)
-    return read(content, name, options)
+    try:
+        return read(content, name, options)
+    except DataError as error:
+        other = recognise_format("", content[:PEEKED_BYTES])
+        if other in (None, key) or key == "xml":  # any file of XML may be read as XML
+            raise
+        raise DataError(f"{name} looks like {other}; leave out `format`") from error

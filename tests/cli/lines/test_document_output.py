@@ -1,7 +1,9 @@
 """The output of a document: kept while it grows, continued, and described by lines of JSON."""
 
+import gzip
 import itertools
 import json
+import os
 import signal
 from html import escape
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from typer.testing import Result
 
 from nmt.cli.lines import streams
+from nmt.cli.lines.document_file import read_bytes
 from nmt.errors import ConfigError, DataError, StoppedBySignal
 from nmt.translation.documents import translate as documents
 from nmt.translation.documents.tokens import UNWRITABLE
@@ -177,3 +180,36 @@ def test_documents_obey_the_options_of_lines_with_any_number_of_workers(
             assert "e" not in found[0].replace("<title>", "").replace("</title>", "")
         case "protected":
             assert all(f"cat {n}" in found[0] for n in range(4))
+
+
+@pytest.mark.parametrize("name", ["a", "a.docx", "a.epub", "a.xlf", "a.csv", "a.html.gz", "a.po"])
+def test_an_empty_file_has_an_empty_translation(tiny_run: Path, tmp_path: Path, name: str) -> None:
+    source, output = tmp_path / name, tmp_path / f"out-{name}"
+    source.write_bytes(gzip.compress(b"") if name.endswith("gz") else b"")
+    result = invoke("translate", "-m", tiny_run, source, "-o", output)
+    said = f"warning: {source}: is empty, and so is its translation\n"
+    assert (result.exit_code, result.stderr) == (0, said)
+    assert read_bytes(output) == b""
+    assert {path.name for path in tmp_path.iterdir()} == {name, f"out-{name}"}
+
+
+@pytest.mark.parametrize(
+    ("source", "made", "seconds", "said"),
+    [
+        (b"a dog\n", b"x\n", 1, "is complete, so nothing is left to do (its settings are not k"),
+        (b"a dog\n", b"x\n", -1, "is older than"),
+        (b"a dog\n", b"", 1, "is empty, so it is made again"),
+        (b"", b"", 1, "is complete, so nothing is left to do"),
+    ],
+)
+def test_an_output_that_is_older_than_its_source_or_empty_is_not_complete(
+    tiny_run: Path, tmp_path: Path, source: bytes, made: bytes, seconds: int, said: str
+) -> None:
+    file, output = tmp_path / "a", tmp_path / "out"
+    file.write_bytes(source)
+    output.write_bytes(made)
+    at = file.stat().st_mtime + seconds
+    os.utime(output, (at, at))
+    result = invoke("translate", "-m", tiny_run, file, "-o", output, "--resume")
+    assert result.exit_code == 0 and said in result.stderr
+    assert (output.read_bytes() == made) == ("is complete" in said)

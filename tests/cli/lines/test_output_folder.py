@@ -213,3 +213,11 @@ def test_a_second_command_waits_for_no_folder(folder: Folder) -> None:
     finally:
         held.close()
     assert "another process writes it" in message
+
+
+def test_messages_about_a_file_name_the_options(folder: Folder) -> None:
+    table = folder.source / "table.csv"
+    table.write_text("id,text\n1,a dog\n")
+    result = folder(sources=[table, folder.source / "b.srt"])
+    assert "with --key/--column, by the name" in result.stderr and "`" not in result.stderr
+    assert folder.names() == {"b.srt"}
