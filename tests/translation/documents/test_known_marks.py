@@ -291,8 +291,6 @@ def test_marks_at_known_words_are_there_once_at_their_translations(
         f"{counts.known:,} ({100 * counts.right / counts.known:.1f} %) | "
         f"{scores[0]:.2f}, {scores[1]:.2f} |"
     )
-    # Word and Markdown have no bold without words, as it is if there are fewer words than marks
-    missing = 0.005 * counts.marks if written.key in ("office", "markdown") else 0
-    assert counts.marks - counts.once <= missing
+    assert counts.once == counts.marks
     assert counts.right > 0.75 * counts.known
     assert scores[1] > scores[0] - 0.5
