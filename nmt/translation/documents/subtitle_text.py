@@ -94,9 +94,11 @@ def subtitle_pieces(text: str) -> Iterator[Piece]:
     dash = DASH.match(text)
     before, mark = text[: dash.start(2)] if dash else "", dash[2] if dash else ""
     rest = text[len(before) + len(mark) :]
-    marks = [(part, i % 2 == 1) for i, part in enumerate(_parts(before))]
-    marks.append((mark, True))
-    marks += [(part, i % 2 == 1) for i, part in enumerate(_parts(rest))]
+    marks = [
+        *((part, i % 2 == 1) for i, part in enumerate(_parts(before)) if part),
+        (mark, True),
+        *((part, i % 2 == 1) for i, part in enumerate(_parts(rest)) if part),
+    ]
     # parts, and whether they are marks
     partners = tag_partners([part if is_mark else "" for part, is_mark in marks])
     for i, (part, is_mark) in enumerate(marks):
