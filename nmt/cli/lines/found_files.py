@@ -5,7 +5,7 @@ A file of a folder keeps its name relative to that folder.
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nmt.cli.lines.document_file import format_of_file, open_file_inside
@@ -34,6 +34,8 @@ class FileToTranslate:
     source: Path
     output: Path
     format: str
+    problem: str = ""
+    """why it is not translated; empty: it is"""
 
 
 def find_files(
@@ -45,8 +47,8 @@ def find_files(
     read in it. Hidden files and links to folders are left out too.
 
     Raises:
-        ConfigError: `folder` is a file, a URL or in one of `paths`; two files would get one name;
-            or one of `paths` is a stream.
+        ConfigError: `folder` is a file, a URL or in one of `paths`; two files of several folders
+            would get one name; or one of `paths` is a stream.
         DataError: one of `paths` cannot be read.
     """
     _check_folder(paths, folder)
@@ -65,15 +67,30 @@ def find_files(
             found.append(FileToTranslate(source, folder / name, of_file))
     if left_out:
         log(f"left out, as neither documents nor text: {names_of(left_out)}")
+    return _with_names_once(found)
+
+
+def _with_names_once(found: Sequence[FileToTranslate]) -> list[FileToTranslate]:
+    """Return files, of which a second one in a folder with the same output has a problem.
+
+    Raises:
+        ConfigError: files of several folders would get one name.
+    """
     sources: dict[Path, Path] = {}
+    files: list[FileToTranslate] = []
     for each in found:
         other = sources.setdefault(each.output, each.source)
-        if other != each.source:
-            raise ConfigError(
-                f"{other} and {each.source} would both become {each.output}; translate them into "
-                "folders of their own"
-            )
-    return found
+        if other == each.source:
+            files.append(each)
+            continue
+        problem = (
+            f"{other} and {each.source} would both become {each.output}; translate them into "
+            "folders of their own"
+        )
+        if other.name == each.source.name:
+            raise ConfigError(problem)
+        files.append(replace(each, problem=problem))
+    return files
 
 
 def _check_folder(paths: Sequence[Path], folder: Path) -> None:

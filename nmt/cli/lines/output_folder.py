@@ -67,7 +67,13 @@ def translate_files(
 def _translate_file(
     translation: FileTranslation, file: FileToTranslate, known: "FolderList"
 ) -> None:
-    """Translate a file unless it is complete."""
+    """Translate a file unless it is complete.
+
+    Raises:
+        DataError: it cannot be translated.
+    """
+    if file.problem:
+        raise DataError(file.problem)
     digest = _digest(file.source)
     if known.is_complete(file, digest):
         return

@@ -28,7 +28,8 @@ class DocumentOptions:
     """Translate also what has a translation in an XLIFF, TMX or PO file."""
     key: Annotated[list[str] | None, typer.Option("--key", "--column", metavar="NAME")] = None
     """A key of a file of data, or a column of a table, whose values are translated; may be given
-    several times."""
+    several times. It holds for all tables and files of data of a folder, of which no other values
+    are translated then."""
     skip_key: Annotated[
         list[str] | None, typer.Option("--skip-key", "--skip-column", metavar="NAME")
     ] = None

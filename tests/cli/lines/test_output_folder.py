@@ -221,3 +221,14 @@ def test_messages_about_a_file_name_the_options(folder: Folder) -> None:
     result = folder(sources=[table, folder.source / "b.srt"])
     assert "with --key/--column, by the name" in result.stderr and "`" not in result.stderr
     assert folder.names() == {"b.srt"}
+
+
+def test_a_file_whose_output_is_taken_fails_alone(folder: Folder) -> None:
+    (folder.source / "sub" / "page.pdf").write_bytes(b"%PDF-1.4")
+    result = folder()
+    assert result.exit_code == 1 and folder.names() == folder.contents.keys()
+    names = [folder.source / "sub" / name for name in ("page.html", "page.pdf")]
+    becomes = folder.output / "sub" / "page.html"
+    assert f"nmt: {names[0]} and {names[1]} would both become {becomes}; tra" in result.stderr
+    assert str(result.exception).startswith(f"1 file ({names[1]}) of 5 not translated")
+    assert (folder.output / "sub/page.html").read_bytes() == folder.alone("sub/page.html")
