@@ -22,7 +22,7 @@ FRONT_PAGE = "README.md"
 RECIPES = "configs/README.md"
 DOCUMENTS = sorted(
     str(path.relative_to(PROJECT))
-    for pattern in (FRONT_PAGE, "*/README.md", "*/*/README.md", ".github/*.md")
+    for pattern in (FRONT_PAGE, "*/README.md", "*/*/README.md", "*/*/*/README.md", ".github/*.md")
     for path in PROJECT.glob(pattern)
     if path.parent.name == ".github" or not path.parent.name.startswith(".")  # such as .venv
 )

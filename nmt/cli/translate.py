@@ -169,7 +169,7 @@ def translate(
     terminology, protected = terms.terminology(), terms.protected()
 
     def load() -> "tuple[Translator, TranslationRequest]":
-        """Load the models, which takes seconds: input and output are opened before."""
+        # takes seconds: input and output are opened before
         translator = make_translator(models, compute, search, sampling.sampling())
         return translator, options.request(translator, terminology, protected)
 
@@ -177,28 +177,40 @@ def translate(
         return _settings(translator, terminology, context.params, of_file)
 
     read = [terms.glossary, terms.forbid_file]
-    # lines of JSON with a source are records, and no document of the format JSON Lines
+    # lines of JSON with a source are records, not a document of JSON Lines
     asked_format = "html" if html else documents.asked or (TEXT if options.json_input else None)
     with FileTranslation(load, settings, options, documents, workers) as translation:
-        if documents.bilingual:
-            _check_one_file("--bilingual", files, output_folder)
-            _check_bilingual(output)
+        _check_outputs(files, output, output_folder, documents.bilingual)
         if output_folder:
-            _check_one_output(output)
-            found = find_files(files or [Path("-")], output_folder, asked_format)
-            check_nothing_is_replaced(found, read, options.as_json)
-            for each in found:
-                if each.format != TEXT:
-                    check_options(options, each.format)
-            translate_files(translation, found, output_folder, resume)
+            _translate_into(output_folder, translation, files, asked_format, options, read, resume)
         else:
             file = _only_file(files)
             file_format = asked_format or format_of_file(file) or TEXT
-            _check_output(file, output, file_format, options, read)
-            if file_format != TEXT and not documents.bilingual:
-                check_output_format(file, output, file_format)
+            _check_output(file, output, file_format, options, read, documents.bilingual)
             if not (resume and is_complete(file, output)):
                 translation.translate(file, output, file_format, resume)
+
+
+def _translate_into(
+    folder: Path,
+    translation: FileTranslation,
+    files: Sequence[Path] | None,
+    asked_format: str | None,
+    options: OutputOptions,
+    read: Sequence[Path | None],
+    resume: bool,
+) -> None:
+    """Translate files, and those of folders, into a folder; none that is `read` is replaced.
+
+    Raises:
+        ConfigError: an output or an option does not fit.
+    """
+    found = find_files(files or [Path("-")], folder, asked_format)
+    check_nothing_is_replaced(found, read, options.as_json)
+    for each in found:
+        if each.format != TEXT:
+            check_options(options, each.format)
+    translate_files(translation, found, folder, resume)
 
 
 def _check_output(
@@ -207,6 +219,7 @@ def _check_output(
     file_format: str,
     options: OutputOptions,
     read: Sequence[Path | None],
+    bilingual: bool,
 ) -> None:
     """Check that the output of one file fits its format, and replaces nothing that is `read`.
 
@@ -219,6 +232,8 @@ def _check_output(
     if is_document:
         check_options(options, file_format)
         check_output(segments_path(output, options.as_json), inputs)
+        if not bilingual:
+            check_output_format(file, output, file_format)
 
 
 def _check_models(models: list[str] | None) -> list[str]:
@@ -237,10 +252,20 @@ def _check_one_file(option: str, files: Sequence[Path] | None, folder: Path | No
         )
 
 
-def _check_bilingual(output: Path | None) -> None:
-    """Raise a ConfigError if the output of --bilingual would have the name of another format."""
-    if output and output.suffix.lower() not in (".xlf", ".xliff"):
-        raise ConfigError("--bilingual writes an XLIFF file; name it, as -o FILE.xliff")
+def _check_outputs(
+    files: Sequence[Path] | None, output: Path | None, folder: Path | None, bilingual: bool
+) -> None:
+    """Check that there is one kind of output, and that --bilingual has one document and file.
+
+    Raises:
+        ConfigError: that is not so.
+    """
+    if bilingual:
+        _check_one_file("--bilingual", files, folder)
+        if output and output.suffix.lower() not in (".xlf", ".xliff"):
+            raise ConfigError("--bilingual writes an XLIFF file; name it, as -o FILE.xliff")
+    if folder and output:
+        raise ConfigError("-o FILE and --output-folder exclude each other; leave out one of them")
 
 
 def _apply(context: typer.Context, edited: Path, file: Path | None, output: Path | None) -> None:
@@ -264,12 +289,6 @@ def _apply(context: typer.Context, edited: Path, file: Path | None, output: Path
 def _is_given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
-
-
-def _check_one_output(output: Path | None) -> None:
-    """Raise a ConfigError if there is an `output` beside --output-folder."""
-    if output:
-        raise ConfigError("-o FILE and --output-folder exclude each other; leave out one of them")
 
 
 def _only_file(files: Sequence[Path] | None) -> Path | None:
