@@ -46,6 +46,8 @@ from nmt.machine.memory import (
 )
 from nmt.machine.processor import available_cores
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 app = typer.Typer(
     name="nmt", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
@@ -120,6 +122,8 @@ def _raise_stopped(signal_number: int, frame: FrameType | None) -> None:
 
 def _exit(message: str, exit_code: int) -> NoReturn:
     """Print the message of the current error, after its traceback with --debug, and exit."""
+    for stop_signal in STOP_SIGNALS:  # another one would end this by a traceback
+        signal.signal(stop_signal, signal.SIG_IGN)
     if "--debug" in sys.argv[1:2]:  # an option of `nmt` itself stands before the command
         traceback.print_exc()
     print(f"nmt: {message}", file=sys.stderr)
@@ -144,7 +148,7 @@ def main() -> None:
     atexit.register(_leave_out_last_collection)
     limit_kernel_caches()
     share_one_arena()
-    for stop_signal in (signal.SIGINT, signal.SIGTERM):
+    for stop_signal in STOP_SIGNALS:
         signal.signal(stop_signal, _raise_stopped)
     try:
         check_threads(available_cores() - 1, 160 << 20)  # what NumPy takes when it is imported

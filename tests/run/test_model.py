@@ -91,13 +91,20 @@ def test_translating_imports_no_pytorch_and_finds_what_pytorch_finds(
 @needs_library
 @pytest.mark.parametrize(
     "options",
-    [["--alignments"], ["--sample"], ["--coverage-penalty", "0.2"], ["--precision", "bf16"]],
+    [["--sample"], ["--coverage-penalty", "0.2"], ["--precision", "bf16"]],
     ids=lambda options: options[0],
 )
 def test_what_needs_pytorch_gets_it(run: Path, options: list[str]) -> None:
     done = translate(run, "--device", "cpu", *options)
     assert done.returncode == 0, done.stderr
     assert done.stderr.split()[-1] == "True"
+
+
+@needs_library
+def test_alignments_need_no_pytorch(run: Path) -> None:
+    done = translate(run, "--device", "cpu", "--alignments")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.split()[-1] == "False"
 
 
 @needs_library

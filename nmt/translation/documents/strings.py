@@ -137,6 +137,13 @@ def string_pieces(text: str, syntax: StringSyntax, is_html: bool = False) -> Ite
             yield Piece("word", tokens, word)
 
 
+@lru_cache(1000)
+def _tag_name(tag: str) -> str:
+    """Return the name of a tag in small letters, empty if it has none."""
+    found = _NAME.match(tag)
+    return found[1].lower() if found else ""
+
+
 def tag_partners(tags: list[str]) -> dict[int, int]:
     """Return for each tag that begins an element the one that ends it, and the other way round.
 
@@ -146,8 +153,7 @@ def tag_partners(tags: list[str]) -> dict[int, int]:
     opened: list[tuple[int, str]] = []
     counts: Counter[str] = Counter()  # of the names of those that are open
     for i, tag in enumerate(tags):
-        found = _NAME.match(tag)
-        name = found[1].lower() if found else ""
+        name = _tag_name(tag) if tag else ""
         if name and not tag.startswith("</") and not tag.endswith("/>"):
             opened.append((i, name))
             counts[name] += 1

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from html import unescape
 from itertools import islice
+from typing import Literal
 
 from nmt.translation.documents.marked_text import Piece
 from nmt.translation.documents.strings import tag_partners
@@ -78,6 +79,8 @@ def written_characters(text: str, is_webvtt: bool = False) -> dict[str, str]:
 
     In WebVTT, `<` and `&` are always written so, unless the text has them as they are.
     """
+    if not is_webvtt and "&" not in text and "\\" not in text:
+        return {}
     plain = without_formatting(text)
     found = _ENTITY.findall(plain)
     entities = {_character(entity): entity for entity in reversed(found)}
@@ -101,15 +104,21 @@ def subtitle_pieces(text: str) -> Iterator[Piece]:
     ]
     # parts, and whether they are marks
     partners = tag_partners([part if is_mark else "" for part, is_mark in marks])
+    alone = ""  # marks without a partner that follow each other
     for i, (part, is_mark) in enumerate(marks):
-        token = Token("text", part)
-        if i in partners:
-            is_start = partners[i] > i
-            yield Piece("open" if is_start else "close", [token], element=min(i, partners[i]))
-        elif is_mark:
-            yield Piece("tag", [token])
+        if is_mark and i not in partners:
+            alone += part
+            continue
+        if alone:
+            yield Piece("tag", [Token("text", alone)])
+            alone = ""
+        if is_mark:
+            kind: Literal["open", "close"] = "open" if partners[i] > i else "close"
+            yield Piece(kind, [Token("text", part)], element=min(i, partners[i]))
         else:
             yield from _plain_pieces(part)
+    if alone:
+        yield Piece("tag", [Token("text", alone)])
 
 
 def _plain_pieces(text: str) -> Iterator[Piece]:
