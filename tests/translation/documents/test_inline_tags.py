@@ -158,11 +158,13 @@ def test_many_elements_beside_each_other_take_linear_time(points: str) -> None:
     def seconds(count: int) -> float:
         html = "x " + " ".join(f"<b>s{i}</b>" for i in range(count))
         alignment = "".join(points.format(i) for i in range(count))
-        start = time.process_time()
-        placed(html, "t " * count, alignment)
-        return time.process_time() - start
+        times = []
+        for _ in range(3):  # the least: Python collects the objects of other tests now and then
+            start = time.process_time()
+            placed(html, "t " * count, alignment)
+            times.append(time.process_time() - start)
+        return min(times)
 
-    seconds(10)
     assert seconds(2000) < 12 * seconds(500)  # four times, and what a machine varies
 
 
