@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.data.text.lines import read_lines
 from nmt.machine.processor import processor_features
 from nmt.search import native_search
 
@@ -62,6 +63,20 @@ def test_data() -> Path:
     if not path.is_dir():
         pytest.skip(f"no real text at {path}; set NMT_TEST_DATA to the folder that holds it")
     return path
+
+
+@pytest.fixture
+def multi30k_lines(test_data: Path) -> tuple[list[str], list[str]]:
+    """The first 2,000 English lines of the test and validation text of Multi30k, and the German."""
+    english, german = (
+        [
+            line
+            for part in ("test_2016_flickr", "val")
+            for line in read_lines(test_data / "multi30k" / f"{part}.{language}.xz")
+        ][:2000]
+        for language in ("en", "de")
+    )
+    return english, german
 
 
 @pytest.fixture

@@ -1,15 +1,19 @@
 """Commands of `nmt` run inside the process of the test."""
 
+import itertools
 import json
-from collections.abc import Iterable, Iterator
+import signal
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from nmt.cli.app import app
-from nmt.errors import NmtError
+from nmt.errors import NmtError, StoppedBySignal
+from nmt.translation.pipeline import Pipeline
 
 
 def all_commands(group: Any = None) -> Iterator[Any]:
@@ -60,3 +64,19 @@ def write_lines(path: Path, lines: Iterable[str]) -> Path:
     """Write a text file with a line feed after each line, and return its path."""
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
     return path
+
+
+def interrupt(batches: int, run: Callable[[], Result]) -> Result:
+    """Run a command that translates until so many batches are done and one more is begun."""
+    calls = itertools.count(1)
+    translate_batch = Pipeline.translate_batch
+
+    def translated(pipeline: Pipeline, lines: Any) -> Any:
+        if next(calls) > batches:
+            raise StoppedBySignal("stopped by SIGINT", signal.SIGINT)
+        return translate_batch(pipeline, lines)
+
+    with patch.object(Pipeline, "translate_batch", translated):
+        result = run()
+    assert isinstance(result.exception, StoppedBySignal)
+    return result

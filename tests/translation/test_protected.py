@@ -4,7 +4,6 @@ import os
 import random
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -12,7 +11,6 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nmt.data.text.lines import read_lines
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import DataError
@@ -269,17 +267,10 @@ def test_a_model_that_copies_no_numbers_reads_the_line_without_them(
 
 @pytest.mark.slow
 def test_2000_lines_keep_their_parts_and_their_bleu(
-    test_data: Path, random_run: LoadedModel
+    multi30k_lines: tuple[list[str], list[str]], random_run: LoadedModel
 ) -> None:
     """By an untrained model; NMT_TEST_RUN names a run of Multi30k, whose BLEU is compared."""
-    sources, references = (
-        [
-            line
-            for part in ("test_2016_flickr", "val")
-            for line in read_lines(test_data / "multi30k" / f"{part}.{language}.xz")
-        ][:2000]
-        for language in ("en", "de")
-    )
+    sources, references = multi30k_lines
     path = os.environ.get("NMT_TEST_RUN")
     translator = Translator(load_model(path, torch.device("cpu")) if path else random_run)
     chance = random.Random(1)

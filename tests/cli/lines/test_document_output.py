@@ -1,25 +1,21 @@
 """The output of a document: kept while it grows, continued, and described by lines of JSON."""
 
 import gzip
-import itertools
 import json
 import os
-import signal
 from html import escape
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from typer.testing import Result
 
 from nmt.cli.lines import streams
 from nmt.cli.lines.document_file import read_bytes
-from nmt.errors import ConfigError, DataError, StoppedBySignal
+from nmt.errors import ConfigError, DataError
 from nmt.translation.documents import translate as documents
 from nmt.translation.documents.tokens import UNWRITABLE
-from nmt.translation.pipeline import Pipeline
-from tests.cli.commands import fail, invoke, succeed
+from tests.cli.commands import fail, interrupt, invoke, succeed
 
 PAGE = (
     "<title>a dog</title>"
@@ -51,18 +47,7 @@ class Command:
 
     def interrupt(self, batches: int, *options: object) -> Result:
         """Run until so many batches are translated and one more is begun."""
-        calls = itertools.count(1)
-        translate_batch = Pipeline.translate_batch
-
-        def translated(pipeline: Pipeline, lines: Any) -> Any:
-            if next(calls) > batches:
-                raise StoppedBySignal("stopped by SIGINT", signal.SIGINT)
-            return translate_batch(pipeline, lines)
-
-        with patch.object(Pipeline, "translate_batch", translated):
-            result = self(*options)
-        assert isinstance(result.exception, StoppedBySignal)
-        return result
+        return interrupt(batches, lambda: self(*options))
 
 
 @pytest.fixture

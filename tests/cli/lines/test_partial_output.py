@@ -2,7 +2,6 @@
 
 import fcntl
 import gzip
-import itertools
 import json
 import resource
 import signal
@@ -10,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock, call, patch
 
 import pytest
@@ -23,8 +21,7 @@ from nmt.run.checkpoint import save_checkpoint, weights_of
 from nmt.run.model import load_model
 from nmt.search import windows
 from nmt.translation import document
-from nmt.translation.pipeline import Pipeline
-from tests.cli.commands import invoke, write_lines
+from tests.cli.commands import interrupt, invoke, write_lines
 
 LINES = [f"a small dog {n}. A cat." if n % 4 else "" for n in range(11)]
 SHAPES = [
@@ -69,18 +66,7 @@ class Command:
 
     def interrupt(self, whole: int, *options: str) -> Result:
         """Run until so many windows are written and one more is begun."""
-        calls = itertools.count(1)
-        translate_batch = Pipeline.translate_batch
-
-        def translated(pipeline: Pipeline, lines: Any) -> Any:
-            if next(calls) > whole:
-                raise StoppedBySignal("stopped by SIGINT", signal.SIGINT)
-            return translate_batch(pipeline, lines)
-
-        with patch.object(Pipeline, "translate_batch", translated):
-            result = self(*options)
-        assert isinstance(result.exception, StoppedBySignal)
-        return result
+        return interrupt(whole, lambda: self(*options))
 
     def refused(self, *options: str) -> str:
         """The sentence that ends the command, which leaves what was there."""

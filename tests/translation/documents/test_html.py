@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import count
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -14,7 +13,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.text.lines import read_lines
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.errors import DataError
 from nmt.evaluation.metrics import bleu
@@ -333,17 +331,10 @@ def marked_up(
 
 @pytest.mark.slow
 def test_2000_lines_of_markup_keep_their_tags_and_their_bleu(
-    test_data: Path, random_run: LoadedModel
+    multi30k_lines: tuple[list[str], list[str]], random_run: LoadedModel
 ) -> None:
     """By an untrained model; NMT_TEST_RUN names a run of multi30k.yaml, whose BLEU is compared."""
-    sources, references = (
-        [
-            line
-            for part in ("test_2016_flickr", "val")
-            for line in read_lines(test_data / "multi30k" / f"{part}.{language}.xz")
-        ][:2000]
-        for language in ("en", "de")
-    )
+    sources, references = multi30k_lines
     path = os.environ.get("NMT_TEST_RUN")
     translator = Translator(load_model(path, torch.device("cpu")) if path else random_run)
     chance, ids = random.Random(1), count(1)
