@@ -133,7 +133,7 @@ def _translate_training_text(
     from nmt.data.text.monolingual import SourceLines
     from nmt.data.text.pair_folder import PairFolder
     from nmt.data.text.parallel_text import ParallelText
-    from nmt.translation.pipeline import TranslationRequest
+    from nmt.translation.request import TranslationRequest
     from nmt.translation.synthesis import PairMaker, synthesize
 
     texts = obtain_splits(data.model_copy(update={"synthetic": []}), log).train

@@ -104,7 +104,7 @@ def synthesize(
     from nmt.data.text.contamination import HeldOutText
     from nmt.data.text.monolingual import MonolingualText
     from nmt.data.text.pair_folder import PairFolder
-    from nmt.translation.pipeline import TranslationRequest
+    from nmt.translation.request import TranslationRequest
     from nmt.translation.synthesis import PairMaker
     from nmt.translation.synthesis import synthesize as make_pairs
 

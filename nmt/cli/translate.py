@@ -36,7 +36,7 @@ from nmt.translation.documents.formats import TEXT
 if TYPE_CHECKING:
     from nmt.data.text.protected_text import ProtectedText
     from nmt.translation.line import Terminology
-    from nmt.translation.pipeline import TranslationRequest
+    from nmt.translation.request import TranslationRequest
     from nmt.translation.translator import Translator
 
 # options that --resume need not compare: they change no translation, or a digest stands for them

@@ -15,7 +15,8 @@ from nmt.run.directory import find_run, weights_folder
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Line, Translation
 from nmt.translation.load import load_translator
-from nmt.translation.pipeline import Pipeline, TranslationRequest
+from nmt.translation.pipeline import Pipeline
+from nmt.translation.request import TranslationRequest
 from nmt.translation.translator import Translator
 
 

@@ -14,8 +14,9 @@ from nmt.search.searcher import Searcher
 from nmt.search.shortlist import Shortlist
 from nmt.search.windows import WINDOW_LINES
 from nmt.translation.line import Line, Terminology, Translation, Warn, numbered_lines
-from nmt.translation.pipeline import Pipeline, TranslationRequest
+from nmt.translation.pipeline import Pipeline
 from nmt.translation.ray_pool import RayCluster
+from nmt.translation.request import TranslationRequest
 
 if TYPE_CHECKING:
     from nmt.translation.scoring import Scorer

@@ -22,7 +22,7 @@ from nmt.search.ensemble import Ensemble, restrict_models
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.shortlist import Shortlist, in_whole_vocabulary
 from nmt.translation.line import Terminology, numbered_lines
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.request import TranslationRequest
 from nmt.translation.translator import Translator
 from tests.search.plain_search import random_transformer
 

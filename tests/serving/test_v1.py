@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from nmt import load
 from nmt.translation.line import Line
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.request import TranslationRequest
 from nmt.translation.translator import Translator
 from tests.serving.conftest import Client
 

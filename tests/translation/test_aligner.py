@@ -32,7 +32,7 @@ from nmt.search.ensemble import Ensemble
 from nmt.search.hypothesis import length_penalty
 from nmt.translation.aligner import link
 from nmt.translation.line import Alignment, Terminology, Translation, numbered_lines
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.request import TranslationRequest
 from nmt.translation.scoring import force_decode, token_log_probabilities
 from nmt.translation.spans import linked_words
 from nmt.translation.translator import Translator

@@ -17,7 +17,7 @@ from nmt.translation.line import (
     Translation,
     numbered_lines,
 )
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.request import TranslationRequest
 from nmt.translation.spans import Link
 from nmt.translation.translator import Translator
 

@@ -6,7 +6,7 @@ from nmt.run.model import LoadedModel
 from nmt.translation import document as document_module
 from nmt.translation.document import halves, join
 from nmt.translation.line import Line, Translation, Warn, numbered_lines
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.request import TranslationRequest
 from nmt.translation.translator import Translator
 
 PARAGRAPHS = [

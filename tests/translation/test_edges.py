@@ -7,7 +7,7 @@ import pytest
 from nmt.recipe.config import DecodingConfig
 from nmt.run.model import LoadedModel
 from nmt.translation.line import Line, Terminology, numbered_lines
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.request import TranslationRequest
 from nmt.translation.spans import linked_words
 from nmt.translation.translator import Translator
 

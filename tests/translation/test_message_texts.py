@@ -12,7 +12,7 @@ from nmt.run.model import LoadedModel
 from nmt.translation.documents.translate import texts_translator
 from nmt.translation.line import Alignment, Line, Terminology, Translation, numbered_lines
 from nmt.translation.message_texts import MessageTexts
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.request import TranslationRequest
 from nmt.translation.spans import Link
 from nmt.translation.translator import Translator
 from tests.reversing_translator import translate_html

@@ -12,7 +12,7 @@ from nmt.recipe.config import Sampling
 from nmt.run.model import LoadedModel
 from nmt.translation.line import Translation, numbered_lines
 from nmt.translation.minimum_bayes_risk import most_useful
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.request import TranslationRequest
 from nmt.translation.translator import Translator
 
 TABLE = {

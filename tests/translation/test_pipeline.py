@@ -17,7 +17,7 @@ from nmt.run.model import LoadedModel
 from nmt.search import torch_search
 from nmt.translation import line as line_module
 from nmt.translation.line import Line, Terminology, numbered_lines
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.request import TranslationRequest
 from nmt.translation.translator import Translator
 
 LINES = [

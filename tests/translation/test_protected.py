@@ -26,8 +26,8 @@ from nmt.translation.line import (
     has_words,
     numbered_lines,
 )
-from nmt.translation.pipeline import TranslationRequest
 from nmt.translation.protected import ProtectionTransform
+from nmt.translation.request import TranslationRequest
 from nmt.translation.spans import Link
 from nmt.translation.translator import Translator
 from tests.stand_in_models import Copier

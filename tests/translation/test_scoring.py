@@ -17,7 +17,7 @@ from nmt.recipe.config import DecodingConfig
 from nmt.run.model import LoadedModel, build_model
 from nmt.translation import scoring as scoring_module
 from nmt.translation.line import numbered_lines
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.request import TranslationRequest
 from nmt.translation.scoring import Scorer, TargetScore, perplexity, token_log_probabilities
 from nmt.translation.translator import Translator
 

@@ -13,7 +13,8 @@ from nmt.run.model import LoadedModel
 from nmt.search import windows as windows_module
 from nmt.translation import line as line_module
 from nmt.translation.line import MAX_SOURCE_TOKENS, Terminology, Translation, encode, numbered_lines
-from nmt.translation.pipeline import BatchTranslation, TranslationRequest
+from nmt.translation.pipeline import BatchTranslation
+from nmt.translation.request import TranslationRequest
 from nmt.translation.translator import Translator
 
 LINES = [

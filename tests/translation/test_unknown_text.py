@@ -11,7 +11,7 @@ from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.recipe.config import TokenizerConfig
 from nmt.run.model import LoadedModel
 from nmt.translation.line import numbered_lines
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.request import TranslationRequest
 from nmt.translation.translator import Translator
 
 KNOWN = (

@@ -32,7 +32,8 @@ from nmt.translation.documents.formats import TEXT
 
 if TYPE_CHECKING:
     from nmt.translation.documents.document import Document
-    from nmt.translation.pipeline import Pipeline, TranslationRequest
+    from nmt.translation.pipeline import Pipeline
+    from nmt.translation.request import TranslationRequest
     from nmt.translation.translator import Translator
 
 EMPTY = "{}: is empty, and so is its translation"

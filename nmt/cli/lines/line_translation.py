@@ -18,7 +18,8 @@ from nmt.errors import ConfigError
 if TYPE_CHECKING:
     from nmt.data.text.protected_text import ProtectedText
     from nmt.translation.line import Line, Terminology, Translation
-    from nmt.translation.pipeline import Pipeline, TranslationRequest
+    from nmt.translation.pipeline import Pipeline
+    from nmt.translation.request import TranslationRequest
     from nmt.translation.translator import Translator
 
 SAMPLED_CANDIDATES = 32
@@ -77,7 +78,7 @@ class OutputOptions:
         `terminology` has the words that translations must or must not have, and `protected` finds
         the parts of lines that are not translated. Raises a ConfigError if --to has no tag.
         """
-        from nmt.translation.pipeline import TranslationRequest
+        from nmt.translation.request import TranslationRequest
 
         target_tag(self.to, translator.loaded.tokenizer)  # raises an error if there is no such tag
         request = TranslationRequest(

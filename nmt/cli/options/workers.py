@@ -10,9 +10,10 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nmt.translation.pipeline import Pipeline, TranslationRequest
+    from nmt.translation.pipeline import Pipeline
     from nmt.translation.process_pool import Result, Task
     from nmt.translation.ray_pool import RayCluster, RayPool
+    from nmt.translation.request import TranslationRequest
     from nmt.translation.translator import Translator
 
 

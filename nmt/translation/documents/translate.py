@@ -7,7 +7,8 @@ from nmt.errors import Progress, print_warning
 from nmt.search.windows import WINDOW_LINES, cut_into_windows
 from nmt.translation.documents.document import Document
 from nmt.translation.line import Line, Translation, Warn
-from nmt.translation.pipeline import Pipeline, TranslationRequest
+from nmt.translation.pipeline import Pipeline
+from nmt.translation.request import TranslationRequest
 from nmt.translation.spans import shift_span
 from nmt.translation.translator import Translator
 

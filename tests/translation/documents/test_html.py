@@ -26,7 +26,7 @@ from nmt.translation.documents.tag_places import InlineTag
 from nmt.translation.documents.tokens import source_of
 from nmt.translation.documents.translate import TranslateTexts, texts_translator
 from nmt.translation.line import Line, Translation
-from nmt.translation.pipeline import TranslationRequest
+from nmt.translation.request import TranslationRequest
 from nmt.translation.translator import Translator
 from tests.reversing_translator import copying, guessing, reversing, translate_html, uppercase
 
