@@ -1,7 +1,8 @@
 """The plan of the house, read from the source: who may import whom, and what no file may hold.
 
-cli -> serving, report, planning -> training -> evaluation -> translation -> search, exchange
-    -> inference -> run, kernels -> data, model -> recipe -> machine -> files -> errors
+cli -> serving, report, planning -> training -> evaluation -> translation
+    -> search, exchange, memory -> inference -> run, kernels -> data, model -> recipe
+    -> machine -> files -> errors
 """
 
 import ast
@@ -26,7 +27,7 @@ LAYERS = [
     {"training"},
     {"evaluation"},
     {"translation"},
-    {"search", "exchange"},
+    {"search", "exchange", "memory"},
     {"inference"},
     {"run", "kernels"},
     {"data", "model"},
@@ -35,7 +36,7 @@ LAYERS = [
     {"files"},
     {"errors"},
 ]
-STRANGERS = {"data", "model", "serving", "report", "planning", "search", "exchange"}
+STRANGERS = {"data", "model", "serving", "report", "planning", "search", "exchange", "memory"}
 """units that never import a neighbour of their own layer"""
 HOMES: dict[str, str | tuple[str, ...]] = {
     "sentencepiece": ("data/tokens/", "exchange/"),
@@ -55,6 +56,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "ray": ("translation/ray_pool.py", "serving/ray_app.py"),
     "langcodes": "data/languages.py",
     "regex": "data/",
+    "rapidfuzz": "data/text/similarity.py",
     "py3langid": "data/text/language_identification.py",
     "ftfy": "data/text/rules.py",
     "fastapi": "serving/",

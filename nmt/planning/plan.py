@@ -23,8 +23,8 @@ from nmt.run.directory import RunDirectory
 from nmt.training.step_memory import (
     KEPT_ON_CPU,
     Hardware,
-    Memory,
     Rows,
+    StepMemory,
     micro_batch_tokens,
     trained_weights,
     training_memory,
@@ -67,8 +67,8 @@ class Plan:
     device: str
     """the kind of device that trains: cpu, cuda, mps or xpu"""
     precision: str
-    memory: Memory
-    gpu_memory: Memory
+    memory: StepMemory
+    gpu_memory: StepMemory
     """memory in bf16 on a GPU that has enough of it"""
     disk: dict[str, int]
     """disk space of the run, see `disk_usage`"""
@@ -157,7 +157,7 @@ def _hardware(config: Config, device: torch.device, rows: Rows) -> Hardware:
     return Hardware(hardware_kind(device), precision, memory_of(device), shards)
 
 
-def _check_model_fits(memory: Memory, device: torch.device) -> None:
+def _check_model_fits(memory: StepMemory, device: torch.device) -> None:
     """Raise a ConfigError if weights, gradients and optimiser state exceed the free memory."""
     needed = memory.weights + memory.gradients + memory.optimizer
     free = free_memory(device)
@@ -198,7 +198,7 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
     )
 
 
-def _memory(config: Config, rows: Rows, hardware: Hardware, length: float) -> Memory:
+def _memory(config: Config, rows: Rows, hardware: Hardware, length: float) -> StepMemory:
     """Return what a step takes whose micro-batches are as large as in training."""
     tokens = micro_batch_tokens(config, rows, hardware, length)
     tokens = min(tokens, config.training.batch_tokens)

@@ -35,7 +35,7 @@ process had 1.22 GB at most, of which the parts below explain 0.39."""
 
 
 @dataclass(frozen=True)
-class Memory:
+class StepMemory:
     """Bytes that a training step takes on one device, by purpose, without PyTorch itself."""
 
     weights: int
@@ -76,7 +76,7 @@ class Hardware:
 
 def training_memory(
     config: Config, rows: Rows, hardware: Hardware, length: float, tokens: int
-) -> Memory:
+) -> StepMemory:
     """Return the memory, in bytes, that a step takes.
 
     `length` is the mean number of tokens of a sentence. `tokens` is how many padded tokens per side
@@ -101,7 +101,7 @@ def training_memory(
     softmax_bytes = min(tokens, shards * SOFTMAX_ROWS[device]) * FP32
     embedding_gradient_bytes = shards * config.model.d_model * (FP32 + p)
     bytes_per_entry = logit_bytes + softmax_bytes + embedding_gradient_bytes
-    return Memory(
+    return StepMemory(
         weights=FP32 * in_memory + shards * BF16 * copied_to_bf16,
         gradients=FP32 * trained_weights(config, rows) * _gradient_copies(config, hardware, tokens),
         optimizer=optimizer_bytes(config, rows),

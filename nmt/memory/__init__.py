@@ -1,0 +1,1 @@
+"""Translation memories: pairs that were translated before, found again."""
