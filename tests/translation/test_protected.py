@@ -265,6 +265,14 @@ def test_a_model_that_copies_no_numbers_reads_the_line_without_them(
             assert {Link(span, span) for span in USUAL.find(text)} <= {*links}
 
 
+def test_an_untrained_model_loses_no_part(random_run: LoadedModel) -> None:
+    pipeline = Translator(random_run).pipeline(TranslationRequest(protected=USUAL))
+    parts = [*SYMBOLS, *PLACEHOLDERS]
+    texts = [f"A man {part} with a dog." for part in parts]
+    found = [best.text for best, *_ in pipeline.translate(numbered_lines(texts))]
+    assert [text.count(part) for text, part in zip(found, parts, strict=True)] == [1] * len(parts)
+
+
 @pytest.mark.slow
 def test_2000_lines_keep_their_parts_and_their_bleu(
     multi30k_lines: tuple[list[str], list[str]], random_run: LoadedModel

@@ -8,6 +8,7 @@ inside a cluster, which is a letter with the signs that are written around it.
 
 import functools
 import unicodedata
+from collections.abc import Iterator
 
 import regex
 
@@ -37,6 +38,12 @@ _SIGN_FIRST = regex.compile(_SIGN, regex.V1)
 _FIRST_UNSPACED = regex.compile(rf"[{_UNSPACED}]", regex.V1)
 # opening brackets and quotation marks
 _OPENING = regex.compile(r"[\p{Ps}\p{Pi}\"'¿¡«»„]")
+SYMBOL_SIGNS = r"\uFE0E\uFE0F\u20D0-\u20FF"
+"""Characters that make a symbol of the one before, such as the signs of a keycap; for a class of a
+regular expression."""
+# also private use, and emoji that are newer than the tables of Unicode
+_SYMBOL = regex.compile(rf"[\p{{S}}\p{{Co}}\p{{Cn}}{SYMBOL_SIGNS}]")
+_GRAPHEME_CLUSTER = regex.compile(r"\X")
 _GROWING = regex.compile(r"[\p{L}\p{M}\p{N}\p{Pd}\p{Pc}--\p{Han}]", regex.V1)
 _WORD_OR_HYPHEN = regex.compile(rf"{_WORD}|{_HYPHEN}", regex.V1)
 
@@ -70,6 +77,19 @@ def words(text: str) -> list[str]:
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Return the characters [start, end) of each of a text's `words`."""
     return [match.span() for match in _WORDS.finditer(text)]
+
+
+def grapheme_clusters(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the characters [start, end) of each letter or symbol with all signs that belong to it.
+
+    Signs are marks, joiners, skin tones, and the letters of a flag; white space is also yielded.
+    """
+    return (match.span() for match in _GRAPHEME_CLUSTER.finditer(text))
+
+
+def has_symbol(cluster: str) -> bool:
+    """Return whether there is a symbol, such as an emoji or a keycap, and not letters alone."""
+    return _SYMBOL.search(cluster) is not None
 
 
 def spaced_word_spans(text: str) -> list[tuple[int, int]]:

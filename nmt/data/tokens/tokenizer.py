@@ -7,13 +7,13 @@ The special symbols PAD, UNK, BOS and EOS have fixed ids and are never read from
 import functools
 import hashlib
 import re
-import unicodedata
 from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
 import sentencepiece
 
+from nmt.data.text.words import grapheme_clusters, has_symbol
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.errors import DataError
 from nmt.machine.memory import check_threads
@@ -32,7 +32,6 @@ _TEXTS_PER_THREAD = 256  # with fewer, starting a thread takes longer than it sa
 # So few texts are decoded in less time than SentencePiece needs to start a thread for them.
 _DECODED_WITHOUT_THREAD = 16
 _TAG = re.compile("(>>[^<> ]+<<) ?")
-_SYMBOLS = ("Sm", "Sc", "Sk", "So", "Co")  # categories of symbols such as emoji, and private use
 ERRORS_ONLY = 2
 """The log level of SentencePiece that hides warnings."""
 HIDDEN = -1.0
@@ -246,17 +245,20 @@ class SubwordModel:
         """Return the indices of the characters of a text, without tags, that are unknown.
 
         A vocabulary of words knows the characters of its words. Letters that are spelled in bytes
-        count as known, as bytes are meant for them; symbols such as emoji do not.
+        count as known, as bytes are meant for them; symbols such as emoji do not, nor do the signs
+        on them: only bytes spell the keycap of "1".
         """
         unknown: set[int] = set()
+        in_bytes: set[int] = set()
         ids = self._encode_plain([text], 1)[0][:-1]  # without EOS
         for piece, (start, end) in zip(ids, self.spans(text), strict=True):
             if piece == UNK:
                 unknown.update(i for i in range(start, end) if not self._is_in_a_word(text[i]))
             elif piece in self.byte_ids:
-                unknown.update(
-                    i for i in range(start, end) if unicodedata.category(text[i]) in _SYMBOLS
-                )
+                in_bytes.update(range(start, end))
+        for start, end in grapheme_clusters(text) if in_bytes else ():
+            if has_symbol(text[start:end]):
+                unknown |= in_bytes.intersection(range(start, end))
         return unknown
 
     def _is_in_a_word(self, character: str) -> bool:

@@ -14,13 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import regex
 
-from nmt.data.text.words import is_opening, is_unspaced, word_spans
+from nmt.data.text.words import (
+    SYMBOL_SIGNS,
+    grapheme_clusters,
+    is_opening,
+    is_unspaced,
+    word_spans,
+)
 from nmt.data.tokens.token_store import Sentences
 from nmt.data.tokens.tokenizer import SPACE, UNK, SubwordModel
 
-_CLUSTERS = regex.compile(r"\X")
-# a letter or a digit; not a keycap, which is a digit with U+FE0F or U+20E3
-_WORD_CLUSTER = regex.compile(r"[\p{L}\p{N}][^\uFE0F\u20E3]*")
+# a letter or a digit, with marks; not a keycap, which begins with a digit
+_WORD_CLUSTER = regex.compile(rf"[\p{{L}}\p{{N}}][^{SYMBOL_SIGNS}]*")
 # what a number touches belongs to it: "№12.5", "5€/kg"
 _NUMBER_BEFORE = regex.compile(r"(?<![\p{L}\p{M}])\d[\d.,:/'’]*\Z|\d\Z")
 _NUMBER_AFTER = regex.compile(r"[\d.,:/'’]*\d")
@@ -67,12 +72,11 @@ def unknown_parts(model: SubwordModel, text: str) -> list[UnknownPart]:
         return parts
     words = [span for span in word_spans(text) if not unknown.isdisjoint(range(*span))]
     starts = [start for start, _ in words]
-    for match in _CLUSTERS.finditer(text):
-        start, end = match.span()
+    for start, end in grapheme_clusters(text):
         is_known = unknown.isdisjoint(range(start, end))
         if is_known or (parts and start < parts[-1].span[1]):  # or in the word before
             continue
-        if _WORD_CLUSTER.fullmatch(match[0]):
+        if _WORD_CLUSTER.fullmatch(text, start, end):
             first, last = words[bisect_right(starts, start) - 1]  # the word that has the cluster
             part = _word(model, text, (first, max(last, end)))
         else:

@@ -82,10 +82,29 @@ def test_what_is_unknown(characters: Tokenizer, text: str, parts: list[Any]) -> 
     assert [(text[slice(*part.span)], part.placeholder) for part in found] == parts
 
 
-def test_letters_in_bytes_are_left_to_the_model() -> None:
-    model = tokenizer(byte_fallback=True).source
-    text = "a 龘 naïve 👍 Łó"
-    assert [text[slice(*part.span)] for part in unknown_parts(model, text)] == [" 👍"]
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        ("a 龘 naïve 👍 Łó", [" 👍"]),
+        ("हिन्दी क्\u200dष e\u0323x А\u0488з 葛\U000e0100", []),  # marks and joiners of letters
+        # signs that make a symbol of a known character; emoji that are newer than Python
+        (
+            "1\ufe0f\u20e3 dog, 2\u20e3 #\ufe0f\u20e3 *\ufe0f\u20e3",
+            ["1\ufe0f\u20e3 ", " 2\u20e3", " #\ufe0f\u20e3", " *\ufe0f\u20e3"],
+        ),
+        (
+            "x\u20d7 fox A\u20dd, (ℹ\ufe0f) yes‼\ufe0f 5\ufe0e",
+            ["x\u20d7 ", " A\u20dd", " (ℹ\ufe0f)", "‼\ufe0f", " 5\ufe0e"],
+        ),
+        ("C =\u0338 D", [" =\u0338"]),
+        ("dog \U0001fae9 \U0001fae8 \U000fffff", [" \U0001fae9", " \U0001fae8", " \U000fffff"]),
+    ],
+)
+def test_symbols_in_bytes_are_left_out_and_letters_left_to_the_model(
+    text: str, left_out: list[str]
+) -> None:
+    model = tokenizer(byte_fallback=True, normalization="identity").source
+    assert [text[slice(*part.span)] for part in unknown_parts(model, text)] == left_out
 
 
 def test_a_vocabulary_of_words_knows_their_characters() -> None:
