@@ -239,7 +239,7 @@ def _workbook() -> bytes:
 
 def _texts() -> list[Sample]:
     """The samples that are plain text, or XML in one file."""
-    by_column = replace(EN_DE, keys=("text",))
+    by_column = replace(EN_DE, column=("text",))
     tsv = CSV.replace(",", "\t", 1).replace("1,", "1\t").replace("2,", "2\t")
     found = [
         ("xliff", "a.xlf", XLIFF),

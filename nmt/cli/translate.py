@@ -31,7 +31,7 @@ from nmt.cli.options.model import (
 )
 from nmt.cli.options.workers import WorkerOptions
 from nmt.errors import ConfigError
-from nmt.translation.documents.formats import TEXT
+from nmt.translation.documents.formats import TEXT, check_names
 
 if TYPE_CHECKING:
     from nmt.data.text.protected_text import ProtectedText
@@ -182,11 +182,11 @@ def translate(
     with FileTranslation(load, settings, options, documents, workers) as translation:
         _check_outputs(files, output, output_folder, documents.bilingual)
         if output_folder:
-            _translate_into(output_folder, translation, files, asked_format, options, read, resume)
+            _translate_into(output_folder, translation, files, asked_format, read, resume)
         else:
             file = _only_file(files)
             file_format = asked_format or format_of_file(file) or TEXT
-            _check_output(file, output, file_format, options, read, documents.bilingual)
+            _check_output(file, output, file_format, translation, read)
             if not (resume and is_complete(file, output)):
                 translation.translate(file, output, file_format, resume)
 
@@ -196,7 +196,6 @@ def _translate_into(
     translation: FileTranslation,
     files: Sequence[Path] | None,
     asked_format: str | None,
-    options: OutputOptions,
     read: Sequence[Path | None],
     resume: bool,
 ) -> None:
@@ -206,10 +205,11 @@ def _translate_into(
         ConfigError: an output or an option does not fit.
     """
     found = find_files(files or [Path("-")], folder, asked_format)
-    check_nothing_is_replaced(found, read, options.as_json)
+    check_nothing_is_replaced(found, read, translation.options.as_json)
+    check_names(translation.documents, {each.format for each in found})
     for each in found:
         if each.format != TEXT:
-            check_options(options, each.format)
+            check_options(translation.options, each.format)
     translate_files(translation, found, folder, resume)
 
 
@@ -217,22 +217,22 @@ def _check_output(
     file: Path | None,
     output: Path | None,
     file_format: str,
-    options: OutputOptions,
+    translation: FileTranslation,
     read: Sequence[Path | None],
-    bilingual: bool,
 ) -> None:
-    """Check that the output of one file fits its format, and replaces nothing that is `read`.
+    """Check that options and output of one file fit its format, and that no `read` is replaced.
 
     Raises:
-        ConfigError: it does not.
+        ConfigError: they do not.
     """
     is_document = file_format != TEXT
     inputs = [file or Path("-"), *read]
     check_inputs_remain(output, inputs, is_compressed=is_document)
+    check_names(translation.documents, [file_format])
     if is_document:
-        check_options(options, file_format)
-        check_output(segments_path(output, options.as_json), inputs)
-        if not bilingual:
+        check_options(translation.options, file_format)
+        check_output(segments_path(output, translation.options.as_json), inputs)
+        if not translation.documents.bilingual:
             check_output_format(file, output, file_format)
 
 

@@ -18,10 +18,9 @@ from nmt.serving.parsing import check_given_once, read_body, validate
 from nmt.serving.server import Server
 from nmt.serving.uploads import UploadedFile, read_file
 from nmt.serving.v1 import TranslationBody
-from nmt.translation.documents.document import ReadingOptions
+from nmt.translation.documents.document import ANY_LANGUAGE, ReadingOptions
+from nmt.translation.documents.formats import OPTIONS_OF_NAMES
 
-LISTS = ("key", "skip_key", "block", "inline")
-"""keys of the form that may be given several times"""
 KEY_HEADER = "x-document-key"
 _JSON = ("terms", "forbidden", "protect")
 """keys of the form whose values are JSON, as in the body of /v1/translate"""
@@ -52,9 +51,13 @@ class DocumentForm(BaseModel):
     overwrite: bool = False
     """whether texts that have a translation, as in XLIFF, PO and TMX, get a new one"""
     key: list[str] = []
-    """keys of a file of data, or columns of a table, whose values are translated"""
+    """keys of a file of data or of strings, whose values are translated"""
     skip_key: list[str] = []
-    """keys or columns whose values stay as they are"""
+    """keys whose values stay as they are"""
+    column: list[str] = []
+    """columns of a table that are translated: their names, or numbers from 1 on"""
+    skip_column: list[str] = []
+    """columns that stay as they are"""
     block: list[str] = []
     """names of elements of an XML file that are texts"""
     inline: list[str] = []
@@ -62,15 +65,8 @@ class DocumentForm(BaseModel):
 
     def reading(self) -> ReadingOptions:
         """Return which texts of the document are translated."""
-        lists = (tuple(each) for each in (self.key, self.skip_key, self.block, self.inline))
-        keys, skipped_keys, blocks, inlines = lists
-        return ReadingOptions(
-            overwrite=self.overwrite,
-            keys=keys,
-            skipped_keys=skipped_keys,
-            blocks=blocks,
-            inlines=inlines,
-        )
+        names = {option: tuple(getattr(self, option)) for option in OPTIONS_OF_NAMES}
+        return ReadingOptions(ANY_LANGUAGE, self.overwrite, **names)
 
     def body(self) -> TranslationBody:
         """Return what is asked, as the body of /v1/translate would say it.
@@ -186,7 +182,7 @@ async def _send(
     """
     given = await request.form()
     for key in given:
-        if key not in LISTS:
+        if key not in OPTIONS_OF_NAMES:
             check_given_once(key, given.getlist(key))
     body = form.body()
     asked = body.asked(server.settings.protect)

@@ -18,6 +18,7 @@ from nmt.translation.documents.encodings import decode_text
 from nmt.translation.documents.formats import (
     FORMATS,
     PEEKED_BYTES,
+    check_names,
     read_document,
     recognise_format,
 )
@@ -55,7 +56,8 @@ class UploadedFile:
         """Return a file in the format `key`, or in that which content and name say.
 
         Raises:
-            RequestError: it has no name, or files of this format are not translated.
+            RequestError: it has no name, or files of this format are not translated, or have no
+                keys, columns or elements as the options name.
         """
         if not name:
             raise RequestError(400, "Invalid request: missing file parameter")
@@ -68,6 +70,10 @@ class UploadedFile:
             raise RequestError(
                 400, f"Invalid request: files of this {what} are not translated; {known} are"
             )
+        try:
+            check_names(options, [found])
+        except ConfigError as error:
+            raise RequestError(400, f"Invalid request: {error}") from error
         return cls(name, content, found, options)
 
     def read(self, languages: LanguagePair) -> Document:
@@ -106,7 +112,7 @@ async def read_file(server: Server, file: UploadedFile, asked: Asked, address: s
     def read() -> FileTexts:
         sources = _possible_sources(server, asked)
         if file.format == TEXT:
-            return FileTexts([decode_text(file.content, NAME, sources)[0]])
+            return FileTexts([decode_text(file.content, NAME, sources).text])
         _check_size(server, file.content)
         source = sources[0] if asked.source != AUTO else "und"
         options = replace(file.options, sources=tuple(sources))
@@ -131,9 +137,9 @@ async def translate_file(
     """
     service = server.service
     if file.format == TEXT:
-        _, encode = decode_text(file.content, NAME, _possible_sources(server, asked))
+        given = decode_text(file.content, NAME, _possible_sources(server, asked))
         [text] = await service.translate(found.texts, asked, client)
-        return TranslatedDocument(encode(text.text), models=text.models)
+        return TranslatedDocument(given.encode(text.text), models=text.models)
     if asked.source == AUTO:
         [guess] = await service.detect([" ".join(found.texts)], asked, client)
         asked = replace(asked, source=str(guess["language"]))

@@ -163,6 +163,7 @@ def test_as_many_documents_wait_as_the_settings_allow(serve: Client) -> None:
         ({"other": "1"}, 400, "Invalid request: other"),
         ({"source": ""}, 400, "Invalid request: missing source parameter"),
         ({"format": "text"}, 400, "the file"),
+        ({"column": "a"}, 400, "`column` is for csv, tsv, and not for office; leave it out"),
     ],
 )
 def test_a_mistake_is_told_at_once(

@@ -14,8 +14,6 @@ from urllib.parse import unquote
 import pytest
 from starlette.testclient import TestClient
 
-from nmt.errors import DataError
-from nmt.translation.documents.encodings import decode_text
 from nmt.translation.documents.tokens import UNWRITABLE
 from tests.serving.conftest import Client
 
@@ -100,35 +98,6 @@ def test_text_is_written_in_the_encoding_in_which_it_was_read(
     charset = response.headers["content-type"].partition("charset=")[2]
     expected = "" if "1252" in encoding else encoding.removesuffix("-sig")
     assert charset == ("utf-16" if mark else expected)
-
-
-@pytest.mark.parametrize(
-    ("sources", "encoding", "text"),
-    [
-        (["pl"], "windows-1250", "żółw"),
-        (["ru"], "windows-1251", "Кошка спит."),
-        (["sr"], "windows-1251", "Мачка."),
-        (["sr_Latn"], "windows-1250", "Mačka."),
-        (["el_GR"], "windows-1253", "Γάτα."),
-        (["ja"], "cp932", "猫です。"),
-        (["zh_Hans"], "gb18030", "猫。"),
-        (["zh_Hant"], "cp950", "貓。"),
-        (["en", "de", "fr"], "windows-1252", "“Größe” – 5 €"),
-    ],
-)
-def test_a_file_that_is_not_unicode_has_the_encoding_of_its_language(
-    sources: list[str], encoding: str, text: str
-) -> None:
-    found, encode = decode_text(text.encode(encoding), "a.srt", sources)
-    assert (found, encode(text)) == (text, text.encode(encoding))
-    if encoding != "gb18030":  # which has all characters
-        assert encode("ສະບາຍດີ").decode("utf-8-sig") == "ສະບາຍດີ"
-
-
-def test_the_language_must_be_named_if_it_decides_the_encoding() -> None:
-    with pytest.raises(DataError, match="is not UTF-8; name the language of its text, or save"):
-        decode_text("Größe".encode("latin-1"), "a.txt", ["de", "ru"])
-    assert decode_text("Größe".encode(), "a.txt", ["de", "ru"])[0] == "Größe"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

@@ -133,9 +133,9 @@ def _advice(key: str) -> str:
     """Return the end of a sentence: which option has more of a file of a format translated."""
     from nmt.translation.documents.formats import FORMATS
 
-    if FORMATS[key].has_translations:
+    if "overwrite" in FORMATS[key].options:
         return "; --overwrite translates also what has a translation"
-    if FORMATS[key].has_keys:
+    if "key" in FORMATS[key].options:
         return "; --key NAME translates the values of a key, whatever they look like"
     return ""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.translation.documents.formats import FORMATS, format_named
+from nmt.translation.documents.formats import FORMATS, OPTIONS_OF_NAMES, format_named
 
 if TYPE_CHECKING:
     from nmt.translation.documents.document import LanguagePair, ReadingOptions
@@ -26,14 +26,16 @@ class DocumentOptions:
     ] = None
     overwrite: Annotated[bool, typer.Option("--overwrite")] = False
     """Translate also what has a translation in an XLIFF, TMX or PO file."""
-    key: Annotated[list[str] | None, typer.Option("--key", "--column", metavar="NAME")] = None
-    """A key of a file of data, or a column of a table, whose values are translated; may be given
-    several times. It holds for all tables and files of data of a folder, of which no other values
-    are translated then."""
-    skip_key: Annotated[
-        list[str] | None, typer.Option("--skip-key", "--skip-column", metavar="NAME")
-    ] = None
-    """A key or a column whose values stay as they are; may be given several times."""
+    key: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
+    """A key of a file of data or of strings, whose values are translated; may be given several
+    times. No other values of such files are translated then."""
+    skip_key: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
+    """A key whose values stay as they are; may be given several times."""
+    column: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
+    """A column of a table that is translated: its name, or its number from 1 on; may be given
+    several times."""
+    skip_column: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
+    """A column that stays as it is; may be given several times."""
     block: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
     """An element of an XML file that is a text; may be given several times."""
     inline: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
@@ -58,11 +60,5 @@ class DocumentOptions:
         """Return how a document of these languages is read."""
         from nmt.translation.documents.document import ReadingOptions
 
-        return ReadingOptions(
-            languages,
-            self.overwrite,
-            tuple(self.key or ()),
-            tuple(self.skip_key or ()),
-            tuple(self.block or ()),
-            tuple(self.inline or ()),
-        )
+        names = {option: tuple(getattr(self, option) or ()) for option in OPTIONS_OF_NAMES}
+        return ReadingOptions(languages, self.overwrite, **names)

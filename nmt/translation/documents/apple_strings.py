@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from nmt.errors import DataError
 from nmt.translation.documents.chosen_values import ChosenValues
-from nmt.translation.documents.data_values import DataFile, DataValue, data_document
+from nmt.translation.documents.data_values import DataValue, data_document
 from nmt.translation.documents.document import Document, ReadingOptions
-from nmt.translation.documents.encodings import decode_text
+from nmt.translation.documents.encodings import TextFile
 
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
 _WRITTEN = {ord(sign): f"\\{letter}" for letter, sign in _SIGNS.items()}
@@ -20,36 +19,30 @@ _ENTRY = re.compile(
 _ESCAPE = re.compile(r"\\(?:[uU]([0-9A-Fa-f]{4})|([0-7]{1,3})|(.))", re.DOTALL)
 
 
-def read_apple_strings(content: bytes, name: str, options: ReadingOptions) -> Document:
+def read_apple_strings(file: TextFile, options: ReadingOptions) -> Document:
     """Read a strings file: the strings of all keys, or of those asked for.
 
     Raises:
-        DataError: it is not in its encoding, or a line is not in the format.
+        DataError: a line is not in the format.
     """
-    if content.startswith(b"bplist"):
-        raise DataError(
-            f"{name}: is a binary property list; write it as text, which has "
-            '"key" = "string"; on each line'
-        )
-    text, encode = decode_text(content, name, [options.languages.source])
-    values = ChosenValues(options).among(_values(text, name), name)
-    return data_document(DataFile(name, text, encode), values)
+    return data_document(file, ChosenValues(options).among(_values(file), file.name))
 
 
-def _values(text: str, name: str) -> Iterator[DataValue]:
+def _values(file: TextFile) -> Iterator[DataValue]:
     """Yield the strings of a file that are well-formed; others stay as they are.
 
     Raises:
         DataError: a line is not in the format.
     """
+    text = file.text
     at = 1 if text.startswith("\ufeff") else 0
     while at < len(text):
         entry = _ENTRY.match(text, at)
         if not entry or entry.end() == at:
-            line = text.count("\n", 0, at) + 1
-            raise DataError(
-                f"{name}: line {line} has {text[at : at + 60]!r}, expected "
-                '"key" = "string"; or a comment; check the file with `plutil -lint`'
+            raise file.error(
+                at,
+                f'{text[at : at + 60]!r}, expected "key" = "string"; or a comment; check the file '
+                "with `plutil -lint`",
             )
         at = entry.end()
         if entry["value"]:

@@ -65,8 +65,8 @@ class ChosenValues:
         a list have the names of the list. A value of a named key is always translated; what is
         further inside only if it is a text.
         """
-        self._wanted = {key: _KeyPattern(key) for key in options.keys}
-        self._skipped = {key: _KeyPattern(key) for key in options.skipped_keys}
+        self._wanted = {key: _KeyPattern(key) for key in options.key}
+        self._skipped = {key: _KeyPattern(key) for key in options.skip_key}
         self._unused = {*self._wanted, *self._skipped}
         self._names: set[str] = set()
         self._paths: set[str] = set()

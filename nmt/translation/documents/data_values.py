@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from nmt.data.languages import look_up_language
-from nmt.errors import DataError, print_warning
+from nmt.errors import print_warning
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
     LanguagePair,
 )
+from nmt.translation.documents.encodings import TextFile
 from nmt.translation.documents.strings import USUAL_SYNTAX, StringSyntax, string_segments
 from nmt.translation.documents.tokens import UNWRITABLE, Token, source_of
 from nmt.translation.spans import Edit, Span, apply_edits
@@ -37,24 +38,8 @@ class DataValue:
     syntax: StringSyntax = USUAL_SYNTAX
 
 
-@dataclass(frozen=True)
-class DataFile:
-    """The text of a file of data, and what encodes its translation."""
-
-    name: str
-    """what messages call it"""
-    text: str
-    encode: Callable[[str], bytes]
-
-    def error(self, at: int, problem: str) -> DataError:
-        """Return an error that says where in the file it is."""
-        line = self.text.count("\n", 0, at) + 1
-        column = at - self.text.rfind("\n", 0, at)
-        return DataError(f"{self.name}: line {line}, column {column}: {problem}")
-
-
 def data_document(
-    file: DataFile,
+    file: TextFile,
     values: Iterable[DataValue],
     edits: Sequence[Edit] = (),
     is_of_program: bool = True,

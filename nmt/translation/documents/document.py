@@ -35,13 +35,17 @@ class ReadingOptions:
     languages: LanguagePair = ANY_LANGUAGE
     overwrite: bool = False
     """texts that have a translation, in XLIFF, PO and TMX, get a new one, too"""
-    keys: tuple[str, ...] = ()
-    """the keys, or columns of a table, whose values are translated; empty: the usual ones"""
-    skipped_keys: tuple[str, ...] = ()
-    """keys, or columns of a table, whose values stay"""
-    blocks: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    """the keys whose values are translated; empty: the usual ones"""
+    skip_key: tuple[str, ...] = ()
+    """keys whose values stay"""
+    column: tuple[str, ...] = ()
+    """the columns of a table that are translated"""
+    skip_column: tuple[str, ...] = ()
+    """columns of a table that stay"""
+    block: tuple[str, ...] = ()
     """names of elements of an XML file, each of which is a text"""
-    inlines: tuple[str, ...] = ()
+    inline: tuple[str, ...] = ()
     """names of elements of an XML file that are marks inside a text"""
     sources: tuple[str, ...] = ()
     """the languages that the text may be in, if its own is unknown; they tell the encoding of a

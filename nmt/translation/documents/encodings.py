@@ -4,6 +4,7 @@ import codecs
 import contextlib
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from nmt.data.languages import look_up_language
 from nmt.errors import DataError
@@ -51,10 +52,24 @@ def xml_encoding(content: bytes) -> str | None:
     return declared[1].decode("ascii") if declared else None
 
 
-def decode_text(
-    content: bytes, name: str, sources: Sequence[str]
-) -> tuple[str, Callable[[str], bytes]]:
-    """Return the text of a file, and what encodes its translation; messages call it `name`.
+@dataclass(frozen=True)
+class TextFile:
+    """The text of a file, and what encodes its translation."""
+
+    name: str
+    """what messages call it"""
+    text: str
+    encode: Callable[[str], bytes] = str.encode
+
+    def error(self, at: int, problem: str) -> DataError:
+        """Return an error that says where in the file it is."""
+        line = self.text.count("\n", 0, at) + 1
+        column = at - self.text.rfind("\n", 0, at)
+        return DataError(f"{self.name}: line {line}, column {column}: {problem}")
+
+
+def decode_text(content: bytes, name: str, sources: Sequence[str]) -> TextFile:
+    """Return a file as text; messages call it `name`.
 
     It is in UTF-8, in UTF-16, or in the encoding of Windows for the languages `sources`, the codes
     of those that it may be in ("und" if they are unknown); its translation is in the same one, or
@@ -65,6 +80,8 @@ def decode_text(
     """
     encoding = unicode_encoding(content)
     if encoding is None:
+        if b"\0" in content:
+            raise DataError(f"{name}: has zero bytes, so it is a binary file; save it as text")
         encoding, *others = {_code_page(source): None for source in sources}
         if others or "und" in sources:
             raise DataError(
@@ -84,7 +101,7 @@ def decode_text(
         except UnicodeEncodeError:
             return translation.encode("utf-8-sig")  # the mark tells a player that it is Unicode
 
-    return text, encode
+    return TextFile(name, text, encode)
 
 
 def _code_page(source: str) -> str:

@@ -2,7 +2,7 @@
 
 import pkgutil
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,11 @@ PEEKED_BYTES = 4096
 """of the beginning of a file, by which its format is recognised"""
 _XML = rb"(?:\xef\xbb\xbf)?\s*(?:<[?!][^>]*>\s*)*"
 """what stands before the first tag of a document of XML"""
+_KEYS = ("key", "skip_key")
+_COLUMNS = ("column", "skip_column")
+_ELEMENTS = ("block", "inline")
+OPTIONS_OF_NAMES = (*_KEYS, *_COLUMNS, *_ELEMENTS)
+"""the options that name parts of files, of which another format has none"""
 
 
 @dataclass(frozen=True)
@@ -30,14 +35,14 @@ class DocumentFormat:
     """the ends of file names, in small letters"""
     reader: str
     """the function that reads one, as module:name. It takes the content, what messages call the
-    file, and the options. It is imported when it is called: every file is looked at, and most are
-    plain text"""
+    file, and the options; one of text takes a `TextFile` in place of the first two. It is imported
+    when it is called: every file is looked at, and most are plain text"""
     beginning: re.Pattern[bytes] = re.compile(b"(?!)")
     """what the beginning of a file matches, whatever its name is"""
-    has_translations: bool = False
-    """whether a file may have translations already, which stay unless asked for"""
-    has_keys: bool = False
-    """whether keys say which of its values are translated"""
+    is_text: bool = False
+    """whether a file says nothing about its encoding, which is known as that of any text is"""
+    options: tuple[str, ...] = ()
+    """those of `ReadingOptions` that choose among its texts"""
     refused: tuple[str, ...] = ()
     """suffixes of formats that are not read; a sentence says in which one to save the file"""
     written_suffix: str = ""
@@ -54,14 +59,14 @@ FORMATS: Mapping[str, DocumentFormat] = {
         (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"),
         "nmt.translation.documents.xliff:read_xliff",
         re.compile(_XML + rb"<(?:\w+:)?xliff\b"),
-        has_translations=True,
+        options=("overwrite",),
     ),
     "tmx": DocumentFormat(
         "TMX",
         (".tmx",),
         "nmt.translation.documents.tmx:read_tmx",
         re.compile(_XML + rb"<tmx\b"),
-        has_translations=True,
+        options=("overwrite",),
     ),
     "office": DocumentFormat(
         "Word, PowerPoint and Excel",
@@ -105,47 +110,54 @@ FORMATS: Mapping[str, DocumentFormat] = {
         "PO",
         (".po", ".pot"),
         "nmt.translation.documents.gettext:read_po",
-        has_translations=True,
+        options=("overwrite",),
     ),
     "properties": DocumentFormat(
         "Java's properties",
         (".properties",),
         "nmt.translation.documents.java_properties:read_properties",
-        has_keys=True,
+        options=_KEYS,
     ),
     "apple-strings": DocumentFormat(
         "Apple's strings",
         (".strings",),
         "nmt.translation.documents.apple_strings:read_apple_strings",
-        has_keys=True,
+        is_text=True,
+        options=_KEYS,
     ),
     "android": DocumentFormat(
         "Android's strings.xml",
         (),  # any XML file may have this name
         "nmt.translation.documents.android_strings:read_android_strings",
         re.compile(_XML + rb"<resources\b"),
-        has_keys=True,
+        options=_KEYS,
     ),
     "resx": DocumentFormat(
         ".NET's resources",
         (".resx", ".resw"),
         "nmt.translation.documents.resx:read_resx",
-        has_keys=True,
+        options=_KEYS,
     ),
     "subtitles": DocumentFormat(
         "SRT, WebVTT, SubStation Alpha and YouTube's subtitles",
         (".srt", ".vtt", ".ass", ".ssa", ".sbv"),
         "nmt.translation.documents.subtitles:read_subtitles",
         re.compile(rb"(?:\xef\xbb\xbf)?(?:WEBVTT\b|\[Script Info\])"),
+        is_text=True,
         has_kinds=True,
     ),
     "markdown": DocumentFormat(
-        "Markdown", (".md", ".markdown"), "nmt.translation.documents.markdown:read_markdown"
+        "Markdown",
+        (".md", ".markdown"),
+        "nmt.translation.documents.markdown:read_markdown",
+        is_text=True,
+        options=_KEYS,
     ),
     "xml": DocumentFormat(
         "XML: DocBook, DITA and others",
         (".xml", ".dita", ".ditamap", ".docbook", ".dbk"),
         "nmt.translation.documents.xml:read_xml",
+        options=_ELEMENTS,
     ),
     "pdf": DocumentFormat(
         "PDF",
@@ -161,22 +173,44 @@ FORMATS: Mapping[str, DocumentFormat] = {
         "JSON",
         (".json", ".jsonc"),
         "nmt.translation.documents.json_values:read_json",
-        has_keys=True,
+        is_text=True,
+        options=_KEYS,
     ),
     "jsonl": DocumentFormat(
         "JSON Lines",
         (".jsonl", ".ndjson"),
         "nmt.translation.documents.json_values:read_json_lines",
-        has_keys=True,
+        is_text=True,
+        options=_KEYS,
     ),
     "arb": DocumentFormat(
-        "ARB", (".arb",), "nmt.translation.documents.json_values:read_arb", has_keys=True
+        "ARB",
+        (".arb",),
+        "nmt.translation.documents.json_values:read_arb",
+        is_text=True,
+        options=_KEYS,
     ),
     "yaml": DocumentFormat(
-        "YAML", (".yaml", ".yml"), "nmt.translation.documents.yaml_values:read_yaml", has_keys=True
+        "YAML",
+        (".yaml", ".yml"),
+        "nmt.translation.documents.yaml_values:read_yaml",
+        is_text=True,
+        options=_KEYS,
     ),
-    "csv": DocumentFormat("CSV", (".csv",), "nmt.translation.documents.tables:read_table"),
-    "tsv": DocumentFormat("TSV", (".tsv", ".tab"), "nmt.translation.documents.tables:read_table"),
+    "csv": DocumentFormat(
+        "CSV",
+        (".csv",),
+        "nmt.translation.documents.tables:read_table",
+        is_text=True,
+        options=_COLUMNS,
+    ),
+    "tsv": DocumentFormat(
+        "TSV",
+        (".tsv", ".tab"),
+        "nmt.translation.documents.tables:read_table",
+        is_text=True,
+        options=_COLUMNS,
+    ),
 }
 
 _LIKELY_BEGINNINGS = {
@@ -228,19 +262,40 @@ def format_named(name: str) -> str:
     )
 
 
+def check_names(options: object, formats: Collection[str]) -> None:
+    """Check that files of `formats` have the keys, columns and elements that options name.
+
+    It is enough if one of several formats has them. `options` has an attribute for each of
+    `OPTIONS_OF_NAMES`, as `ReadingOptions` has.
+
+    Raises:
+        ConfigError: none has.
+    """
+    for option in OPTIONS_OF_NAMES:
+        fitting = [key for key, each in FORMATS.items() if option in each.options]
+        if getattr(options, option) and not set(fitting).intersection(formats):
+            raise ConfigError(
+                f"`{option}` is for {', '.join(fitting)}, and not for {', '.join(sorted(formats))};"
+                " leave it out, or name the `format`"
+            )
+
+
 def read_document(content: bytes, name: str, key: str, options: "ReadingOptions") -> "Document":
     """Read a file in the format `key`; messages call it `name`.
 
     Raises:
         ConfigError: there is no such format.
-        DataError: the file is not in this format, or damaged; if its content is of another format,
-            the message names that one.
+        DataError: the file is not in this format or in its encoding, or damaged; if its content is
+            of another format, the message names that one.
     """
     if key not in FORMATS:
         raise ConfigError(f"the format is {key!r}, expected one of {', '.join(FORMATS)}")
-    read: Callable[[bytes, str, ReadingOptions], Document]
-    read = pkgutil.resolve_name(FORMATS[key].reader)
+    from nmt.translation.documents.encodings import decode_text
+
+    read: Callable[..., Document] = pkgutil.resolve_name(FORMATS[key].reader)
     try:
+        if FORMATS[key].is_text:
+            return read(decode_text(content, name, options.possible_sources), options)
         return read(content, name, options)
     except DataError as error:
         other = recognise_format("", content[:PEEKED_BYTES])

@@ -8,9 +8,9 @@ from functools import partial
 from nmt.data.text.icu_messages import find_messages
 from nmt.errors import DataError
 from nmt.translation.documents.chosen_values import ChosenValues
-from nmt.translation.documents.data_values import DataFile, DataValue, data_document
+from nmt.translation.documents.data_values import DataValue, data_document
 from nmt.translation.documents.document import Document, ReadingOptions
-from nmt.translation.documents.encodings import unicode_encoding
+from nmt.translation.documents.encodings import TextFile, unicode_encoding
 from nmt.translation.documents.strings import QUOTED_BRACES, USUAL_SYNTAX, StringSyntax
 
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
@@ -39,7 +39,7 @@ def read_properties(content: bytes, name: str, options: ReadingOptions) -> Docum
     """
     text, encode = _decode(content, name)
     values = ChosenValues(options).among(_values(text), name)
-    return data_document(DataFile(name, text, encode), values)
+    return data_document(TextFile(name, text, encode), values)
 
 
 def _values(text: str) -> Iterator[DataValue]:

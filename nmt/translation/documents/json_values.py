@@ -12,13 +12,12 @@ from functools import partial
 from nmt.translation.documents.chosen_values import ChosenValues
 from nmt.translation.documents.data_values import (
     MAX_DEPTH,
-    DataFile,
     DataValue,
     data_document,
     language_key,
 )
 from nmt.translation.documents.document import Document, LanguagePair, ReadingOptions
-from nmt.translation.documents.encodings import decode_text
+from nmt.translation.documents.encodings import TextFile
 from nmt.translation.spans import Edit, Span
 
 _TOKEN = re.compile(
@@ -48,35 +47,31 @@ class _JsonString:
     is_key: bool
 
 
-def read_json(content: bytes, name: str, options: ReadingOptions) -> Document:
+def read_json(file: TextFile, options: ReadingOptions) -> Document:
     """Read a JSON file; a single key at the top that is the source language becomes the target's.
 
     Raises:
-        DataError: it is not in its encoding, is damaged, or has over `MAX_DEPTH` values inside
-            each other.
+        DataError: it is damaged, or has over `MAX_DEPTH` values inside each other.
     """
-    file = _decode(content, name, options)
     strings = list(_Scanner(file).strings())
     return _document(file, strings, options, _root_key(strings, options.languages))
 
 
-def read_json_lines(content: bytes, name: str, options: ReadingOptions) -> Document:
+def read_json_lines(file: TextFile, options: ReadingOptions) -> Document:
     """Read a file of JSON values that follow each other, usually one in a line.
 
     Raises: as `read_json` does.
     """
-    file = _decode(content, name, options)
     return _document(file, list(_Scanner(file, has_several=True).strings()), options)
 
 
-def read_arb(content: bytes, name: str, options: ReadingOptions) -> Document:
+def read_arb(file: TextFile, options: ReadingOptions) -> Document:
     """Read an ARB file of Flutter, where keys that begin with "@" are about others, and stay.
 
     Its locale becomes the target language.
 
     Raises: as `read_json` does.
     """
-    file = _decode(content, name, options)
     strings = list(_Scanner(file).strings())
     target = options.languages.target_tag.replace("-", "_")
     locales = [s for s in strings if target and s.path == ("@@locale",) and not s.is_key]
@@ -84,13 +79,8 @@ def read_arb(content: bytes, name: str, options: ReadingOptions) -> Document:
     return _document(file, messages, options, [Edit(s.span, json.dumps(target)) for s in locales])
 
 
-def _decode(content: bytes, name: str, options: ReadingOptions) -> DataFile:
-    text, encode = decode_text(content, name, [options.languages.source])
-    return DataFile(name, text, encode)
-
-
 def _document(
-    file: DataFile,
+    file: TextFile,
     strings: list[_JsonString],
     options: ReadingOptions,
     edits: list[Edit] | None = None,
@@ -131,7 +121,7 @@ def _write(source: str, is_ascii: bool, text: str) -> str:
 class _Scanner:
     """Goes through the characters of a file once; depth is a list, no recursion."""
 
-    def __init__(self, file: DataFile, has_several: bool = False) -> None:
+    def __init__(self, file: TextFile, has_several: bool = False) -> None:
         """Scan one value, or several that follow each other."""
         self._file, self._has_several = file, has_several
         self._open: list[str] = []

@@ -12,7 +12,7 @@ from nmt.translation.documents.document import (
     ReadingOptions,
     has_text,
 )
-from nmt.translation.documents.encodings import decode_text
+from nmt.translation.documents.encodings import TextFile
 from nmt.translation.documents.html import html_document
 from nmt.translation.documents.markdown_inline import InlineReader
 from nmt.translation.documents.tokens import Token
@@ -55,21 +55,19 @@ class _Line:
         return token
 
 
-def read_markdown(content: bytes, name: str, options: ReadingOptions) -> Document:
+def read_markdown(file: TextFile, options: ReadingOptions) -> Document:
     """Read a file of Markdown: its paragraphs, headings, cells, and texts in HTML.
 
     Raises:
-        DataError: it is in no encoding that is known.
         MissingExtraError: the extra `documents` is not installed.
     """
-    text, encode = decode_text(content, name, [options.languages.source])
-    lines = [_Line(found[1], found[2]) for found in _LINE.finditer(text)]
+    lines = [_Line(found[1], found[2]) for found in _LINE.finditer(file.text)]
     reader = _MarkdownReader(lines, options)
     segments = list(reader.segments("\n".join(line.text for line in lines)))
 
     def write() -> bytes:
         reader.write_inner()
-        return encode("".join(line.source for line in lines))
+        return file.encode("".join(line.source for line in lines))
 
     return Document(segments, write)
 
@@ -249,12 +247,12 @@ class _MarkdownReader:
         if not lines:
             return
         source = "".join(line.text + line.end for line in lines).removesuffix(lines[-1].end)
-        keys = self._options.keys or tuple(key for key in _FRONT_MATTER if key in source)
+        keys = self._options.key or tuple(key for key in _FRONT_MATTER if key in source)
         if not keys:
             return
-        options = replace(self._options, keys=keys)
+        options = replace(self._options, key=keys)
         try:
-            values = read_yaml(source.encode(), "the front matter", options)
+            values = read_yaml(TextFile("the front matter", source), options)
         except DataError as error:
             print_warning(f"{error}; it stays as it is")
             return

@@ -5,14 +5,14 @@ whole, and divided again.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from nmt.errors import DataError
 from nmt.translation.documents.document import Document, DocumentSegment, ReadingOptions, has_text
-from nmt.translation.documents.encodings import decode_text
+from nmt.translation.documents.encodings import TextFile
 from nmt.translation.documents.marked_text import MarkedText, read_pieces
 from nmt.translation.documents.subtitle_text import (
     BREAK,
@@ -131,20 +131,8 @@ class _Cue:
         self.tail = line[start + len(text) :]
 
 
-def read_subtitles(content: bytes, name: str, options: ReadingOptions) -> Document:
-    """Read a file of SRT, WebVTT, SubStation Alpha or YouTube; messages call it `name`.
-
-    Raises:
-        DataError: there is no cue, or it is not in its encoding.
-    """
-    text, encode = decode_text(content, name, options.possible_sources)
-    return subtitles_document(text, encode, name)
-
-
-def subtitles_document(
-    text: str, encode: Callable[[str], bytes] = str.encode, name: str = "the .srt file"
-) -> Document:
-    """Read the cues of a file; numbers, times, styles and formatting stay.
+def read_subtitles(file: TextFile, options: ReadingOptions) -> Document:
+    """Read the cues of SRT, WebVTT, SubStation Alpha or YouTube; times and formatting stay.
 
     The lines of a cue are one text, because a sentence does not end where a line does; but a line
     that begins with a dash begins another one. A text has at most as many lines as before. All
@@ -154,16 +142,16 @@ def subtitles_document(
     Raises:
         DataError: there is no cue.
     """
-    rows = _LINE_END.split(text)
+    rows = _LINE_END.split(file.text)
     is_substation = any(row.startswith("Dialogue:") for row in rows)
-    cues = list(_substation_cues(rows)) if is_substation else _read_cues(rows, name)
+    cues = list(_substation_cues(rows)) if is_substation else _read_cues(rows, file.name)
     segments = list(_segments(cues, rows[0].startswith("WEBVTT")))
-    first_end = _LINE_END.search(text)
+    first_end = _LINE_END.search(file.text)
     end = first_end[0] if first_end else "\n"
 
     def write() -> bytes:
         rows = "\n".join(row for cue in cues for row in cue.rows)
-        return encode(rows.replace("\n", end))
+        return file.encode(rows.replace("\n", end))
 
     return Document(segments, write)
 

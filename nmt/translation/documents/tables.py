@@ -9,9 +9,9 @@ from functools import partial
 
 from nmt.errors import DataError, print_warning
 from nmt.translation.documents.chosen_values import is_text, nearest
-from nmt.translation.documents.data_values import DataFile, DataValue, data_document
+from nmt.translation.documents.data_values import DataValue, data_document
 from nmt.translation.documents.document import Document, ReadingOptions
-from nmt.translation.documents.encodings import decode_text
+from nmt.translation.documents.encodings import TextFile
 from nmt.translation.spans import Span
 
 _DECLARATION = re.compile(r"sep=([^\r\n])\r?\n")
@@ -42,7 +42,7 @@ class _Columns:
     """whether all of their cells are translated, and not only those that are texts"""
 
 
-def read_table(content: bytes, name: str, options: ReadingOptions) -> Document:
+def read_table(file: TextFile, options: ReadingOptions) -> Document:
     """Read a CSV or TSV file, and translate the columns that the options name.
 
     A name is one in the first row, which stays then; `*` in it stands for any characters. If all
@@ -50,12 +50,9 @@ def read_table(content: bytes, name: str, options: ReadingOptions) -> Document:
     the texts in all others are translated.
 
     Raises:
-        DataError: it is not in its encoding, a quotation mark is not closed, or no column is named
-            that the table has.
+        DataError: a quotation mark is not closed, or no column is named that the table has.
     """
-    text, encode = decode_text(content, name, [options.languages.source])
-    file = DataFile(name, text, encode)
-    declared = _DECLARATION.match(text)
+    declared = _DECLARATION.match(file.text)
     delimiter = declared[1] if declared else _recognise_delimiter(file)
     rows = list(_read_rows(file, delimiter, declared.end() if declared else 0))
     first = [cell.text for cell in rows[0]] if rows else []
@@ -71,7 +68,7 @@ def read_table(content: bytes, name: str, options: ReadingOptions) -> Document:
     return data_document(file, values, is_of_program=False)
 
 
-def _recognise_delimiter(file: DataFile) -> str:
+def _recognise_delimiter(file: TextFile) -> str:
     """Return what divides the first rows most evenly; a tab if nothing does: there is one column.
 
     In a file whose name says TSV, it is a tab if there is one.
@@ -91,7 +88,7 @@ def _recognise_delimiter(file: DataFile) -> str:
     return best
 
 
-def _read_rows(file: DataFile, delimiter: str, at: int) -> Iterator[list[_Cell]]:
+def _read_rows(file: TextFile, delimiter: str, at: int) -> Iterator[list[_Cell]]:
     """Yield the cells of each row that is not empty, from the character `at` on.
 
     Raises:
@@ -128,33 +125,33 @@ def _read_rows(file: DataFile, delimiter: str, at: int) -> Iterator[list[_Cell]]
         at = end.end() if end else at
 
 
-def _choose_columns(file: DataFile, first: Sequence[str], options: ReadingOptions) -> _Columns:
+def _choose_columns(file: TextFile, first: Sequence[str], options: ReadingOptions) -> _Columns:
     """Return the columns that are translated, by the cells of the first row.
 
     Raises:
         DataError: none is named that there is.
     """
     shown = ", ".join(f"{i} {cell.strip()[:30]!r}" for i, cell in enumerate(first[:50], start=1))
-    if not options.keys and not options.skipped_keys:
+    if not options.column and not options.skip_column:
         raise DataError(
-            f"{file.name}: say which columns are translated with `key`, by the name in the first "
-            "row or, if that is no header, by number; or give `format` text to translate whole "
-            f"lines. The columns are {shown or 'none'}"
+            f"{file.name}: say which columns are translated with `column`, by the name in the "
+            "first row or, if that is no header, by number; or give `format` text to translate "
+            f"whole lines. The columns are {shown or 'none'}"
         )
     names = [cell.strip() for cell in first]
-    asked = [*options.keys, *options.skipped_keys]
+    asked = [*options.column, *options.skip_column]
     has_header = not all(key.isdecimal() and key not in names for key in asked)
     found = {key: _matching(key, names, has_header) for key in asked}
     unknown = [key for key in asked if not found[key]]
-    indices = {i for key in options.keys for i in found[key]} or set(range(len(names)))
+    indices = {i for key in options.column for i in found[key]} or set(range(len(names)))
     for key in unknown:
         near = nearest(key, names) if has_header else ""
         message = f"{file.name}: there is no column {key!r}; the columns are {shown}{near}"
         if first and unknown == asked:
             raise DataError(message)
         print_warning(message)
-    skipped = {i for key in options.skipped_keys for i in found[key]}
-    return _Columns(sorted(indices - skipped), has_header, bool(options.keys))
+    skipped = {i for key in options.skip_column for i in found[key]}
+    return _Columns(sorted(indices - skipped), has_header, bool(options.column))
 
 
 def _matching(key: str, names: Sequence[str], has_header: bool) -> list[int]:

@@ -172,7 +172,7 @@ def _vocabulary(source: XmlSource, rules: Rules, name: str, options: ReadingOpti
     Raises:
         DataError: it is not known, or an element that is asked for is not there.
     """
-    given, inline = (frozenset(map(_local, names)) for names in (options.blocks, options.inlines))
+    given, inline = (frozenset(map(_local, names)) for names in (options.block, options.inline))
     present = {_local(token.name) for token in source.tokens}
     missing = sorted((given | inline) - present)
     if missing:

@@ -12,13 +12,12 @@ from nmt.errors import DataError
 from nmt.translation.documents.chosen_values import ChosenValues
 from nmt.translation.documents.data_values import (
     MAX_DEPTH,
-    DataFile,
     DataValue,
     data_document,
     language_key,
 )
 from nmt.translation.documents.document import Document, LanguagePair, ReadingOptions
-from nmt.translation.documents.encodings import decode_text
+from nmt.translation.documents.encodings import TextFile
 from nmt.translation.documents.yaml_scalars import TEXT_TAG, ScalarSource, is_plain_text
 from nmt.translation.spans import Edit, Span
 
@@ -56,17 +55,15 @@ class _Collection:
     """whether a key comes next, in a mapping"""
 
 
-def read_yaml(content: bytes, name: str, options: ReadingOptions) -> Document:
+def read_yaml(file: TextFile, options: ReadingOptions) -> Document:
     """Read a YAML file of one document or several, such as the locale files of Rails.
 
     A single key at the top that is the source language becomes the target language.
 
     Raises:
-        DataError: it is not in its encoding, is damaged, or has over `MAX_DEPTH` values inside
-            each other.
+        DataError: it is damaged, or has over `MAX_DEPTH` values inside each other.
     """
-    text, encode = decode_text(content, name, [options.languages.source])
-    file = DataFile(name, text, encode)
+    text = file.text
     if text.startswith("\ufeff"):  # the parser would not count it
         raise file.error(0, "a second mark of the byte order, U+FEFF; delete it")
     scalars = list(_scalars(file))
@@ -77,15 +74,15 @@ def read_yaml(content: bytes, name: str, options: ReadingOptions) -> Document:
         if each.is_text and not each.is_key
     )
     edits = _root_key(file, scalars, options.languages)
-    return data_document(file, ChosenValues(options).among(values, name), edits)
+    return data_document(file, ChosenValues(options).among(values, file.name), edits)
 
 
-def _write(file: DataFile, scalar: _Scalar, is_ascii: bool, text: str) -> str:
+def _write(file: TextFile, scalar: _Scalar, is_ascii: bool, text: str) -> str:
     source = ScalarSource(file.text[slice(*scalar.span)], scalar.text, scalar.in_flow)
     return source.write(text, is_ascii)
 
 
-def _root_key(file: DataFile, scalars: list[_Scalar], languages: LanguagePair) -> list[Edit]:
+def _root_key(file: TextFile, scalars: list[_Scalar], languages: LanguagePair) -> list[Edit]:
     """Return the edit of a key at the top that is the source language, if it is the only one."""
     keys = [each for each in scalars if each.is_key and len(each.path) == 1]
     if len(keys) != 1 or not any(len(each.path) > 1 for each in scalars):
@@ -94,7 +91,7 @@ def _root_key(file: DataFile, scalars: list[_Scalar], languages: LanguagePair) -
     return [Edit(keys[0].span, _write(file, keys[0], False, target))] if target else []
 
 
-def _scalars(file: DataFile) -> Iterator[_Scalar]:
+def _scalars(file: TextFile) -> Iterator[_Scalar]:
     """Yield the scalars of a file, keys as well.
 
     Raises:
@@ -158,7 +155,7 @@ def _index(mark: Any) -> int:
     return int(mark.index)
 
 
-def _readable(file: DataFile, error: "yaml.YAMLError") -> DataError:
+def _readable(file: TextFile, error: "yaml.YAMLError") -> DataError:
     """Return an error that says where the file is no YAML."""
     problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
     mark = getattr(error, "problem_mark", None)

@@ -219,8 +219,22 @@ def test_messages_about_a_file_name_the_options(folder: Folder) -> None:
     table = folder.source / "table.csv"
     table.write_text("id,text\n1,a dog\n")
     result = folder(sources=[table, folder.source / "b.srt"])
-    assert "with --key/--column, by the name" in result.stderr and "`" not in result.stderr
+    assert "with --column, by the name" in result.stderr and "`" not in result.stderr
     assert folder.names() == {"b.srt"}
+
+
+def test_keys_and_columns_of_a_folder_are_independent(folder: Folder) -> None:
+    values = {"title": "a dog", "id": "x_1", "text": "a cat"}
+    (folder.source / "a.json").write_text(json.dumps(values))
+    (folder.source / "b.csv").write_text("id,text,title\nx_1,a dog,a cat\n")
+    assert folder("--column", "text").exit_code == 0
+    found = json.loads((folder.output / "a.json").read_text())
+    assert [key for key in values if found[key] != values[key]] == ["title", "text"]
+    row = (folder.output / "b.csv").read_text().splitlines()[1].split(",")
+    assert row[0] == "x_1" and row[1] != "a dog" and row[2] == "a cat"
+    assert folder("--column", "title", "--key", "title").exit_code == 0
+    found = json.loads((folder.output / "a.json").read_text())
+    assert [key for key in values if found[key] != values[key]] == ["title"]
 
 
 def test_a_file_whose_output_is_taken_fails_alone(folder: Folder) -> None:

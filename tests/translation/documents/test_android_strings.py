@@ -19,7 +19,7 @@ DOGS = """{n, plural,
 def translated(inside: str, target: str = "de", keys: tuple[str, ...] = ()) -> str:
     content = f"{START}{inside}</resources>".encode()
     assert recognise_format("a.xml", b"\n<!-- a -->" + content) == "android"
-    options = ReadingOptions(LanguagePair("en", target), keys=keys)
+    options = ReadingOptions(LanguagePair("en", target), key=keys)
     document = read_android_strings(content, "a.xml", options)
     found = translate_document(document, uppercase).decode()
     return found.removeprefix(START).removesuffix("</resources>")

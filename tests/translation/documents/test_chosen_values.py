@@ -115,7 +115,7 @@ VALUES = ["title", "menu.title", "menu.items.title", "menu.items.btn", "menu.not
     ],
 )
 def test_keys_choose_values(keys: tuple[str, ...], skipped: tuple[str, ...], expected: str) -> None:
-    chosen = ChosenValues(ReadingOptions(keys=keys, skipped_keys=skipped))
+    chosen = ChosenValues(ReadingOptions(key=keys, skip_key=skipped))
     values = [
         DataValue(tuple(path.split(".")), (0, 0), "btn_ok" if "btn" in path else "A text", str)
         for path in VALUES
@@ -124,7 +124,7 @@ def test_keys_choose_values(keys: tuple[str, ...], skipped: tuple[str, ...], exp
 
 
 def test_a_key_that_is_nowhere_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    chosen = ChosenValues(ReadingOptions(keys=("titel",), skipped_keys=("menu.item",)))
+    chosen = ChosenValues(ReadingOptions(key=("titel",), skip_key=("menu.item",)))
     chosen.among([DataValue(tuple(path.split(".")), (0, 0), "A", str) for path in VALUES], "a.json")
     assert capsys.readouterr().err == (
         "warning: a.json: no text has the key 'menu.item'; did you mean 'menu.items'?\n"

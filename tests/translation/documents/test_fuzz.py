@@ -140,8 +140,10 @@ def options_of(sample: Sample, chance: random.Random) -> ReadingOptions:
     target = chance.choice(("und", "de", "ru", "ja", "ar"))
     languages = LanguagePair(chance.choice(("und", "en", "en", "he")), target)
     overwrite, has_keys = chance.random() < 0.5, chance.random() < 0.9
-    keys = sample.options.keys if has_keys else ("1",)
-    return ReadingOptions(languages, overwrite, keys, sources=("en",) if has_keys else ())
+    column = sample.options.column if has_keys else ("1",)
+    key = () if has_keys else ("1",)
+    sources = ("en",) if has_keys else ()
+    return ReadingOptions(languages, overwrite, key, column=column, sources=sources)
 
 
 def check_written(sample: Sample, written: bytes, options: ReadingOptions) -> None:

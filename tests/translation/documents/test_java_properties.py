@@ -65,13 +65,13 @@ def test_a_file_keeps_its_encoding(content: bytes, expected: bytes) -> None:
 
 
 def test_only_the_keys_asked_for_are_translated() -> None:
-    options = ReadingOptions(keys=("a.*", "b"), skipped_keys=("*.c",))
+    options = ReadingOptions(key=("a.*", "b"), skip_key=("*.c",))
     found = translated(b"a.b=x\na.c=x\nb=x\nbb=x\n", options)
     assert found == b"a.b=X\na.c=x\nb=X\nbb=x\n"
 
 
 def test_a_key_that_is_nowhere_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    translated(b"menu.title=x\n", ReadingOptions(keys=("menu.titel",)))
+    translated(b"menu.title=x\n", ReadingOptions(key=("menu.titel",)))
     assert capsys.readouterr().err == (
         "warning: a.properties: no text has the key 'menu.titel'; did you mean 'menu.title'?\n"
     )

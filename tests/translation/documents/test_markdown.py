@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from nmt.translation.documents.document import USUAL_TEXTS, ReadingOptions
+from nmt.translation.documents.encodings import TextFile
 from nmt.translation.documents.formats import read_document, recognise_format
 from nmt.translation.documents.markdown import read_markdown
 from nmt.translation.documents.translate import TranslateTexts, translate_document
@@ -122,13 +123,16 @@ def test_a_longer_translation_has_more_lines_with_the_same_marks() -> None:
 
 def test_it_is_recognised() -> None:
     assert recognise_format("README.md", b"# a") == "markdown"
-    assert list(read_markdown(b"# a dog\n\n*x*", "a.md", USUAL_TEXTS).texts()) == ["a dog", "x"]
+    assert list(read_markdown(TextFile("a.md", "# a dog\n\n*x*"), USUAL_TEXTS).texts()) == [
+        "a dog",
+        "x",
+    ]
 
 
 def test_chosen_keys_of_front_matter() -> None:
     text = "---\ntitle: a dog\ncaption: a cat\n---\nhome\n"
-    options = ReadingOptions(keys=("caption",))
-    document = read_markdown(text.encode(), "a.md", options)
+    options = ReadingOptions(key=("caption",))
+    document = read_markdown(TextFile("a.md", text), options)
     assert list(document.texts()) == ["a cat", "home"]
 
 
@@ -143,7 +147,7 @@ def test_keys_that_no_user_named_may_be_missing(
     key: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "home" in list(
-        read_markdown(f"---\n{key}: a\n---\nhome\n".encode(), "a.md", USUAL_TEXTS).texts()
+        read_markdown(TextFile("a.md", f"---\n{key}: a\n---\nhome\n"), USUAL_TEXTS).texts()
     )
     assert capsys.readouterr().err == ""
 

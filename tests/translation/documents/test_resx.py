@@ -53,7 +53,7 @@ def test_what_is_no_string_stays(inside: str) -> None:
 
 def test_only_the_names_asked_for_are_translated(capsys: pytest.CaptureFixture[str]) -> None:
     data = '<data name="a.Text"><value>x y</value></data><data name="b"><value>x y</value></data>'
-    found = translated(data, ReadingOptions(keys=("a", "c")))
+    found = translated(data, ReadingOptions(key=("a", "c")))
     assert found == data.replace("x y", "X Y", 1)
     assert "a.resx: no text has the key 'c'" in capsys.readouterr().err
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from nmt.errors import DataError
+from nmt.translation.documents.document import USUAL_TEXTS
+from nmt.translation.documents.encodings import TextFile
 from nmt.translation.documents.subtitle_text import divide
-from nmt.translation.documents.subtitles import subtitles_document
+from nmt.translation.documents.subtitles import read_subtitles
 from nmt.translation.documents.translate import TranslateTexts, translate_document
 from nmt.translation.line import Alignment, Line, Translation
 from nmt.translation.spans import Link
@@ -28,7 +30,9 @@ def uppercase(lines: Sequence[Line], with_links: bool) -> list[Translation]:
 
 
 def translated(text: str, translate: TranslateTexts = uppercase) -> str:
-    return translate_document(subtitles_document(text), translate).decode()
+    return translate_document(
+        read_subtitles(TextFile("a.srt", text), USUAL_TEXTS), translate
+    ).decode()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +134,7 @@ def test_webvtt_keeps_its_notes_styles_and_names_of_cues() -> None:
 
 
 def texts_of(text: str) -> list[str]:
-    return list(subtitles_document(text).texts())
+    return list(read_subtitles(TextFile("a.srt", text), USUAL_TEXTS).texts())
 
 
 def test_the_lines_of_a_person_are_one_text() -> None:
@@ -149,7 +153,7 @@ def test_a_text_has_no_times_and_no_formatting() -> None:
 
 def test_a_file_without_times_is_an_error() -> None:
     for text in ("", "a dog\n", "1\n2\n"):
-        with pytest.raises(DataError, match="the .srt file has no subtitle; expected lines"):
+        with pytest.raises(DataError, match="a.srt has no subtitle; expected lines"):
             translated(text)
 
 

@@ -14,9 +14,9 @@ ITS = 'xmlns:its="http://www.w3.org/2005/11/its"'
 def translated(
     text: str, blocks: tuple[str, ...] = (), inlines: tuple[str, ...] = (), copy: bool = False
 ) -> str:
-    options = ReadingOptions(LanguagePair("en", "de"), blocks=blocks, inlines=inlines)
+    options = ReadingOptions(LanguagePair("en", "de"), block=blocks, inline=inlines)
     if copy:
-        options = ReadingOptions(blocks=blocks, inlines=inlines)
+        options = ReadingOptions(block=blocks, inline=inlines)
     document = read_document(text.encode(), "a.xml", "xml", options)
     return translate_document(document, copying if copy else uppercase).decode()
 
