@@ -67,6 +67,8 @@ def fingerprint(
         inputs["digits"] = "of all scripts"
     if config.data.augmentation.total:
         inputs["augmentation"] = [config.seed, config.data.augmentation.model_dump()]
+    if config.data.context:
+        inputs["context"] = config.data.context.model_dump()
     if remember:
         with contextlib.suppress(OSError):  # the directory may be read-only
             directory.mkdir(parents=True, exist_ok=True)
@@ -87,8 +89,9 @@ def _describe_text(text: TextPair, config: Config, hash_cache: dict[str, Any]) -
         "files": [hash_file(Path(path), hash_cache) for path in text.paths],
         "fields": [text.source_field, text.target_field],
         "languages": text.languages_or(config.data.languages) if is_read else None,
-        # only if there are any: older data without tags keeps its fingerprint
+        # only if there are any: older data without them keeps its fingerprint
         **({"tags": text.tags} if text.tags else {}),
+        **({"document": text.document_field} if text.document_field else {}),
     }
 
 

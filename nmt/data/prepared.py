@@ -25,11 +25,17 @@ from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.batches import Stage
+from nmt.data.tokens.context import CONTEXT, ContextJoiner
 from nmt.data.tokens.encoding import clean_blocks, processes_for
 from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.unknown_parts import UnknownCounts
-from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
+from nmt.data.tokens.vocabulary import (
+    adopt_vocabulary,
+    check_tags,
+    learn_vocabulary,
+    with_symbols,
+)
 from nmt.errors import DataError, Log
 from nmt.files import (
     FORMAT_KEY,
@@ -143,6 +149,7 @@ def training_texts(config: Config, splits: Splits) -> list[TrainingText]:
             held_out=held_out if run_length or number >= first_synthetic else None,
             tags=tuple(spell_tag(tag) for tag in text.tags),
             augmenter=Augmenter(data.augmentation, f"{config.seed} {number}"),
+            context=data.context,
         )
         for number, text in enumerate(splits.train)
     ]
@@ -244,12 +251,13 @@ def vocabulary_of(
             little or too varied for the size of the vocabulary.
     """
     tags = list(dict.fromkeys(tag for text in texts for tag in text.tags))  # each once
+    symbols = [CONTEXT] if any(text.context for text in texts) else []
     if settings.models:
-        tokenizer = adopt_vocabulary(settings)
+        tokenizer = with_symbols(adopt_vocabulary(settings), symbols)
         check_tags(tokenizer, tags, "data")
         return tokenizer
     stride = -(-pairs // VOCABULARY_PAIRS)  # rounded up
-    return learn_vocabulary(_VocabularySample(texts, stride), settings, tags)
+    return learn_vocabulary(_VocabularySample(texts, stride), settings, tags, symbols)
 
 
 @dataclass(frozen=True)
@@ -302,10 +310,14 @@ def write_ids(
     ):
         for text in texts:
             kept_before = counts.kept
+            joiner = ContextJoiner(text, tokenizer) if text.context else None
             with contextlib.closing(clean_blocks(text, tokenizer, finder, processes)) as blocks:
-                for _block, cleaned in blocks:
-                    source.add(cleaned.source)
-                    target.add(cleaned.target)
+                for block, cleaned in blocks:
+                    sides = cleaned.source, cleaned.target
+                    if joiner:
+                        sides = joiner.join(block, cleaned.indices, sides)
+                    source.add(sides[0])
+                    target.add(sides[1])
                     counts.add(cleaned.counts)
                     augmented.update(kind for kind in cleaned.changes if kind)
                     for side, parts in zip(unknown.values(), cleaned.unknown, strict=True):

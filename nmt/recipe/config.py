@@ -93,6 +93,9 @@ class TextPair(MixedText):
     code, at the top or inside `translation`"""
     target_field: str | Annotated[int, Field(ge=1)] | None = None
     """the same for the target text; null: column 2, or the key named like the language code"""
+    document_field: str | Annotated[int, Field(ge=1)] | None = None
+    """the column or key of `file` that names the document of a pair, for data.context: a document
+    ends where it changes; null: blank lines alone divide documents"""
     name: Tag | None = None
     """a name for a text of several in data.validation or data.test, which has a score of its own;
     null: its path"""
@@ -110,8 +113,10 @@ class TextPair(MixedText):
             raise ValueError(
                 "name two files (source, target) or one that holds both sides (file), got " + named
             )
-        if self.file is None and (self.source_field or self.target_field):
-            raise ValueError("source_field and target_field are for a file that holds both sides")
+        if self.file is None and (self.source_field or self.target_field or self.document_field):
+            raise ValueError(
+                "source_field, target_field and document_field are for a file that holds both sides"
+            )
         return self
 
     @property
@@ -233,6 +238,24 @@ class AugmentationConfig(Section):
         return self
 
 
+class ContextConfig(Section):
+    """Pairs joined with those before them in their document (Tiedemann and Scherrer, 2017).
+
+    A text is a document, or several with blank lines between them. Where cleaning leaves out a
+    pair, no later pair is joined with those before it.
+    """
+
+    sentences: int = Field(2, ge=1, le=100)
+    """how many pairs before a pair are its context; fewer at the beginning of a document, or where
+    a side would have more tokens than data.cleaning.max_length"""
+    sides: Literal["source", "source+target"] = "source+target"
+    """source: sources are joined; source+target: targets as well, so that a translation begins with
+    that of the context, which is taken off"""
+    share: float = Field(0.5, gt=0, le=1)
+    """share of the pairs that are learnt with their context; the others are learnt alone, because
+    single sentences are to be translated, too"""
+
+
 class DataConfig(Section):
     """The text for training, validation and test."""
 
@@ -261,6 +284,8 @@ class DataConfig(Section):
     """whether the text is already tokenised; if so, BLEU does not tokenise it again"""
     cleaning: CleaningConfig = CleaningConfig()
     augmentation: AugmentationConfig = AugmentationConfig()
+    context: ContextConfig | None = None
+    """learn to translate a sentence with those before it in its document; null: each alone"""
 
     @property
     def languages(self) -> tuple[str, str]:

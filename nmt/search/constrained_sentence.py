@@ -37,6 +37,7 @@ class ConstrainedSentence:
         self.spelled = spelled
         self.spelling = spelling
         self.has_only_terms = not (spelled.forbidden or spelled.prefix_text or spelled.has_unknown)
+        self.has_only_terms &= not spelled.context_ids
         """whether any token may follow any hypothesis, as far as the constraints matter"""
         self._terms = TermStates(spelled, spelling)
         self._last_word = len(spelling.text_of(spelled.prefix_ids))
@@ -65,7 +66,7 @@ class ConstrainedSentence:
 
     def next_prefix_tokens(self, progress: ConstraintProgress) -> list[int] | None:
         """Return all tokens that may continue the prefix; None if the prefix is complete."""
-        fixed_ids = self.spelled.prefix_ids
+        fixed_ids = (*self.spelled.context_ids, *self.spelled.prefix_ids)
         if progress.length < len(fixed_ids):
             return [fixed_ids[progress.length]]
         if len(progress.text) >= len(self.spelled.prefix_text):
@@ -79,12 +80,17 @@ class ConstrainedSentence:
 
     def terms_after(self, progress: ConstraintProgress, token: int) -> TermState:
         """Return which terms a hypothesis contains with one more token."""
-        if token == UNK and progress.length < len(self.spelled.prefix_ids):
+        context = len(self.spelled.context_ids)
+        if progress.length < context:
+            return self._terms.start
+        if token == UNK and progress.length < context + len(self.spelled.prefix_ids):
             return self._terms.without_begun(progress.terms)  # this UNK is in the prefix
         return self._terms.after(progress.terms, token)
 
     def lengthen(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
         """Return the progress with one more token, whether or not the constraints allow it."""
+        if progress.length < len(self.spelled.context_ids):  # it meets nothing
+            return self.start._replace(length=progress.length + 1)
         text = progress.text + self.spelling.bytes[token]
         terms = self.terms_after(progress, token)
         if terms.place_matters and text and _ends_in_mark(text.rsplit(b" ", 1)[-1]):

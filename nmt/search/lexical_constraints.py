@@ -255,6 +255,9 @@ class SpelledConstraints:
     """the ids of the complete words of the prefix; its last word may become longer"""
     prefix_text: bytes
     """UTF-8 text with which a hypothesis must begin: the whole prefix, with a space in front"""
+    context_ids: tuple[int, ...] = ()
+    """the ids that come before all of it, which are no part of the translation; no other constraint
+    concerns them"""
 
     @classmethod
     def spell(
@@ -302,7 +305,8 @@ class SpelledConstraints:
     @property
     def most_tokens(self) -> int:
         """An upper bound of the number of tokens that terms and prefix have together."""
-        return self.term_length + len(self.prefix_text)  # a token of the prefix has a byte or more
+        # a token of the prefix has a byte or more
+        return self.term_length + len(self.prefix_text) + len(self.context_ids)
 
     @property
     def has_unknown(self) -> bool:
@@ -312,7 +316,7 @@ class SpelledConstraints:
     @property
     def needs_search(self) -> bool:
         """Whether only a search under constraints can meet them: see `are_met_by`."""
-        return bool(self.text.prefix) or self.has_unknown
+        return bool(self.text.prefix or self.context_ids) or self.has_unknown
 
     def are_met_by(self, text: str) -> bool:
         """Whether a text has every term, each in a place of its own, and no forbidden word.

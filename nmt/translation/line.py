@@ -131,6 +131,21 @@ class Line:
     tag_length: int = 0
     """how many characters the tags at the start of the text have, such as `>>fr<<` and its space;
     the pipeline looks for them once, and what replaces text leaves them as they are"""
+    context: tuple[tuple[str, str], ...] = ()
+    """the sentences before it in its document, oldest first, each with its translation, or "" if
+    that is not known; a model that has learnt no context ignores them"""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceContext:
+    """What stands before the ids of a sentence in the search: the sentences before it."""
+
+    source: list[int]
+    """the ids of their sources, each before a separator"""
+    sentences: int = 0
+    """how many there are whose translations a hypothesis begins with; 0: it has none of them"""
+    target: tuple[int, ...] = ()
+    """the ids of these translations, each before a separator; empty if they are not known"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +156,13 @@ class EncodedLine:
     ids: list[int]
     """source ids, the last one EOS; empty if the line is copied instead of translated"""
     constraints: SpelledConstraints | None = None
+    context: SentenceContext | None = None
+    """what the search reads before it; None: nothing"""
+
+    @property
+    def searched_ids(self) -> list[int]:
+        """The source ids that are searched, those of the context included."""
+        return [*self.context.source, *self.ids] if self.context else self.ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +201,8 @@ class Translation:
     """how much two models of opposite directions disagree on it: see `DualScores`; else None"""
     alignment: Alignment | None = None
     """None unless word alignments were requested"""
+    lost_context: bool = False
+    """whether it was translated without its context, because with it nothing usable was found"""
 
     def without_tag(self, tag: str, source: str) -> "Translation":
         """Return the translation of `tag` + `source` with links that count characters of `source`.

@@ -30,6 +30,7 @@ from nmt.errors import NmtError, Progress, print_warning
 from nmt.search.searcher import Searcher
 from nmt.search.windows import WINDOW_LINES, cut_into_windows
 from nmt.translation.capitals import CapitalsTransform
+from nmt.translation.context import ContextTransform
 from nmt.translation.document import join, split_lines
 from nmt.translation.edges import EdgesTransform
 from nmt.translation.line import (
@@ -105,6 +106,7 @@ class Pipeline:
         self._protection = ProtectionTransform(searcher, request.protected, terms)
         self._capitals = CapitalsTransform(data, self._source, terms)
         self._terminology = TerminologyTransform(searcher, terms)
+        self._context = ContextTransform(searcher)
         self._requested = list(_requested_transforms(searcher, request))
         # minimum Bayes risk leaves `n_best` of its candidates
         self._n_best = request.candidates if request.utilities else request.n_best
@@ -187,10 +189,12 @@ class Pipeline:
             progress(done)
             yield from complete_windows()
         yield from complete_windows()
+        self._context.tell_lost(warn)
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Take lines through the transforms on the way in, and cut them into batches."""
         count, messages, request = len(lines), None, self._request
+        lines_read = lines
         if self._source.tags:
             lines = [replace(line, tag_length=self._source.tag_length(line.text)) for line in lines]
         if request.protected.patterns:
@@ -220,7 +224,8 @@ class Pipeline:
             groups_of_batches = cut_into_windows(
                 range(len(encoded)), WINDOW_LINES, characters=lambda i: len(encoded[i].line.text)
             )
-        lengths = [len(line.ids) for line in encoded]
+        encoded = self._context.add(lines_read, encoded, counts, request.document)
+        lengths = [len(line.searched_ids) for line in encoded]
         constraints = [line.constraints for line in encoded]
         batches: deque[list[int]] = deque()
         for group in groups_of_batches:
@@ -231,6 +236,7 @@ class Pipeline:
     def _finish_window(self, window: _Window, progress: Progress) -> NBestLists:
         """Return the translations of the lines as they were read."""
         translations = window.translations
+        self._context.count_lost(translations)
         if self._request.document:
             progress(window.count - window.reported)
             pairs = zip(window.encoded, translations, strict=True)
@@ -252,7 +258,9 @@ class Pipeline:
         if has_parts and (again := self._protection.lines_to_search_again(lines, decoded)):
             encoded = encode(self._source, list(again.values()), warn=lambda _: None)
             changed = zip(again, self._terminology.constrain(encoded), strict=True)
-            searched = {i: line for i, line in changed if line.ids}
+            searched = {
+                i: replace(line, context=lines[i].context) for i, line in changed if line.ids
+            }
             found = self._search(list(searched.values()))
             for (i, line), translations in zip(searched.items(), found, strict=True):
                 lines[i], decoded[i] = line, translations
@@ -268,22 +276,16 @@ class Pipeline:
         The search finds no empty translation, but tokens may spell white space, or nothing. A
         hypothesis of as many target tokens as the search allows is marked as truncated.
         """
-        searcher = self._searcher
-        found = searcher.search(
-            ids=[encoded.ids for encoded in lines],
-            numbers=[encoded.line.number for encoded in lines],
-            constraints=[encoded.constraints for encoded in lines],
-            n_best=self._n_best,
-        )
         rows = []
-        for line, hypotheses in zip(lines, found, strict=True):
-            limit = searcher.settings.max_target_length(len(line.ids))
-            if line.constraints:  # the search adds room for their tokens to the limit
-                limit += line.constraints.most_tokens
-            texts = searcher.loaded.tokenizer.target.decode([h.tokens for h in hypotheses])
+        for found in self._context.search(lines, self._n_best):
+            hypotheses, limit = found.hypotheses, found.limit
+            texts = self._searcher.loaded.tokenizer.target.decode([h.tokens for h in hypotheses])
             rows.append(
                 [
-                    Translation(one_line(text), h.score, h.tokens, len(h.tokens) >= limit)
+                    Translation(
+                        *(one_line(text), h.score, h.tokens, len(h.tokens) >= limit),
+                        lost_context=found.lost_context,
+                    )
                     for text, h in zip(texts, hypotheses, strict=True)
                     if text.strip()
                 ]

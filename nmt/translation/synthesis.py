@@ -17,8 +17,9 @@ from nmt.data.text.pair_folder import MadePair, PairFolder
 from nmt.errors import Progress
 from nmt.search.windows import WINDOW_LINES, cut_into_windows
 from nmt.translation.line import EncodedLine, Line, Translation, add_tag
-from nmt.translation.pipeline import NBestLists, Pipeline
+from nmt.translation.pipeline import Pipeline
 from nmt.translation.placeholders import original_text
+from nmt.translation.request import NBestLists
 
 if TYPE_CHECKING:  # it imports PyTorch
     from nmt.translation.scoring import Scorer, TargetScore

@@ -9,7 +9,7 @@ from nmt.data.text.augmentation import Augmenter
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.parallel_text import Block, ParallelText, SentencePair
 from nmt.errors import DataError
-from nmt.recipe.config import CleaningConfig
+from nmt.recipe.config import CleaningConfig, ContextConfig
 
 REASONS = {
     "untranslated": "without a translation",
@@ -121,6 +121,8 @@ class TrainingText:
     """the tags before each source, as they are spelled: ">>de<<" """
     augmenter: Augmenter = Augmenter()
     """changes some of the pairs that are kept; by default none"""
+    context: ContextConfig | None = None
+    """how some of the pairs are joined with those before them; None: none is"""
 
     def cleaner(self) -> "Cleaner":
         """Return the rules for the pairs of this text, as `Cleaner` builds them."""

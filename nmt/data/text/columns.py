@@ -29,8 +29,8 @@ _SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
 _COLUMN_NAMES = ("source", "target", "src", "tgt", "trg", "original", "translation")
 
 
-def read_columns(path: Path, source: int, target: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield two columns of each row of a .tsv, .txt, .tab or .csv file, numbered from 1.
+def read_columns(path: Path, *wanted: int) -> Iterator[tuple[bytes, ...]]:
+    """Yield these columns of each row of a .tsv, .txt, .tab or .csv file, numbered from 1.
 
     The first time that this process reads a file, a warning says if its quotes were removed, and
     names what looks like a header. A line break inside quotes becomes a space.
@@ -39,7 +39,7 @@ def read_columns(path: Path, source: int, target: int) -> Iterator[tuple[bytes, 
         DataError: the file cannot be read, a row lacks the columns or has another number of them
             than the first row, or quotes are wrong in a .csv file; names file and line.
     """
-    needed, width = max(source, target), 0
+    needed, width = max(wanted), 0
     separator, quoted = _layout_of(path)
     for number, columns in _rows(path, separator, quoted):
         count = len(columns)
@@ -58,7 +58,7 @@ def read_columns(path: Path, source: int, target: int) -> Iterator[tuple[bytes, 
                 f"{path}:{number}: {count} columns, but the first row has {first_count}; expected "
                 "as many in each row. Is there a separator inside a text, or is one missing?"
             )
-        yield columns[source - 1], columns[target - 1]
+        yield tuple(columns[number - 1] for number in wanted)
 
 
 def _rows(path: Path, separator: str, quoted: bool) -> Iterator[Row]:

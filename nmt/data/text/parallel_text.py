@@ -6,7 +6,7 @@ A file with both sides is TSV or CSV, JSON lines, parquet, TMX, XLIFF or PO.
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +33,8 @@ _MISSING = object()  # differs from null, which is an empty text
 
 Field = str | int | None  # `TextPair.source_field` or `target_field`
 LinePair = tuple[bytes, bytes]  # source and target, undecoded
+ReadPair = LinePair | tuple[()] | None
+"""what a file has in turn: a pair, () where a document ends, None for a unit without translation"""
 LocatedRecord = tuple[str, Any]  # where a record stands, for error messages, and the record
 
 
@@ -56,6 +58,8 @@ class Block:
     lines of JSON lines and units without a translation are not counted"""
     untranslated: int = 0
     """how many units without a translation were passed over, of TMX, XLIFF and PO"""
+    breaks: frozenset[int] = frozenset()
+    """the indices of pairs that begin another document, or stand behind an untranslated unit"""
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -122,16 +126,22 @@ class ParallelText:
             return
         paths = [with_urls(Path(path)) for path in self.files.paths]
         source, target = paths[0], paths[-1]  # the same if one file has both sides
-        pairs: Iterator[LinePair | None]
+        pairs: Iterator[ReadPair]
         if self.files.file:
             pairs = _read_records(self.files, self.files.languages_or(self.languages))
         else:
             pairs = _read_aligned(source, target)
         count = 0
         while taken := _take_block(pairs):  # each call goes on where the last one stopped
-            lines = [pair for pair in taken if pair]
+            lines, breaks = list[LinePair](), set[int]()
+            for pair in taken:
+                if pair:
+                    lines.append(pair)
+                else:
+                    breaks.add(len(lines))
             numbers = range(count + 1, count + 1 + len(lines))
-            yield Block(lines, source, target, numbers, untranslated=taken.count(None))
+            untranslated = taken.count(None)
+            yield Block(lines, source, target, numbers, untranslated, frozenset(breaks))
             count += len(lines)
         if count == 0 and is_bilingual(source):
             raise DataError(f"{source} has no unit with a translation")
@@ -164,9 +174,9 @@ def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
     return iter(ParallelText(files))
 
 
-def _take_block(pairs: Iterator[LinePair | None]) -> list[LinePair | None]:
+def _take_block(pairs: Iterator[ReadPair]) -> list[ReadPair]:
     """Take the next `BLOCK` pairs of lines, or fewer where they are long."""
-    block: list[LinePair | None] = []
+    block: list[ReadPair] = []
     size = 0  # bytes of the sources
     while len(block) < BLOCK and size < BLOCK_BYTES:
         # 500 pairs at a time, because adding up the bytes pair by pair would be slow
@@ -197,12 +207,11 @@ def _read_aligned(source: Path, target: Path) -> Iterator[LinePair]:
         yield pair
 
 
-def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePair | None]:
+def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[ReadPair]:
     """Return an iterator over source and target of each record, in UTF-8 without line breaks.
 
     A field of `text` is a column number (TSV, CSV, counted from 1) or a key, with dots into nested
-    records. None means columns 1 and 2, or the language code as the key. A None that is yielded is
-    a unit of TMX, XLIFF or PO without a translation.
+    records. None means columns 1 and 2, or the language code as the key.
 
     Raises:
         DataError: an unknown kind of file, or a record without the fields (with its number).
@@ -210,7 +219,7 @@ def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePa
     path, source_field, target_field = Path(text.paths[0]), text.source_field, text.target_field
     source_language, target_language = languages
     if text.has_columns:
-        return _read_table(path, (source_field, target_field))
+        return _read_table(path, (source_field, target_field), text.document_field)
     if is_bilingual(path):
         return _read_units(path, text, languages)
     kind = path.with_suffix("").suffix if path.suffix in SUFFIXES else path.suffix
@@ -224,36 +233,72 @@ def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePa
             "may be compressed: .gz, .xz or .zst) or .parquet. Give two line-aligned files as "
             "source and target"
         )
-    return (
+    return _divided(
         (
             _text_of(record, source_field, source_language),
             _text_of(record, target_field, target_language),
+            _document_of(record, text.document_field),
         )
         for record in records
     )
 
 
-def _read_units(
-    path: Path, text: TextPair, languages: tuple[str, str]
-) -> Iterator[LinePair | None]:
-    """Yield the texts of each unit of TMX, XLIFF or PO; None for one without a translation."""
-    if text.source_field or text.target_field:
+def _divided(rows: Iterable[tuple[bytes, bytes, object]]) -> Iterator[ReadPair]:
+    """Yield source and target of each row, and () where the third value, a document, changes."""
+    last: object = None
+    for number, (source, target, document) in enumerate(rows):
+        if number and document != last:
+            yield ()
+        last = document
+        yield source, target
+
+
+def _document_of(located: LocatedRecord, field: Field) -> object:
+    """Return what a record says of its document; None without a `field`.
+
+    Raises:
+        DataError: the record lacks the field.
+    """
+    if field is None:
+        return None
+    location, record = located
+    document = _look_up(record, str(field))
+    if document is _MISSING:
         raise DataError(
-            f"{path}: has languages in place of fields; leave out source_field and target_field, "
-            "and name the languages of the text"
+            f"{location}: no '{field}' (document_field), found {', '.join(map(str, record))}"
+        )
+    return document
+
+
+def _read_units(path: Path, text: TextPair, languages: tuple[str, str]) -> Iterator[ReadPair]:
+    """Yield the texts of each unit of TMX, XLIFF or PO; None for one without a translation."""
+    if text.source_field or text.target_field or text.document_field:
+        raise DataError(
+            f"{path}: has languages in place of fields; leave out source_field, target_field and "
+            "document_field, and name the languages of the text"
         )
     for pair in read_bilingual(path, languages):
         yield pair and (_encode(pair[0]), _encode(pair[1]))
 
 
-def _read_table(path: Path, fields: tuple[Field, Field]) -> Iterator[LinePair]:
-    """Yield two columns of each row; `fields` are their numbers, from 1. None: columns 1 and 2."""
-    for field in fields:
+def _read_table(
+    path: Path, fields: tuple[Field, Field], document_field: Field
+) -> Iterator[ReadPair]:
+    """Yield two columns of each row; `fields` are their numbers, from 1. None: columns 1 and 2.
+
+    () stands where the column `document_field` changes, if that is given.
+    """
+    for field in (*fields, document_field):
         if isinstance(field, str):
             raise DataError(
                 f"{path}: '{field}' is not the number of a column; columns are counted from 1"
             )
-    return read_columns(path, int(fields[0] or 1), int(fields[1] or 2))
+    source, target = int(fields[0] or 1), int(fields[1] or 2)
+    document = int(document_field or source)
+    return _divided(
+        (row[0], row[1], row[2] if document_field else None)
+        for row in read_columns(path, source, target, document)
+    )
 
 
 def _read_json_lines(path: Path) -> Iterator[LocatedRecord]:

@@ -135,10 +135,7 @@ class SubwordModel:
                     ids[i] = self._hidden.get(piece, UNK)
 
     def divide_tags(self, text: str) -> tuple[list[int], str]:
-        """Return the ids of the tags at the start of a text, and the text after them.
-
-        A tag such as ">>fr<<" names a language or a corpus; the vocabulary knows those of training.
-        """
+        """Return the ids of the tags at the start of a text, and the text after them."""
         tags, rest = divide_tags(text, self.tags)
         return [self.tags[tag] for tag in tags], rest
 
@@ -298,13 +295,17 @@ class SubwordModel:
         model draws a segmentation with probability proportional to its likelihood to the power
         alpha (Kudo, 2018). `ids` with an unknown symbol are returned unchanged, because they do not
         say which text the symbol stands for; those with a hidden piece (`HIDDEN`), too. Tags stay.
-        `ids` and the result end with EOS.
+        What other control symbols divide is drawn by itself. `ids` and the result end with EOS.
 
-        Equal arguments give equal results within one process only: the generator of SentencePiece
-        0.2.3 adds a random number of the process to every seed, and no call sets that number.
+        Equal arguments give equal results within one process only: SentencePiece 0.2.3 adds a
+        random number of the process to every seed.
         """
-        without_eos = list(ids[:-1])
-        tag_ids = frozenset(self.tags.values())
+        without_eos, tag_ids = list(ids[:-1]), frozenset(self.tags.values())
+        plain, is_control = self._hidden_controls | tag_ids, self._processor.is_control
+        for i, token in enumerate(without_eos):
+            if is_control(token) and token not in plain:
+                first = self.draw_segmentation([*ids[:i], EOS], alpha, seed)
+                return first[:-1] + [token] + self.draw_segmentation(ids[i + 1 :], alpha, seed + 1)
         tags = [token for token in without_eos if token in tag_ids]
         words = [token for token in without_eos if token not in tag_ids]
         if UNK in words or any(self.pieces[token] in self._hidden for token in words):
@@ -385,9 +386,8 @@ class Tokenizer:
     ) -> TokenStore:
         """Return a store of the pairs at `indices`, in this order, each with a random segmentation.
 
-        The random seed of a pair depends only on `seed`, `step` and the index of the pair in the
-        store. But see `SubwordModel.draw_segmentation`: another process, such as that of a resumed
-        run, draws other segmentations. `alpha` is `tokenizer.sampling`.
+        The seed of a pair depends only on `seed`, `step` and its index in the store; see
+        `SubwordModel.draw_segmentation` for other processes. `alpha` is `tokenizer.sampling`.
         """
         sources, targets = [], []
         for index in indices:

@@ -42,21 +42,26 @@ SPECIALS = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}  # in o
 
 
 def learn_vocabulary(
-    pairs: Iterable[SentencePair], config: TokenizerConfig, tags: Sequence[str] = ()
+    pairs: Iterable[SentencePair],
+    config: TokenizerConfig,
+    tags: Sequence[str] = (),
+    symbols: Sequence[str] = (),
 ) -> Tokenizer:
     """Learn a vocabulary from `pairs`; equal pairs and settings give an equal vocabulary.
 
     `pairs` is iterated once if the vocabulary is shared, else once for each language. The source
-    side has an entry for each of `tags`, such as `>>fr<<`, among its `vocabulary_size`.
+    side has an entry for each of `tags`, such as `>>fr<<`, among its `vocabulary_size`, and both
+    sides have one for each of `symbols`, which no text is encoded to, such as `<context>`.
 
     Raises:
         DataError: the text is blank, or too small or too varied for `vocabulary_size`.
     """
     if config.shared:
         both = (text for pair in pairs for text in pair)
-        return Tokenizer(_learn(both, config, "both languages", tags))
-    source = _learn((pair.source for pair in pairs), config, "the source language", tags)
-    target = _learn((pair.target for pair in pairs), config, "the target language")
+        return Tokenizer(_learn(both, config, "both languages", [*symbols, *tags]))
+    of_source, controls = (pair.source for pair in pairs), [*symbols, *tags]
+    source = _learn(of_source, config, "the source language", controls)
+    target = _learn((pair.target for pair in pairs), config, "the target language", symbols)
     return Tokenizer(source, target)
 
 
@@ -89,6 +94,34 @@ def adopt_vocabulary(config: TokenizerConfig) -> Tokenizer:
     # one model for both languages, or those of source and target
     models = [_adopt(Path(path), config.kind) for path in config.models]
     return Tokenizer(*models)
+
+
+def symbol_id(model: SubwordModel, symbol: str) -> int | None:
+    """Return the id of a symbol that no text is encoded to, such as `<context>`; None: none has it.
+
+    A piece of text that is spelled like the symbol is not it.
+    """
+    if symbol.encode() not in model.model or symbol not in model.pieces:
+        return None
+    found = model.pieces.index(symbol)
+    return None if model.decode([[found]])[0] else found
+
+
+def with_symbols(tokenizer: Tokenizer, symbols: Sequence[str]) -> Tokenizer:
+    """Return a tokenizer whose sides have all `symbols`; those that lack one get it at the end."""
+
+    def side(model: SubwordModel) -> SubwordModel:
+        missing = [symbol for symbol in symbols if symbol_id(model, symbol) is None]
+        if not missing:
+            return model
+        proto = parse_model(model.model, "tokenizer")
+        for symbol in missing:
+            proto.pieces.add(piece=symbol, score=0.0, type=CONTROL_TYPE)
+        return SubwordModel(proto.SerializeToString())
+
+    if tokenizer.shared:
+        return Tokenizer(side(tokenizer.source))
+    return Tokenizer(side(tokenizer.source), side(tokenizer.target))
 
 
 def kind_of(path: Path) -> str:
@@ -258,7 +291,7 @@ def _sentences(lines: Iterable[str], config: TokenizerConfig) -> tuple[Iterable[
 
 
 def _learn(
-    texts: Iterable[str], config: TokenizerConfig, side: str, tags: Sequence[str] = ()
+    texts: Iterable[str], config: TokenizerConfig, side: str, controls: Sequence[str]
 ) -> SubwordModel:
     """Learn one SentencePiece model; `side` says in error messages whose text `texts` are.
 
@@ -282,7 +315,7 @@ def _learn(
             normalization_rule_name=config.normalization,
             remove_extra_whitespaces=not keeps_spaces,
             **special_ids,
-            control_symbols=list(tags),
+            control_symbols=list(controls),
             unk_surface=unknown_surface(config.kind),
             minloglevel=ERRORS_ONLY,
         )
