@@ -191,6 +191,7 @@ async def _send(
     file = UploadedFile.recognise(name, content, form.reading(), form.format)
     found = await read_file(server, file, asked, address_of(request))
     service = server.service
+    asked = found.of_known_language(asked)
     # a pair that is not served is told at once
     models = len(service.route(service.resolved(asked))) if asked.source != AUTO else 1
     client = server.admit(request, None, found.texts)

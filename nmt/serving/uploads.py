@@ -94,11 +94,18 @@ class FileTexts:
     texts: list[str]
     is_of_program: bool = False
     """whether the texts have placeholders of a program"""
+    language: str = ""
+    """the source language that the file declares, if any"""
 
     @property
     def characters(self) -> int:
         """The characters of all texts."""
         return sum(map(len, self.texts))
+
+    def of_known_language(self, asked: Asked) -> Asked:
+        """Return what is asked, with the language that the file declares in place of `AUTO`."""
+        is_declared = asked.source == AUTO and self.language
+        return replace(asked, source=self.language) if is_declared else asked
 
 
 async def read_file(server: Server, file: UploadedFile, asked: Asked, address: str) -> FileTexts:
@@ -117,7 +124,7 @@ async def read_file(server: Server, file: UploadedFile, asked: Asked, address: s
         source = sources[0] if asked.source != AUTO else "und"
         options = replace(file.options, sources=tuple(sources))
         document = replace(file, options=options).read(LanguagePair(source, asked.target))
-        return FileTexts(list(document.texts()), document.is_of_program)
+        return FileTexts(list(document.texts()), document.is_of_program, document.source_language)
 
     try:
         found = await server.service.long_work.run(address, len(file.content), read)
@@ -140,6 +147,7 @@ async def translate_file(
         given = decode_text(file.content, NAME, _possible_sources(server, asked))
         [text] = await service.translate(found.texts, asked, client)
         return TranslatedDocument(given.encode(text.text), models=text.models)
+    asked = found.of_known_language(asked)
     if asked.source == AUTO:
         [guess] = await service.detect([" ".join(found.texts)], asked, client)
         asked = replace(asked, source=str(guess["language"]))

@@ -91,6 +91,18 @@ def test_a_document_comes_back_in_its_format(client: TestClient, name: str, sour
     assert upload(client, name, content, target="en").status_code == 200  # a copy
 
 
+@pytest.mark.parametrize("name", ["project.xlf", "texts.po", "memory.tmx"])
+def test_a_declared_language_is_surer_than_a_guess(client: TestClient, name: str) -> None:
+    content = DOCUMENTS[name].replace(b'"Content', b'"X-Source-Language: en_GB\\n"\n"Content')
+    content = content.replace(b'"%s"', b'"One dog"')
+    guess = [{"language": "de", "confidence": 0.9}]
+    with patch("nmt.serving.translate_request.detect", return_value=guess) as detect:
+        answer = upload(client, name, content, source="auto")
+    assert answer.status_code == 200, answer.text
+    assert client.get(answer.json()["translatedFileUrl"]).content != content
+    assert not detect.called
+
+
 def test_a_document_is_recognised_by_its_content(client: TestClient) -> None:
     answer = upload(client, "film.txt", VTT)
     found = client.get(answer.json()["translatedFileUrl"])

@@ -232,7 +232,7 @@ def _read_po(path: Path) -> Iterator[_Sides | None]:
     with open_bytes(path) as file:
         for message in read_messages(_po_lines(file, path), str(path)):
             if message.is_header:
-                fields = _po_fields(message.texts["msgstr"])
+                fields = message.fields()
                 language = fields.get("language", "").replace("_", "-")
                 source_language = fields.get("x-source-language", "en" if language else "")
                 continue
@@ -273,9 +273,3 @@ def _po_lines(file: Iterator[bytes], path: Path) -> Iterator[str]:
                 f"{path}:{number}: is no text in {encoding}, which the file declares; convert it "
                 "to UTF-8"
             ) from error
-
-
-def _po_fields(header: str) -> dict[str, str]:
-    """Return the fields of a header, with names in small letters."""
-    pairs = (line.partition(":") for line in header.split("\n"))
-    return {name.strip().lower(): value.strip() for name, _, value in pairs}

@@ -25,7 +25,10 @@ _UNCLOSED = re.compile(rb'"(?:[^"]|"")*')
 _LINE_BREAKS = re.compile(r"[\r\n]+")
 _LONGEST_FIELD = 1 << 16
 """a field in quotes that goes on over more bytes of lines is none"""
-_SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
+_SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
+CHARACTERS_LOOKED_AT = 1 << 14
+"""of the beginning of a file, by which its separator is recognised"""
+_QUOTED_CELL = re.compile(r'(?:^|(?<=[\t,;|])) *"(?:[^"]|"")*+"', re.MULTILINE)
 _COLUMN_NAMES = ("source", "target", "src", "tgt", "trg", "original", "translation")
 
 
@@ -59,6 +62,18 @@ def read_columns(path: Path, *wanted: int) -> Iterator[tuple[bytes, ...]]:
                 "as many in each row. Is there a separator inside a text, or is one missing?"
             )
         yield tuple(columns[number - 1] for number in wanted)
+
+
+def recognise_delimiter(beginning: str) -> str:
+    """Return what divides the first rows of a table most evenly; a tab if nothing does."""
+    rows = [row for row in _QUOTED_CELL.sub("", beginning).splitlines() if row]
+    best, most = "\t", (0.0, 1)
+    for delimiter in "\t,;|":
+        counts = [row.count(delimiter) + 1 for row in rows]
+        if counts and counts[0] > 1:
+            evenness = (counts.count(counts[0]) / len(counts), counts[0])
+            best, most = (delimiter, evenness) if evenness > most else (best, most)
+    return best
 
 
 def _rows(path: Path, separator: str, quoted: bool) -> Iterator[Row]:
@@ -110,10 +125,7 @@ def _find_layout(path: Path, state: tuple[int, ...]) -> Layout:
     `state` is another one when the file has changed.
     """
     if ".csv" in path.suffixes[-2:]:
-        first = next(raw_lines(path), b"")
-        outside_quotes = _QUOTED.sub(b"", first)
-        semicolons = outside_quotes.count(b";") > outside_quotes.count(b",")
-        separator, quoted = (";" if semicolons else ","), True
+        separator, quoted = _recognise_separator(path), True
     else:
         separator, quoted = "\t", _is_quoted(path)
         if quoted:
@@ -129,6 +141,18 @@ def _find_layout(path: Path, state: tuple[int, ...]) -> Layout:
             "one"
         )
     return separator, quoted
+
+
+def _recognise_separator(path: Path) -> str:
+    """Return the separator of a .csv file by its first lines; a comma if nothing separates them."""
+    beginning = b""
+    for line in raw_lines(path):
+        beginning += line
+        if len(beginning) >= CHARACTERS_LOOKED_AT:
+            break
+    text = beginning.decode("utf-8", "replace").removeprefix("\ufeff")
+    found = recognise_delimiter(text[:CHARACTERS_LOOKED_AT])
+    return found if found in text else ","
 
 
 def _is_header(fields: list[bytes]) -> bool:

@@ -10,8 +10,10 @@ _OF_NO_LANGUAGE = ("und", "mul", "mis", "zxx")
 
 def check_declared_source(
     declared: str | None, attribute: str, name: str, options: ReadingOptions
-) -> None:
-    """Check that the source language of a file is that of the model, whatever its country.
+) -> str:
+    """Return the code of the source language of a file, "" if it declares none that is known.
+
+    It must be that of the model, whatever its country.
 
     Raises:
         DataError: `attribute` of the file `name` declares another language.
@@ -23,6 +25,8 @@ def check_declared_source(
             f"take a model that translates from {declared}, or change {attribute} if the texts "
             f"are in {language}"
         )
+    found = look_up_language(_without_encoding(declared or ""))
+    return found.tag if found.codes and declared not in _OF_NO_LANGUAGE else ""
 
 
 def must_declare_target(
@@ -69,5 +73,10 @@ def is_other_language(declared: str | None, language: str) -> bool:
 
 def _base(code: str) -> str:
     """Return a code without script and country, and without what POSIX adds: "de_DE.UTF-8"."""
-    base = look_up_language(code.partition("@")[0].partition(".")[0]).base
+    base = look_up_language(_without_encoding(code)).base
     return "no" if base == "nb" else base  # Norwegian is Bokmål if nothing else is said
+
+
+def _without_encoding(code: str) -> str:
+    """Return a code without what POSIX adds to it."""
+    return code.partition("@")[0].partition(".")[0]

@@ -104,13 +104,16 @@ class Document:
         segments: Sequence[DocumentSegment],
         encode: Callable[[], bytes],
         is_of_program: bool = False,
+        source_language: str = "",
     ) -> None:
         """Take the segments with words; one inside a mark of another comes before it.
 
         `encode` returns the document as it is now. `is_of_program` says that the texts have
-        placeholders of a program, which should stay as they are.
+        placeholders of a program, which should stay as they are. `source_language` is what the
+        file declares as the language of its texts.
         """
         self.segments, self.encode, self.is_of_program = segments, encode, is_of_program
+        self.source_language = source_language
         plain = (segment.text.text for segment in segments if not segment.text.has_tags)
         self.plain = [
             Line(i, text, is_aligned=False) for i, text in enumerate(dict.fromkeys(plain), start=1)

@@ -16,7 +16,7 @@ TEXT = "text"
 """the format of plain text, whose lines are translated; it is no document"""
 PEEKED_BYTES = 4096
 """of the beginning of a file, by which its format is recognised"""
-_XML = rb"(?:\xef\xbb\xbf)?\s*(?:<[?!][^>]*>\s*)*"
+_XML = rb"(?:\xef\xbb\xbf)?\s*+(?:<(?:!--(?:[^-]|-(?!->))*+--|[?!](?!--)[^>]*)>\s*+)*"
 """what stands before the first tag of a document of XML"""
 _KEYS = ("key", "skip_key")
 _COLUMNS = ("column", "skip_column")
@@ -93,7 +93,7 @@ FORMATS: Mapping[str, DocumentFormat] = {
         "nmt.translation.documents.open_document:read_open_document",
         re.compile(
             rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis\.opendocument"
-            rb"|\s*(?:<[?!][^>]*>\s*)*<(?:\w+:)?document\b[^>]*opendocument:xmlns:office",
+            rb"|" + _XML + rb"<(?:\w+:)?document\b[^>]*opendocument:xmlns:office",
             re.DOTALL,
         ),
         is_binary=True,
@@ -215,7 +215,9 @@ FORMATS: Mapping[str, DocumentFormat] = {
 
 _LIKELY_BEGINNINGS = {
     "html": re.compile(_XML + rb"<html\b|\s*<!doctype html\b", re.IGNORECASE),
-    "xml": re.compile(rb"(?:\xef\xbb\xbf)?\s*<\?xml\b"),
+    "xml": re.compile(rb"(?:\xef\xbb\xbf)?\s*<\?xml\b|" + _XML + rb"<(?:feed|martif|rss|tbx|TS)\b"),
+    "subtitles": re.compile(rb"\s*(?:\d+[ \t\r]*\n)?[ \t]*\d+:\d\d[\d:]*[.,]\d+\s*-->"),
+    "po": re.compile(rb"(?:\s|#[^\n]*\n)*msg(?:id|ctxt)\s+\""),
     "office": re.compile(rb"PK\x03\x04"),
 }
 """what is hardly the beginning of plain text; a file with a name may be of another format"""

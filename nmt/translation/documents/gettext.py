@@ -2,10 +2,10 @@
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from nmt.data.languages import look_up_language
+from nmt.data.text.po_messages import ESCAPED, PoMessage, read_messages
 from nmt.errors import DataError, print_warning
 from nmt.translation.documents.declared_languages import (
     check_declared_source,
@@ -21,17 +21,13 @@ from nmt.translation.documents.plural_forms import PluralForms, declared_forms, 
 from nmt.translation.documents.strings import StringSyntax, string_segments
 from nmt.translation.documents.tokens import Token, source_of
 
-_SIGNS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_WRITTEN = {ord(sign): f"\\{c}" for c, sign in (_SIGNS | {"\\": "\\", '"': '"'}).items()}
+_WRITTEN = {ord(sign): f"\\{c}" for c, sign in (ESCAPED | {"\\": "\\", '"': '"'}).items()}
 """how a message writes some characters"""
 _CHARSET = re.compile(
     rb'(?:"|\\n)Content-Type:(?:[^\n"\\]|"\s{0,9}"){0,300}?charset=([\w.:-]+)', re.IGNORECASE
 )
 _END = re.compile(r"\r\n|\n|\r")
 _LINE = re.compile(rf"[^\r\n]*(?:{_END.pattern})")
-_KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d{1,3})\])?)\s*(?=\")")
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"')
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
 _JOIN = r'"\s{0,9}"'  # between the two strings of a text
 _PERCENT = (
     r"%%|%(?:\d+\$|\(\w+\)|<\w+>)?[-+ #0'I]*(?:\*(?:\d+\$)?|\d+)?(?:\.(?:\*(?:\d+\$)?|\d+)?)?"
@@ -49,32 +45,17 @@ _PLACEHOLDERS = {
 """the placeholders of a message, by its flag"""
 
 
-@dataclass
 class _Entry:
-    """A message with its translations."""
+    """A message, and the tokens of its lines."""
 
-    flags: list[Token] = field(default_factory=list)
-    """the lines of flags, such as "#, c-format" """
-    first: Token | None = None
-    """the line of its first keyword, or of the message that it was before"""
-    texts: dict[str, str] = field(default_factory=dict)
-    """the text of each keyword, such as "msgid" and "msgstr[0]" """
-    lines: dict[str, list[Token]] = field(default_factory=dict)
-    """the lines of each keyword"""
-
-    @property
-    def is_header(self) -> bool:
-        """Whether it is about the file; its text has a line for each field."""
-        return self.texts["msgid"] == "" and "msgctxt" not in self.texts
-
-    def flag_names(self) -> set[str]:
-        """Return its flags."""
-        return {flag.strip() for line in self.flags for flag in line.source.strip()[2:].split(",")}
-
-    def fields(self) -> dict[str, str]:
-        """Return the fields of a header."""
-        text = self.texts.get("msgstr", "")
-        return dict(re.findall(r"^([\w-]+):[ \t]*(.*?)[ \t]*$", text, re.MULTILINE))
+    def __init__(self, message: PoMessage, lines: Sequence[Token]) -> None:
+        """`lines` are those of the whole file."""
+        self.message, self.texts = message, message.texts
+        self.flags = [lines[i] for i in message.flags]
+        """the lines of flags, such as "#, c-format" """
+        self.first = None if message.first is None else lines[message.first]
+        self.lines = {key: [lines[i] for i in numbers] for key, numbers in message.lines.items()}
+        """the lines of each keyword"""
 
     def has_translation(self) -> bool:
         """Return whether one of its translations has a text."""
@@ -97,17 +78,19 @@ def read_po(content: bytes, name: str, options: ReadingOptions) -> Document:
     end = found_end[0] if found_end else "\n"
     missing = "" if text.endswith(("\r", "\n")) else end  # written after the last line until then
     tokens = [Token("text", line) for line in _LINE.findall(text + missing)]
-    entries = list(_entries(tokens, name))
-    header = next((entry for entry in entries if entry.is_header), None)
+    messages = read_messages((token.source for token in tokens), name)
+    entries = [_Entry(message, tokens) for message in messages]
+    header = next((entry for entry in entries if entry.message.is_header), None)
+    language = ""
     if header:
-        _check_languages(header, entries, name, options)
+        language = _check_languages(header, entries, name, options)
     elif entries:
         header = _add_header(tokens, end)
     forms = _fill_header(header, options.languages.target, end) if header else plural_forms("en")
     segments: list[DocumentSegment] = []
     written: list[tuple[_Entry, dict[str, list[Token]]]] = []
     for entry in entries:
-        if entry.is_header:
+        if entry.message.is_header:
             continue
         values, found = _read_message(entry, forms, options.overwrite)
         if found:
@@ -120,22 +103,25 @@ def read_po(content: bytes, name: str, options: ReadingOptions) -> Document:
             _write(entry, values, forms.count, end)
         return _encode(tokens, missing, header, encoding, name)
 
-    return Document(segments, write, is_of_program=True)
+    return Document(segments, write, True, language)
 
 
 def _check_languages(
     header: _Entry, entries: Sequence[_Entry], name: str, options: ReadingOptions
-) -> None:
-    """Compare the languages that a header declares with those of the options.
+) -> str:
+    """Compare the languages of a header with those of the options; return the source language.
 
     Raises:
         DataError: the source language is another one, or a translation that stays is in another.
     """
-    fields, key = header.fields(), "X-Source-Language"  # as Poedit calls it
-    check_declared_source(fields.get(key), key, name, options)
-    translated = [entry for entry in entries if not entry.is_header and entry.has_translation()]
+    fields, key = header.message.fields(), "X-Source-Language"  # as Poedit calls it
+    language = check_declared_source(fields.get(key.lower()), key, name, options)
+    translated = [
+        entry for entry in entries if not entry.message.is_header and entry.has_translation()
+    ]
     kept = 0 if options.overwrite else len(translated)
-    must_declare_target(fields.get("Language"), "Language", kept, name, options)
+    must_declare_target(fields.get("language"), "Language", kept, name, options)
+    return language
 
 
 def _read_message(
@@ -143,7 +129,7 @@ def _read_message(
 ) -> tuple[dict[str, list[Token]], list[DocumentSegment]]:
     """Return the tokens of each translation that a message lacks, and their segments."""
     singular, plural = entry.texts["msgid"], entry.texts.get("msgid_plural")
-    flags = entry.flag_names()
+    flags = entry.message.flag_names
     kept = next((pattern for flag, pattern in _PLACEHOLDERS.items() if flag in flags), "")
     sources = {"msgstr": singular}
     if plural is not None:
@@ -195,91 +181,14 @@ def _encode(
     return source_of(tokens).removesuffix(end).encode()
 
 
-def _entries(tokens: list[Token], name: str) -> Iterator[_Entry]:
-    """Yield the messages of a file; comments and obsolete messages stay as they are.
-
-    Raises:
-        DataError: a line is not in the format.
-    """
-    entry, key = _Entry(), ""
-    for number, token in enumerate(tokens, start=1):
-        line = token.source.strip(" \t\r\n\f\v")
-        keyword = _KEYWORD.match(line)
-        is_next = line.startswith("#") or (keyword and keyword[1] in ("msgctxt", "msgid"))
-        if is_next and "msgstr" in key:
-            yield entry
-            entry, key = _Entry(), ""
-        if not line or line.startswith("#"):
-            _read_comment(entry, token, line)
-            continue
-        stop = _stop_at_line(name, number, line)
-        if keyword:
-            key = keyword[1]
-            if key in entry.texts or not _may_follow(key, entry.texts):
-                stop("a msgid, its msgid_plural if it has one, and then a msgstr of each form")
-            entry.texts[key], entry.lines[key] = "", []
-            entry.first = entry.first or token
-        strings = _STRING.findall(line)
-        if not key or not strings or _STRING.sub("", line).replace(key, "").strip():
-            stop("a string in double quotes, or msgid or msgstr and one")
-        entry.texts[key] += "".join(_ESCAPE.sub(_unescape, string) for string in strings)
-        entry.lines[key].append(token)
-    if "msgstr" in key:
-        yield entry
-    elif key:
-        stop("a msgstr after it")
-
-
-def _read_comment(entry: _Entry, token: Token, line: str) -> None:
-    """Take from a comment, or an empty line, what it says about the next message."""
-    if line.startswith("#~"):  # the flags before it are those of an obsolete message
-        entry.flags, entry.first = [], None
-    elif line.startswith("#,"):
-        entry.flags.append(token)
-    elif line.startswith("#|"):
-        entry.first = entry.first or token
-
-
-def _stop_at_line(name: str, number: int, line: str) -> Callable[[str], None]:
-    """Return a function that raises an error about a line; it takes what was expected."""
-
-    def stop(expected: str) -> None:
-        raise DataError(
-            f"{name}: line {number} is {line[:60]!r}, expected {expected}; check the file with "
-            "`msgfmt -c`"
-        )
-
-    return stop
-
-
-def _may_follow(key: str, texts: dict[str, str]) -> bool:
-    """Return whether a keyword may come after those of a message."""
-    last = next(reversed(texts), "")
-    if key == "msgid":
-        return last in ("", "msgctxt")
-    if key == "msgid_plural":
-        return last == "msgid"
-    if key == "msgstr":
-        return last == "msgid"
-    if key.startswith("msgstr["):
-        return last == "msgid_plural" or last.startswith("msgstr[")
-    return not texts
-
-
-def _unescape(found: re.Match[str]) -> str:
-    octal, hexadecimal, character = found.groups()
-    if octal or hexadecimal:
-        return chr(int(octal, 8) if octal else int(hexadecimal, 16))
-    return _SIGNS.get(character, character)
-
-
 def _add_header(tokens: list[Token], end: str) -> _Entry:
     """Put a header before the first line of a file, and return it."""
     text = 'msgstr ""\n"MIME-Version: 1.0\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
     text += '"Content-Transfer-Encoding: 8bit\\n"\n'
     lines = [Token("text", line.replace("\n", end)) for line in _LINE.findall(text)]
     tokens[:0] = [Token("text", f'msgid ""{end}'), *lines, Token("text", end)]
-    return _Entry(texts={"msgid": "", "msgstr": ""}, lines={"msgstr": lines})
+    numbers = {"msgstr": list(range(len(lines)))}
+    return _Entry(PoMessage(texts={"msgid": "", "msgstr": ""}, lines=numbers), lines)
 
 
 def _fill_header(entry: _Entry, target: str, end: str) -> PluralForms:
@@ -287,11 +196,11 @@ def _fill_header(entry: _Entry, target: str, end: str) -> PluralForms:
 
     A file keeps its country and its plural forms if it is in the target language already.
     """
-    lines, fields = entry.translation_lines(), entry.fields()
-    forms = declared_forms(fields.get("Plural-Forms", ""))
+    lines, fields = entry.translation_lines(), entry.message.fields()
+    forms = declared_forms(fields.get("plural-forms", ""))
     if target != "und":
         tag = look_up_language(target).tag
-        declared = fields.get("Language", "")
+        declared = fields.get("language", "")
         if _is_same_language(declared, target):
             tag = declared
         else:
@@ -338,7 +247,7 @@ def _set_field(lines: list[Token], name: str, value: str, end: str) -> None:
 
 def _set_fuzzy(entry: _Entry, end: str) -> None:
     """Mark a message as one whose translation a person has to check."""
-    if "fuzzy" in entry.flag_names():
+    if "fuzzy" in entry.message.flag_names:
         return
     if entry.flags:
         entry.flags[0].source = entry.flags[0].source.replace("#,", "#, fuzzy,", 1)

@@ -5,37 +5,17 @@ from dataclasses import dataclass
 
 from nmt.errors import DataError
 from nmt.translation.documents.encodings import marked_encoding, unicode_encoding, xml_encoding
+from nmt.translation.documents.formats import PEEKED_BYTES, recognise_beginning
 from nmt.translation.documents.html_blocks import SEPARATING
 
 _SEARCHED_BYTES = 1024
 """size of the start of a page in which browsers look for its encoding"""
-_SEARCHED_CHARACTERS = 1 << 16
-"""characters of the start of a page in which another format is looked for"""
 _DECLARED_ENCODING = re.compile(rb"""<meta[^>]*?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _ROOT = re.compile(
     r"(?:\s|<\?[^>]*>|<![^>-][^>]*>|<!--.*?-->)*<(?:[\w.-]+:)?([a-z][\w.-]*)",
     re.DOTALL | re.IGNORECASE,
 )
 """the first element of a document, behind declarations and comments"""
-_OTHER_ROOTS = {
-    "feed": "an Atom feed",
-    "martif": "a TBX glossary",
-    "resources": "Android's strings.xml",
-    "rss": "an RSS feed",
-    "tbx": "a TBX glossary",
-    "tmx": "a TMX translation memory",
-    "ts": "a TS file of Qt",
-    "xliff": "XLIFF",
-}
-"""the first elements, in small letters, of documents that are no pages"""
-_OTHER_BEGINNINGS = {
-    "WEBVTT": "WebVTT subtitles",
-    "[Script Info]": "SSA subtitles",
-    "{\\rtf": "a document in RTF",
-    "%PDF-": "a PDF document",
-}
-_SRT = re.compile(r"\s*(?:\d+[ \t\r]*\n)?[ \t]*\d+:\d\d[\d:]*[.,]\d+\s*-->")
-_PO = re.compile(r"(?:\s|#[^\n]*\n)*msg(?:id|ctxt)\s+\"")
 
 
 @dataclass(frozen=True)
@@ -76,7 +56,9 @@ class HtmlPage:
                 f"{name}: has zero bytes and so is no HTML page; give the source of one"
             )
         if kind := _kind_of_other(html):
-            raise DataError(f"{name}: is {kind}, expected an HTML page; give the source of one")
+            raise DataError(
+                f"{name}: looks like {kind}, expected a page; give one, or name the `format`"
+            )
         return cls(name, html, encoding, mark)
 
     def encode(self, html: str) -> bytes:
@@ -87,27 +69,14 @@ class HtmlPage:
         return self.mark + html.encode(self.encoding, "xmlcharrefreplace")
 
 
-def _kind_of_other(text: str) -> str | None:
-    """Return what a text is if it is in a format that HTML would destroy; None if it is a page.
-
-    Such a format is known by its root element or its first line.
-    """
-    text = text.lstrip()[
-        :_SEARCHED_CHARACTERS
-    ]  # some patterns would take long for a million spaces
-    for beginning, kind in _OTHER_BEGINNINGS.items():
-        if text.startswith(beginning):
-            return kind
-    if _SRT.match(text):
-        return "SRT subtitles"
-    if _PO.match(text):
-        return "a PO file"
-    root = _ROOT.match(text)
-    name = root[1].lower() if root else ""
-    if name in _OTHER_ROOTS:
-        return _OTHER_ROOTS[name]
-    is_xml = text.startswith("<?xml")  # as pages of XHTML are, too
-    return f"XML with the root <{name}>" if is_xml and name and name not in SEPARATING else None
+def _kind_of_other(html: str) -> str | None:
+    """Return what a text is if its beginning is that of another format; None if it is a page."""
+    beginning = html.lstrip()[:PEEKED_BYTES]
+    found = recognise_beginning(beginning.encode("utf-8", "surrogatepass"))
+    if found != "xml":
+        return None if found == "html" else found
+    root = _ROOT.match(beginning)  # a part of a page of XHTML may have <?xml?> as well
+    return None if root is None or root[1].lower() in SEPARATING else f"XML with <{root[1]}>"
 
 
 def encoding_of_page(page: bytes) -> str:

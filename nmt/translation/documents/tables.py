@@ -1,12 +1,11 @@
 """CSV and TSV: the cells of some columns are translated; quotation marks and all else stay."""
 
-import contextlib
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from nmt.data.text.columns import CHARACTERS_LOOKED_AT, recognise_delimiter
 from nmt.errors import DataError, print_warning
 from nmt.translation.documents.chosen_values import is_text, nearest
 from nmt.translation.documents.data_values import DataValue, data_document
@@ -17,8 +16,6 @@ from nmt.translation.spans import Span
 _DECLARATION = re.compile(r"sep=([^\r\n])\r?\n")
 """the first line of a file for Excel that says what separates the cells"""
 _ROW_END = re.compile(r"\r\n|\n|\r")
-_ROWS_LOOKED_AT = 50
-"""of the beginning, by which the delimiter is recognised"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +50,7 @@ def read_table(file: TextFile, options: ReadingOptions) -> Document:
         DataError: a quotation mark is not closed, or no column is named that the table has.
     """
     declared = _DECLARATION.match(file.text)
-    delimiter = declared[1] if declared else _recognise_delimiter(file)
+    delimiter = declared[1] if declared else _delimiter(file)
     rows = list(_read_rows(file, delimiter, declared.end() if declared else 0))
     first = [cell.text for cell in rows[0]] if rows else []
     columns = _choose_columns(file, first, options)
@@ -68,24 +65,10 @@ def read_table(file: TextFile, options: ReadingOptions) -> Document:
     return data_document(file, values, is_of_program=False)
 
 
-def _recognise_delimiter(file: TextFile) -> str:
-    """Return what divides the first rows most evenly; a tab if nothing does: there is one column.
-
-    In a file whose name says TSV, it is a tab if there is one.
-    """
-    if file.name.lower().endswith((".tsv", ".tab")) and "\t" in file.text:
-        return "\t"
-    best, most = "\t", (0.0, 1)
-    for delimiter in "\t,;|":
-        counts: list[int] = []
-        with contextlib.suppress(DataError):  # it comes again when all is read
-            rows = _read_rows(file, delimiter, 0)
-            counts.extend(len(row) for row in itertools.islice(rows, _ROWS_LOOKED_AT))
-        if counts and counts[0] > 1:
-            evenness = (counts.count(counts[0]) / len(counts), counts[0])
-            if evenness > most:
-                best, most = delimiter, evenness
-    return best
+def _delimiter(file: TextFile) -> str:
+    """Return what divides the cells: a tab in a file whose name says TSV, if there is one."""
+    is_named = file.name.lower().endswith((".tsv", ".tab")) and "\t" in file.text
+    return "\t" if is_named else recognise_delimiter(file.text[:CHARACTERS_LOOKED_AT])
 
 
 def _read_rows(file: TextFile, delimiter: str, at: int) -> Iterator[list[_Cell]]:

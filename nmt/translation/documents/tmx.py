@@ -43,7 +43,7 @@ def read_tmx(content: bytes, name: str, options: ReadingOptions) -> Document:
         raise DataError(f"{name}: name the language of the translation, which a TMX file needs")
     source = XmlSource(content, name)
     reader = _MemoryReader(source, options)
-    check_declared_source(reader.declared, "srclang", name, options)
+    language = check_declared_source(reader.declared, "srclang", name, options)
     segments = list(reader.read())
     if reader.count == 0 and reader.other_languages:
         found = ", ".join(sorted(reader.other_languages))
@@ -52,7 +52,7 @@ def read_tmx(content: bytes, name: str, options: ReadingOptions) -> Document:
             f"file has {found}"
         )
     source.insert(reader.added)
-    return Document(segments, source.encode, is_of_program=True)
+    return Document(segments, source.encode, True, language)
 
 
 class _MemoryReader:

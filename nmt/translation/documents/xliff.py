@@ -85,30 +85,34 @@ def read_xliff(content: bytes, name: str, options: ReadingOptions) -> Document:
     _check_units(source, name)
     reader = _UnitReader(source, options)
     segments = list(reader.read())
-    _declare_languages(source, reader.kept, name, options)
+    language = _declare_languages(source, reader.kept, name, options)
     source.insert(reader.added)
-    return Document(segments, source.encode, is_of_program=True)
+    return Document(segments, source.encode, True, language)
 
 
 def _declare_languages(
     source: XmlSource, kept: Sequence[int], name: str, options: ReadingOptions
-) -> None:
+) -> str:
     """Write the target language into each part of a file, once the languages are compared.
 
-    `kept` has the indices of the units whose translation stays.
+    Return the source language that the first part declares. `kept` has the indices of the units
+    whose translation stays.
 
     Raises:
         DataError: the source language is another one, or a translation that stays is in another.
     """
+    language = ""
     for i, token in enumerate(source.tokens):
         for source_key, target_key in _LANGUAGES:
             if not token.attribute(source_key):
                 continue
-            check_declared_source(token.attribute(source_key), source_key, name, options)
+            of_part = check_declared_source(token.attribute(source_key), source_key, name, options)
+            language = language or of_part
             count = bisect_left(kept, source.end(i)) - bisect_left(kept, i)
             declared = token.attribute(target_key)
             if must_declare_target(declared, target_key, count, name, options):
                 set_attribute(token, target_key, options.languages.target_tag, add=True)
+    return language
 
 
 def _check_units(source: XmlSource, name: str) -> None:

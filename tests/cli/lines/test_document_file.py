@@ -170,20 +170,20 @@ def test_a_character_that_the_encoding_lacks_becomes_a_reference() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ('<?xml version="1.0"?>\n<xliff version="1.2"><file>', "XLIFF"),
-        ("<xliff:xliff xmlns:xliff='urn:x'>", "XLIFF"),
-        ('<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx>', "a TMX translation memory"),
-        ("<!-- a <b> --><resources><string name='a'>b", "Android's strings.xml"),
-        ('<!DOCTYPE TS><TS version="2.1">', "a TS file of Qt"),
-        ("<martif type='TBX'>", "a TBX glossary"),
-        ("<?xml version='1.0'?><rss>", "an RSS feed"),
-        ("<?xml version='1.0'?><root><data>", "XML with the root <root>"),
-        ("<?xml version='1.0'?><svg xmlns='x'>", "XML with the root <svg>"),
-        ("WEBVTT\n\n00:01.000 --> 00:02.000\n<v Tom>a", "WebVTT subtitles"),
-        ("1\r\n00:00:01,000 --> 00:00:02,000\r\n<i>a</i>", "SRT subtitles"),
-        ("[Script Info]\n<i>", "SSA subtitles"),
-        ('# a note\nmsgid ""\nmsgstr "<b>a</b>"', "a PO file"),
-        ("{\\rtf1 <b>a", "a document in RTF"),
+        ('<?xml version="1.0"?>\n<xliff version="1.2"><file>', "xliff"),
+        ("<xliff:xliff xmlns:xliff='urn:x'>", "xliff"),
+        ('<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx>', "tmx"),
+        ("<!-- a <b> --><resources><string name='a'>b", "android"),
+        ('<!DOCTYPE TS><TS version="2.1">', "XML with <TS>"),
+        ("<martif type='TBX'>", "XML with <martif>"),
+        ("<?xml version='1.0'?><rss>", "XML with <rss>"),
+        ("<?xml version='1.0'?><root><data>", "XML with <root>"),
+        ("<?xml version='1.0'?><svg xmlns='x'>", "XML with <svg>"),
+        ("WEBVTT\n\n00:01.000 --> 00:02.000\n<v Tom>a", "subtitles"),
+        ("1\r\n00:00:01,000 --> 00:00:02,000\r\n<i>a</i>", "subtitles"),
+        ("[Script Info]\n<i>", "subtitles"),
+        ('# a note\nmsgid ""\nmsgstr "<b>a</b>"', "po"),
+        ("{\\rtf1 <b>a", "office"),
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
@@ -192,9 +192,8 @@ def test_other_formats_are_refused(tmp_path: Path, text: str, kind: str, encodin
     path.write_bytes(text.encode(encoding))
     with pytest.raises(DataError) as caught:
         read_page(path)
-    assert str(caught.value).endswith(
-        f"a.xml: is {kind}, expected an HTML page; give the source of one"
-    )
+    expected = f"a.xml: looks like {kind}, expected a page; give one, or name the `format`"
+    assert str(caught.value).endswith(expected)
 
 
 @pytest.mark.parametrize(

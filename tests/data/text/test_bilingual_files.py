@@ -251,7 +251,7 @@ def test_what_is_not_translated_is_counted(tmp_path: Path, monkeypatch: pytest.M
         ("a.tmx", tmx(), "has no unit with a translation"),
         ("a.tmx", tmx(tuv("en", "a")), "has no unit with a translation"),
         ("a.po", "msgstr", "line 1 is 'msgstr'"),
-        ("a.po", 'msgstr "a"', "line 1 has a msgstr, expected its msgid"),
+        ("a.po", 'msgstr "a"', """line 1 is 'msgstr "a"', expected a msgid, its msgid_plural"""),
         ("a.po", "", "has no unit with a translation"),
     ],
 )
