@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from nmt.translation.documents.chosen_values import ChosenValues
-from nmt.translation.documents.data_values import DataValue, data_document
+from nmt.translation.documents.data_values import DataValue, data_document, join_surrogates
 from nmt.translation.documents.document import Document, ReadingOptions
 from nmt.translation.documents.encodings import TextFile
 
@@ -29,7 +29,7 @@ def read_apple_strings(file: TextFile, options: ReadingOptions) -> Document:
 
 
 def _values(file: TextFile) -> Iterator[DataValue]:
-    """Yield the strings of a file that are well-formed; others stay as they are.
+    """Yield the strings of a file.
 
     Raises:
         DataError: a line is not in the format.
@@ -47,10 +47,7 @@ def _values(file: TextFile) -> Iterator[DataValue]:
         at = entry.end()
         if entry["value"]:
             start, end = entry.span("value")
-            try:
-                value = _unescape(entry["value"][1:-1])
-            except UnicodeDecodeError:  # half of a character
-                continue
+            value = _unescape(entry["value"][1:-1])
             yield DataValue((entry["key"].strip('"'),), (start + 1, end - 1), value, _write)
 
 
@@ -65,5 +62,4 @@ def _unescape(written: str) -> str:
             return chr(int(code, 16) if code else int(octal, 8))
         return _SIGNS.get(sign, sign)
 
-    # a character beyond U+FFFF has two escapes
-    return _ESCAPE.sub(character, written).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    return join_surrogates(_ESCAPE.sub(character, written))

@@ -79,6 +79,11 @@ def data_document(
     return Document(segments, write, is_of_program)
 
 
+def join_surrogates(text: str) -> str:
+    """Return a text in which two escapes of a character beyond U+FFFF have become that one."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
 def language_key(key: str, languages: LanguagePair) -> str | None:
     """Return what a key that is the code of the source language becomes; None: it is no such code.
 

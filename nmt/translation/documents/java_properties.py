@@ -8,7 +8,7 @@ from functools import partial
 from nmt.data.text.icu_messages import find_messages
 from nmt.errors import DataError
 from nmt.translation.documents.chosen_values import ChosenValues
-from nmt.translation.documents.data_values import DataValue, data_document
+from nmt.translation.documents.data_values import DataValue, data_document, join_surrogates
 from nmt.translation.documents.document import Document, ReadingOptions
 from nmt.translation.documents.encodings import TextFile, unicode_encoding
 from nmt.translation.documents.strings import QUOTED_BRACES, USUAL_SYNTAX, StringSyntax
@@ -43,14 +43,11 @@ def read_properties(content: bytes, name: str, options: ReadingOptions) -> Docum
 
 
 def _values(text: str) -> Iterator[DataValue]:
-    """Yield the strings of a file that are well-formed; others stay as they are."""
+    """Yield the strings of a file."""
     for line in _LINE.finditer(text):
         if line["value"]:
-            try:
-                value = _unescape(line["value"])
-            except UnicodeDecodeError:  # half of a character
-                continue
-            path, write = (_unescape_key(line["key"]),), partial(_write, line["value"])
+            value = _unescape(line["value"])
+            path, write = (_unescape(line["key"]),), partial(_write, line["value"])
             yield DataValue(path, line.span("value"), value, write, _syntax(value))
 
 
@@ -69,15 +66,7 @@ def _unescape(written: str) -> str:
             return chr(int(found[1], 16))
         return _SIGNS.get(found[2], found[2]) if found[2] else ""
 
-    # a character beyond U+FFFF has two escapes
-    return _ESCAPE.sub(character, written).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
-
-
-def _unescape_key(written: str) -> str:
-    try:
-        return _unescape(written)
-    except UnicodeDecodeError:
-        return written
+    return join_surrogates(_ESCAPE.sub(character, written))
 
 
 def _write(old: str, text: str) -> str:

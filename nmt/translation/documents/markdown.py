@@ -13,16 +13,19 @@ from nmt.translation.documents.document import (
     has_text,
 )
 from nmt.translation.documents.encodings import TextFile
-from nmt.translation.documents.html import html_document
+from nmt.translation.documents.html import html_document, page_text
 from nmt.translation.documents.markdown_inline import InlineReader
 from nmt.translation.documents.tokens import Token
 from nmt.translation.documents.yaml_values import read_yaml
+from nmt.translation.line import has_words
 
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 _CONTAINER = re.compile(r":::|!!!|\?\?\?|\[![A-Za-z]+\][ \t]*$")
 """a line that begins or ends a note of Docusaurus, VuePress or MkDocs, or names one: [!TIP]"""
 _FRONT_MATTER = ("title", "subtitle", "description", "summary", "excerpt", "tagline")
 """the keys of front matter whose values are translated, if no others are named"""
+_MAX_NESTING = 200
+"""of lists and quotations inside each other, of which a list has two; the parser calls itself"""
 _BLOCK_START = re.compile(r"(?:[-+*](?=\s|$)|[>#|]|\d{1,9}[.)](?=\s|$)|```|~~~|=+\s*$|-+\s*$|:::)")
 """what would begin another block at the start of a line"""
 
@@ -64,6 +67,12 @@ def read_markdown(file: TextFile, options: ReadingOptions) -> Document:
     lines = [_Line(found[1], found[2]) for found in _LINE.finditer(file.text)]
     reader = _MarkdownReader(lines, options)
     segments = list(reader.segments("\n".join(line.text for line in lines)))
+    if reader.left:
+        at, reason = min(reader.left)
+        print_warning(
+            f"{file.name}: the text of {len(reader.left)} lines or blocks stays as it is; the "
+            f"first is line {at + 1}, which {reason}"
+        )
 
     def write() -> bytes:
         reader.write_inner()
@@ -168,6 +177,8 @@ class _MarkdownReader:
         self._parser = _parser()
         self._inner: list[tuple[Sequence[_Line], Document]] = []
         """the front matter and the blocks of HTML"""
+        self.left: list[tuple[int, str]] = []
+        """the lines whose text stays although it should not, and why"""
 
     def write_inner(self) -> None:
         """Write the translations of the blocks in other formats into their lines."""
@@ -178,7 +189,12 @@ class _MarkdownReader:
 
     def segments(self, text: str) -> Iterator[DocumentSegment]:
         """Yield the texts, in the order of the file."""
+        self._parser.options["maxNesting"], usual = _MAX_NESTING, self._parser.options["maxNesting"]
+        self._parser.disable("inline")  # it reads each text, which `InlineReader` does
         blocks = self._parser.parse(text, self._definitions)
+        self._parser.enable("inline")
+        self._parser.options["maxNesting"] = usual
+        self._note_unread(blocks)
         self._inline = InlineReader(self._parser, self._definitions)  # changes the parser's rules
         kind = ""
         for block in blocks:
@@ -189,6 +205,15 @@ class _MarkdownReader:
             elif block.type == "inline" and block.map:
                 yield from self._texts(block, kind)
             kind = block.type
+
+    def _note_unread(self, blocks: Sequence[Any]) -> None:
+        """Note the lines with words that the parser has passed over."""
+        unread = {i for i, line in enumerate(self._lines) if has_words(line.text)}
+        leaves = [block.map for block in blocks if block.map and not block.nesting]
+        references = self._definitions.get("references", {}).values()
+        for first, end in [*leaves, *(each["map"] for each in references)]:
+            unread.difference_update(range(first, end))
+        self.left += [(i, "is in too many lists and quotations") for i in sorted(unread)]
 
     def _texts(self, block: Any, kind: str) -> Iterator[DocumentSegment]:
         """Yield the text of a paragraph, heading or cell, and those of its pictures."""
@@ -201,6 +226,7 @@ class _MarkdownReader:
             line = self._lines[first + i]
             start = line.text.rfind(part.strip()) if part.strip() else -1
             if start < 0:  # the parser has replaced a tab or another character
+                self.left.append((first + i, "has a character that Markdown does not allow"))
                 return
             is_last = i == block.content.count("\n")
             end = start + len(part.strip()) if is_last else len(line.text)
@@ -238,7 +264,10 @@ class _MarkdownReader:
         source = "".join(line.text + line.end for line in lines)
         source = source.removesuffix(lines[-1].end)
         if re.sub(r"\r\n?", "\n", source).strip() != block.content.strip():
-            return  # it is in a quotation or a list, whose marks stand before each line
+            if has_words(page_text(block.content)):
+                reason = "is HTML in a quotation or a list, whose marks stand before each line"
+                self.left.append((block.map[0], reason))
+            return
         yield from self._in_other_format(lines, html_document(source, self._options.languages))
 
     def _front_matter(self, block: Any) -> Iterator[DocumentSegment]:

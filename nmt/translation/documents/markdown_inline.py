@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from nmt.translation.documents.document import DocumentSegment, has_text
@@ -163,7 +162,7 @@ def _pieces(
             yield Piece("kept", [token], part.token.content or raw)
         else:
             if kind == "image":
-                alternatives += _alternative(token, part.token.content)
+                alternatives += _alternative(token, part.token)
             yield Piece("tag", [token])
     yield from _plain_pieces(source[at:])
 
@@ -211,18 +210,24 @@ def _plain_pieces(text: str) -> Iterator[Piece]:
             yield Piece("word", [token], found[0])
 
 
-def _alternative(token: Token, label: str) -> Iterator[DocumentSegment]:
-    """Yield the alternative text of a picture, unless it has marks of its own."""
-    if re.search(r"[\[\]*_`<\\]", label):
-        return
-    text = MarkedText([], unescape(" ".join(label.split())), [], {}, [], {"[": "\\[", "]": "\\]"})
+def _alternative(token: Token, image: Any) -> Iterator[DocumentSegment]:
+    """Yield the alternative text of a picture, which has no marks."""
+    label, plain = image.content, " ".join(_plain_text(image).split())
+    text = MarkedText([], plain, [], {}, [], {char: "\\" + char for char in _SPECIAL + "[]_"})
 
     def put(translation: str) -> None:
         rest = token.source[2 + len(label) :]
         is_short = rest in ("]", "][]")
-        if translation == label:
+        if translation == text.escape(plain):
             return  # a short one keeps its form
         token.source = f"![{translation}" + (f"][{label}]" if is_short else rest)
 
     if has_text(text):
         yield DocumentSegment(text, put)
+
+
+def _plain_text(token: Any) -> str:
+    """Return the text of what the parser has read, without its marks."""
+    if token.children is not None:
+        return "".join(map(_plain_text, token.children))
+    return " " if "break" in token.type else "" if token.type == "html_inline" else token.content

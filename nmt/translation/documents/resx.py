@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from nmt.errors import print_warning
 from nmt.translation.documents.chosen_values import ChosenValues
 from nmt.translation.documents.document import (
     Document,
@@ -28,7 +29,7 @@ def read_resx(content: bytes, name: str, options: ReadingOptions) -> Document:
     chosen = ChosenValues(options)
     segments = [
         segment
-        for key, inside in _values(source)
+        for key, inside in _values(source, name)
         if chosen.has((key,), text_of_xml(source_of(inside)))
         for segment in _segments(inside)
     ]
@@ -36,8 +37,11 @@ def read_resx(content: bytes, name: str, options: ReadingOptions) -> Document:
     return Document(segments, source.encode, is_of_program=True)
 
 
-def _values(source: XmlSource) -> Iterator[tuple[str, list[Token]]]:
-    """Yield the name of each string, and the tokens of its text, of which none is a tag."""
+def _values(source: XmlSource, name: str) -> Iterator[tuple[str, list[Token]]]:
+    """Yield the name of each string, and the tokens of its text, of which none is a tag.
+
+    A warning names a string with tags, which .NET does not read, and which stays.
+    """
     for i, token in enumerate(source.tokens):
         key = token.attribute("name") if (token.name, token.kind) == ("data", "start") else None
         is_typed = token.attribute("type") or token.attribute("mimetype")
@@ -46,7 +50,9 @@ def _values(source: XmlSource) -> Iterator[tuple[str, list[Token]]]:
         for j in range(i + 1, source.partners[i]):
             if source.tokens[j].name == "value" and source.tokens[j].kind == "start":
                 inside = source.tokens[j + 1 : source.partners[j]]
-                if inside and all(each.kind == "text" for each in inside):
+                if any(each.kind != "text" for each in inside):
+                    print_warning(f"{name}: the string {key!r} has tags inside and stays as it is")
+                elif inside:
                     yield key, inside
 
 

@@ -255,11 +255,12 @@ class _UnitReader:
         tokens, partners = self._source.tokens, self._source.partners
         if tokens[start].name != "seg-source":
             return [("", start + 1, partners[start])]
-        return [
+        found = [
             (tokens[i].attribute("mid") or "", i + 1, partners[i])
             for i in range(start, partners[start])
             if tokens[i].kind == "start" and tokens[i].attribute("mtype") == "seg"
         ]
+        return found or [("", start + 1, partners[start])]
 
     def _part(self, target: int, part: str) -> Sequence[Token]:
         """Return what a target has for a text of its source."""
