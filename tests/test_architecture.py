@@ -56,7 +56,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "ray": ("translation/ray_pool.py", "serving/ray_app.py"),
     "langcodes": "data/languages.py",
     "regex": "data/",
-    "rapidfuzz": "data/text/similarity.py",
+    "rapidfuzz": ("data/text/similarity.py", "memory/match.py"),
     "py3langid": "data/text/language_identification.py",
     "ftfy": "data/text/rules.py",
     "fastapi": "serving/",

@@ -2,6 +2,20 @@
 
 from dataclasses import dataclass
 
+import regex
+from rapidfuzz.distance import Levenshtein
+
+from nmt.data.text.similarity import (
+    VALUES,
+    ComparedText,
+    compared_text,
+    normalise_spaces,
+    replace_values,
+)
+
+_ALMOST = 0.99
+"""the highest score of a source that does not equal a text, as where spaces are in other places"""
+
 
 @dataclass(frozen=True)
 class MemoryPair:
@@ -14,7 +28,7 @@ class MemoryPair:
     author: str = ""
     domain: str = ""
     context: str = ""
-    """the source of the sentence before"""
+    """the source of the sentence before; "": unknown"""
 
 
 @dataclass(frozen=True)
@@ -30,3 +44,65 @@ class Match:
     """the number of the pair in its memory"""
     same_context: bool = False
     """whether the sentence before is the same as well"""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A text that is looked for, and the sentence before it."""
+
+    text: str
+    before: str | None = None
+
+    def match(self, identity: int, pair: MemoryPair) -> Match:
+        """Return how near a pair is, with the numbers and placeholders of the text in its target.
+
+        A number that differs is replaced in the target if it stands there exactly once, and once in
+        the source. Otherwise it counts as another word.
+        """
+        asked, stored = compared_text(self.text), compared_text(pair.source)
+        in_target = compared_text(pair.target).values
+        new_values: dict[str, str] = {}
+        differing = Levenshtein.distance(stored.words, asked.words)
+        for old, new in _changed_values(stored, asked):
+            if stored.values.count(old) == in_target.count(old) == 1:
+                new_values[old] = new
+            else:
+                differing += 1
+
+        def replace(found: "regex.Match[str]") -> str:
+            return new_values.get(found[0], found[0])
+
+        target, source = pair.target, normalise_spaces(pair.source)
+        if new_values:
+            target, source = replace_values(target, replace), replace_values(source, replace)
+        score = max(0.0, 1 - differing / max(len(stored.words), len(asked.words), 1))
+        is_equal = source == normalise_spaces(self.text)
+        before = pair.context and normalise_spaces(pair.context)
+        return Match(
+            pair.source,
+            target,
+            1.0 if is_equal else min(score, _ALMOST),
+            identity,
+            bool(before and self.before and normalise_spaces(self.before) == before),
+        )
+
+
+def _changed_values(stored: ComparedText, asked: ComparedText) -> list[tuple[str, str]]:
+    """Return the numbers and placeholders that stand in the same place but differ."""
+    old_values, new_values = _values_by_place(stored), _values_by_place(asked)
+    changed = []
+    for step in Levenshtein.opcodes(stored.words, asked.words):
+        if step.tag == "equal":
+            places = zip(
+                range(step.src_start, step.src_end),
+                range(step.dest_start, step.dest_end),
+                strict=True,
+            )
+            values = ((old_values.get(old), new_values.get(new)) for old, new in places)
+            changed += [(old, new) for old, new in values if old and new and old != new]
+    return changed
+
+
+def _values_by_place(text: ComparedText) -> dict[int, str]:
+    places = (place for place, word in enumerate(text.words) if word in VALUES)
+    return dict(zip(places, text.values, strict=False))

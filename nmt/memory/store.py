@@ -1,54 +1,111 @@
-"""A translation memory in a file of SQLite."""
+"""A translation memory: a file of SQLite, which several processes may search and add to at once.
 
+Each transaction is complete or absent, also after a crash, because SQLite writes it to a log first
+(WAL). What is added is found by the next search, in other processes as well.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 
-import numpy as np
-
+from nmt.data.languages import find_language
 from nmt.data.text.similarity import normalise_spaces, signature, similarities
 from nmt.errors import ConfigError, DataError
-from nmt.memory.match import Match, MemoryPair
+from nmt.files import check_format
+from nmt.memory.index import SCHEMA, index_new_pairs, likely_pairs, segments
+from nmt.memory.match import Match, MemoryPair, Query
 
-_SCHEMA = """
-CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+FORMAT = 1
+"""of the file; another one if `signature` or the tables change"""
+_APPLICATION = 0x6E6D746D
+"""the number by which SQLite knows files of this program"""
+_SECONDS = 30.0
+"""how long a process waits for another one that writes"""
+_TABLES = f"""
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {FORMAT};
+PRAGMA journal_mode = WAL;
+CREATE TABLE about (source TEXT, target TEXT);
 CREATE TABLE pairs (
-    id INTEGER PRIMARY KEY, source TEXT, target TEXT, time INTEGER, author TEXT, domain TEXT,
-    context TEXT, signature TEXT
+    id INTEGER PRIMARY KEY, key INTEGER, source TEXT, target TEXT, time INTEGER, author TEXT,
+    domain TEXT, context TEXT, signature TEXT
 );
+CREATE INDEX pairs_by_key ON pairs (key);
+{SCHEMA}
 """
+_FIELDS = "source, target, time, author, domain, context"
+_BATCH = 10_000
+"""pairs that are added in one transaction"""
+_MOST_COMPARED = 128
+"""indexed pairs that are compared word by word with a text"""
+_MOST_EQUAL = 50
+"""equal sources of which the best pair is chosen"""
 
 
 class Memory:
-    """Pairs that were translated before, in a file that several processes may use at once."""
+    """Pairs that were translated before, in a file.
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection, self._path = connection, path
-        about = dict(connection.execute("SELECT name, value FROM about"))
-        self.languages: tuple[str, str] = (about["source"], about["target"])
+    Threads may share it; after a fork, each process opens it again. All methods raise a DataError
+    if the file cannot be read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the memory in a file."""
+        if not path.is_file():
+            raise DataError(f"{path}: no such memory; make one with nmt memory create {path}")
+        self.path = path
+        self._lock = threading.RLock()
+        self._new_pairs: dict[int, str] = {}  # signatures of pairs that are in no segment
+        with self._explain_errors():
+            self._connection = sqlite3.connect(
+                path, timeout=_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            [application] = self._connection.execute("PRAGMA application_id").fetchone()
+            [version] = self._connection.execute("PRAGMA user_version").fetchone()
+            if application != _APPLICATION:
+                raise DataError(f"{path}: is a database of another program, not a memory of nmt")
+            check_format({"format": version}, FORMAT, path, "export the memory there as TMX")
+            self._connection.execute("PRAGMA mmap_size = 2147418112")  # the most that it takes
+            languages = self._connection.execute("SELECT source, target FROM about").fetchone()
+            self.languages: tuple[str, str] = languages
+            """the codes of source and target"""
 
     @classmethod
     def create(cls, path: Path, source_language: str, target_language: str) -> "Memory":
-        """Create an empty memory for a direction."""
+        """Create an empty memory of a direction and open it.
+
+        Raises:
+            ConfigError: the file exists, or a language is none.
+        """
+        codes = [find_language(code).code for code in (source_language, target_language)]
         if path.exists():
             raise ConfigError(f"{path}: exists already; choose another file, or remove it")
-        connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.executescript(_SCHEMA)
-        rows = (("source", source_language), ("target", target_language))
-        with connection:
-            connection.executemany("INSERT INTO about VALUES (?, ?)", rows)
-        return cls(connection, path)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            with _explained(path), contextlib.closing(sqlite3.connect(temporary)) as connection:
+                connection.executescript(_TABLES)
+                with connection:
+                    connection.execute("INSERT INTO about VALUES (?, ?)", codes)
+            temporary.rename(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return cls(path)
 
     @classmethod
     def open(cls, path: Path) -> "Memory":
-        """Open a memory."""
-        if not path.is_file():
-            raise DataError(f"{path}: no such memory; make one with nmt memory create")
-        return cls(sqlite3.connect(path, timeout=30, check_same_thread=False), path)
+        """Open the memory in a file.
+
+        Raises:
+            DataError: there is none, or it is damaged, or was written by a newer program.
+        """
+        return cls(path)
 
     def __enter__(self) -> "Memory":
         return self
@@ -65,51 +122,149 @@ class Memory:
         """Close the file."""
         self._connection.close()
 
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+        with self._explain_errors():
+            return int(self._connection.execute("SELECT count(*) FROM pairs").fetchone()[0])
+
     def add(self, pairs: Iterable[MemoryPair]) -> int:
-        """Add pairs, and return how many are new; they are found at once."""
+        """Add pairs, and return how many are new.
+
+        A pair whose source and target are there already, but for spaces, takes the new time,
+        author, domain and context. Pairs are written in batches, each complete or absent.
+        """
         count = 0
-        with self._connection:
-            for pair in pairs:
-                self._connection.execute(
-                    "INSERT INTO pairs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        *(pair.source, pair.target, pair.time or int(time.time())),
-                        *(pair.author, pair.domain, pair.context, signature(pair.source)),
-                    ),
-                )
-                count += 1
+        remaining = iter(pairs)
+        while batch := list(itertools.islice(remaining, _BATCH)):
+            rows = [(_key(pair.source), pair, signature(pair.source)) for pair in batch]
+            with self._transaction("BEGIN IMMEDIATE"):
+                count += sum(self._add_row(*row) for row in rows)
+                index_new_pairs(self._connection)
         return count
+
+    def _add_row(self, key: int, pair: MemoryPair, signature: str) -> bool:
+        """Add a pair, or update what is known about it; return whether it is new."""
+        about = (pair.time or int(time.time()), pair.author, pair.domain, pair.context)
+        same = self._connection.execute("SELECT id, target FROM pairs WHERE key = ?", (key,))
+        target = normalise_spaces(pair.target)
+        for identity, other in same.fetchall():
+            if normalise_spaces(other) == target:
+                query = "UPDATE pairs SET time=?, author=?, domain=?, context=? WHERE id=?"
+                self._connection.execute(query, (*about, identity))
+                return False
+        values = (key, pair.source, pair.target, *about, signature)
+        query = "INSERT INTO pairs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
+        self._connection.execute(query, values)
+        return True
 
     def search(
         self, text: str, count: int = 1, minimum: float = 0.5, before: str | None = None
     ) -> list[Match]:
         """Return up to `count` pairs whose sources are most similar to a text, best first.
 
+        Of pairs that are as similar, those come first whose sentence before is that of the text,
+        and then the newest ones.
+
         Args:
             text: The sentence to look for.
             count: The most results.
-            minimum: The lowest score, from 0 to 1.
-            before: The sentence before the text; of pairs that are as near, one with the same
-                sentence before it is first.
+            minimum: The lowest score, above 0; scores are those of `nmt.data.text.similarity`.
+            before: The sentence before the text.
         """
-        rows = self._connection.execute(
-            "SELECT id, source, target, context, signature FROM pairs ORDER BY id DESC"
-        ).fetchall()
-        scores = similarities(signature(text), [row[4] for row in rows], minimum)
-        normal = normalise_spaces(text)
-        found = []
-        for i in np.flatnonzero(scores >= max(minimum, 1e-9)):
-            identity, source, target, context, _ = rows[i]
-            score = float(scores[i])
-            if score == 1 and normalise_spaces(source) != normal:
-                score = 0.99
-            is_same = before is not None and normalise_spaces(before) == normalise_spaces(context)
-            found.append(Match(source, target, score, identity, is_same))
-        found.sort(key=lambda match: (match.score, match.same_context, match.identity))
-        return found[::-1][:count]
+        query = Query(text, before)
+        with self._transaction("BEGIN"):
+            chosen = self._equal(text)
+            chosen |= dict.fromkeys(self._similar(signature(text), 2 * count + 8, minimum))
+            marks = ",".join("?" * len(chosen))
+            rows = self._connection.execute(
+                f"SELECT id, {_FIELDS} FROM pairs WHERE id IN ({marks})", list(chosen)
+            ).fetchall()
+        pairs = [(row[0], MemoryPair(*row[1:])) for row in rows]
+        ranked = [
+            (match.score, match.same_context, pair.time, match.identity, match)
+            for match, pair in ((query.match(*each), each[1]) for each in pairs)
+            if match.score >= minimum
+        ]
+        return [match for *_, match in sorted(ranked, key=lambda each: each[:4])[::-1][:count]]
+
+    def _equal(self, text: str) -> dict[int, None]:
+        """Return the newest pairs whose source equals a text."""
+        query = "SELECT id FROM pairs WHERE key = ? ORDER BY time DESC LIMIT ?"
+        rows = self._connection.execute(query, (_key(text), _MOST_EQUAL))
+        return dict.fromkeys(identity for (identity,) in rows)
+
+    def _similar(self, text: str, count: int, minimum: float) -> list[int]:
+        """Return the pairs whose signatures are most similar to that of a text."""
+        signatures = {**self._unindexed()}
+        likely = likely_pairs(self._connection, text, minimum, _MOST_COMPARED)
+        marks = ",".join("?" * len(likely))
+        query = f"SELECT id, signature FROM pairs WHERE id IN ({marks})"
+        signatures.update(self._connection.execute(query, likely))
+        if not text or not signatures:
+            return []
+        scores = similarities(text, [*signatures.values()], minimum)
+        best = (-scores).argsort(kind="stable")[:count]
+        identities = [*signatures]
+        return [identities[place] for place in best if scores[place] > 0]
+
+    def _unindexed(self) -> dict[int, str]:
+        """Return the signatures of the pairs that are in no segment; only new ones are read."""
+        last = max((segment.last for segment in segments(self._connection)), default=0)
+        known = max(self._new_pairs, default=last)
+        if known < last or any(identity <= last for identity in self._new_pairs):
+            self._new_pairs, known = {}, last
+        query = "SELECT id, signature FROM pairs WHERE id > ?"
+        self._new_pairs.update(self._connection.execute(query, (known,)))
+        return self._new_pairs
 
     def pairs(self) -> Iterator[MemoryPair]:
         """Yield all pairs, in the order in which they were added."""
-        query = "SELECT source, target, time, author, domain, context FROM pairs ORDER BY id"
-        with closing(self._connection.execute(query)) as rows:
-            yield from (MemoryPair(*row) for row in rows)
+        last = 0
+        query = f"SELECT id, {_FIELDS} FROM pairs WHERE id > ? ORDER BY id LIMIT {_BATCH}"
+        while True:
+            with self._explain_errors():
+                rows = self._connection.execute(query, (last,)).fetchall()
+            yield from (MemoryPair(*row[1:]) for row in rows)
+            if not rows:
+                return
+            last = rows[-1][0]
+
+    @contextlib.contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        """Run a block on one state of the file; what it writes is complete or absent."""
+        with self._explain_errors():
+            self._connection.execute(begin)
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:  # SQLite may have ended it
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def _explain_errors(self) -> Iterator[None]:
+        with self._lock, _explained(self.path):
+            yield
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn an error of SQLite inside the block into a DataError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            reason = f"another process has written for over {_SECONDS:.0f} s; try again later"
+        elif code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            reason = f"is damaged, or no translation memory ({error}); use a copy of it"
+        else:
+            reason = f"cannot be used: {error}; its folder must be one to write to"
+        raise DataError(f"{path}: {reason}") from error
+
+
+def _key(source: str) -> int:
+    """Return a hash of a source, by which equal ones are found."""
+    text = normalise_spaces(source).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)

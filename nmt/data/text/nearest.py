@@ -1,23 +1,52 @@
 """Finds the nearest of many sentences for each of many others: for the preparation of text."""
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nmt.data.text.similarity import signatures, similarities
+from nmt.data.text.bigram_index import (
+    MOST_SENTENCES,
+    BigramIndex,
+    Numbers,
+    bigrams_of,
+    likely_sentences,
+)
+from nmt.data.text.similarity import normalise_spaces, signature, similarities
 
 Neighbour = tuple[int, float]
 """the index of a sentence, and its score, from 0 to 1"""
+
+_MOST_ENTRIES = 20_000
+"""of the index, read for one sentence"""
+_MOST_COMPARED = 64
+"""sentences of an index that are compared word by word with one sentence"""
+_MOST_ALIKE = 100
+"""sentences tried of those that are the same but for numbers"""
 
 
 class NearestPairs:
     """Sentences among which those that are most similar to others are found.
 
-    Similarity is that of `nmt.data.text.similarity`.
+    The score is that of `nmt.data.text.similarity`, for which all numbers are equal. For a sentence
+    of 29 words it takes about 500 bytes, and twice that while the index is built. A process that is
+    forked shares it.
     """
 
     def __init__(self, sources: Sequence[str]) -> None:
-        self._signatures = signatures(sources)
+        groups: dict[str, int] = {}  # sentences that are the same but for numbers are compared once
+        group_of = np.empty(len(sources), np.uint32)
+        self._keys = np.empty(len(sources), np.uint32)
+        for number, source in enumerate(sources):
+            group_of[number] = groups.setdefault(signature(source), len(groups))
+            self._keys[number] = _key(source)
+        self._signatures = list(groups)
+        self._members = np.argsort(group_of, kind="stable").astype(np.uint32)
+        self._ends = np.append(0, np.cumsum(np.bincount(group_of, minlength=len(groups))))
+        self._indices = [
+            (start, BigramIndex.of(self._signatures[start : start + MOST_SENTENCES]))
+            for start in range(0, len(groups), MOST_SENTENCES)
+        ]
 
     def find(
         self,
@@ -32,18 +61,51 @@ class NearestPairs:
         Args:
             texts: The sentences to look for.
             count: The most results for each.
-            minimum: The lowest score.
+            minimum: The lowest score, above 0.
             own: The index of the sentence that each text is itself, which is left out.
-            skip_equal: Whether sentences that equal a text but for numbers are left out as well.
+            skip_equal: Whether sentences that equal a text, but for spaces, are left out as well.
         """
         found = []
-        for number, text in enumerate(signatures(texts)):
-            scores = similarities(text, self._signatures, minimum)
-            if own is not None:
-                scores[own[number]] = 0
-            if skip_equal:
-                scores[scores == 1] = 0
-            best = np.argsort(-scores, kind="stable")[:count]
-            wanted = [(int(i), float(scores[i])) for i in best if scores[i] >= max(minimum, 1e-9)]
-            found.append(wanted)
+        for number, text in enumerate(texts):
+            left_out = None if own is None else own[number]
+            key = _key(text) if skip_equal else None
+            neighbours: list[Neighbour] = []
+            for group, score in self._groups(signature(text), minimum):
+                for member in self._members_of(group, left_out, key):
+                    neighbours.append((member, score))
+                    if len(neighbours) == count:
+                        break
+                if len(neighbours) == count:
+                    break
+            found.append(neighbours)
         return found
+
+    def _groups(self, text: str, minimum: float) -> Iterator[Neighbour]:
+        """Yield groups of sentences that are the same but for numbers, most similar first."""
+        bigrams = np.unique(bigrams_of([text]))
+        groups: list[int] = []
+        for start, index in self._indices:
+            likely, _ = likely_sentences(
+                index.lists(bigrams), len(text), minimum, _MOST_ENTRIES, _MOST_COMPARED
+            )
+            groups += (likely.astype(np.int64) + start).tolist()
+        if not text or not groups:
+            return
+        scores = similarities(text, [self._signatures[group] for group in groups], minimum)
+        for place in np.argsort(-scores, kind="stable"):
+            if scores[place] <= 0:
+                return
+            yield groups[place], float(scores[place])
+
+    def _members_of(self, group: int, left_out: int | None, key: int | None) -> Iterator[int]:
+        """Yield sentences of a group but one, and but those with the hash `key`."""
+        start = self._ends[group]
+        members: Numbers = self._members[start : min(self._ends[group + 1], start + _MOST_ALIKE)]
+        for member in members.tolist():
+            if member != left_out and (key is None or self._keys[member] != key):
+                yield member
+
+
+def _key(text: str) -> int:
+    """Return a hash of a text, by which equal ones are found."""
+    return zlib.crc32(normalise_spaces(text).encode("utf-8", "surrogatepass"))

@@ -7,6 +7,7 @@ inside a cluster, which is a letter with the signs that are written around it.
 """
 
 import functools
+import re
 import unicodedata
 from collections.abc import Iterator
 
@@ -32,7 +33,15 @@ _CLUSTER = (
 _BEFORE = rf"(?<!{_WORD})(?<!{_WORD}{_HYPHEN})"
 _AFTER = rf"(?!{_WORD}|{_HYPHEN}{_WORD})"
 _CLUSTER_MAY_BEGIN, _CLUSTER_MAY_END = rf"(?<!{_BINDING})", rf"(?!{_SIGN})"
+NUMBER = regex.compile(rf"{_BEFORE}\p{{Nd}}+(?:[.,:/-]\p{{Nd}}+)*{_AFTER}", regex.V1)
+"""a number, date or time in digits that is no part of a word: 1,000.5 and 12/03/2026, not B12"""
 _WORDS = regex.compile(rf"{_WORD}+(?:{_HYPHEN}{_WORD}+)*|{_CLUSTER}", regex.V1)
+# Text in Latin, Greek or Cyrillic without combining marks: there a simpler pattern finds the same
+# words in a third of the time.
+_NOT_PLAIN = re.compile(
+    "[^\0-\x1b\x20-\u02af\u0370-\u0482\u048a-\u052f\u1e00-\u1fff\u2010-\u2027\u20ac]"
+)
+_PLAIN_WORDS = re.compile(rf"\w+(?:{_HYPHEN}\w+)*|\S")
 _NO_SPACE = regex.compile(r"\S+")
 _SIGN_FIRST = regex.compile(_SIGN, regex.V1)
 _FIRST_UNSPACED = regex.compile(rf"[{_UNSPACED}]", regex.V1)
@@ -70,7 +79,8 @@ def fold_case(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """Return a text's words and punctuation marks; in unspaced scripts each cluster is a word."""
-    parts: list[str] = _WORDS.findall(text)
+    pattern = _WORDS if _NOT_PLAIN.search(text) else _PLAIN_WORDS
+    parts: list[str] = pattern.findall(text)
     return parts
 
 
