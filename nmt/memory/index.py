@@ -7,8 +7,9 @@ large. So there are few segments, and a pair is indexed again only as often as t
 """
 
 import sqlite3
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,9 +29,9 @@ CREATE TABLE postings (id INTEGER PRIMARY KEY, bigrams BLOB);
 MOST_UNINDEXED = 4096
 _ENTRIES_PER_ROW = 1024
 _ROWS_BITS = 20  # of the number of a row in its segment
-_MOST_ENTRIES = 50_000
+_MOST_ENTRIES = 30_000
 """read for a search, in proportion to the pairs of a segment"""
-_LEAST_ENTRIES = 10_000
+_LEAST_ENTRIES = 6_000
 """read of each segment, if it has so many"""
 
 
@@ -56,7 +57,7 @@ def likely_pairs(
     connection: sqlite3.Connection, signature: str, minimum: float, most: int
 ) -> list[int]:
     """Return up to `most` numbers of indexed pairs that are likely to be similar to a text."""
-    bigrams = np.unique(bigrams_of([signature]))
+    bigrams = sorted({*bigrams_of([signature]).tolist()})
     all_segments = segments(connection)
     count = sum(segment.last - segment.first + 1 for segment in all_segments)
     numbers, estimates = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
@@ -75,43 +76,51 @@ def likely_pairs(
     return every[np.argsort(-likelihoods, kind="stable")[:most]].tolist()
 
 
-def _lists(connection: sqlite3.Connection, segment: Segment, bigrams: Numbers) -> Iterator[Numbers]:
+def _lists(
+    connection: sqlite3.Connection, segment: Segment, bigrams: Sequence[int]
+) -> Iterator[Numbers]:
     """Yield the entries of each bigram that a segment has."""
     by_row = defaultdict(list)
-    for bigram in bigrams.tolist():
+    for bigram in bigrams:
         by_row[segment.row(bigram)].append(bigram)
     places = ",".join("?" * len(by_row))
     query = f"SELECT id, bigrams FROM postings WHERE id IN ({places})"
     for row, data in connection.execute(query, list(by_row)):
-        numbers = np.frombuffer(data, np.uint32)
-        count = int(numbers[0])
-        head, entries = numbers[1 : 2 * count + 2], numbers[2 * count + 2 :]
-        index = BigramIndex(head[:count], head[count:].astype(np.int64), entries)
-        yield from index.lists(np.array(by_row[row], np.uint32))
+        numbers = memoryview(data).cast("I")  # in Python, as NumPy takes longer for so few
+        count = numbers[0]
+        for bigram in by_row[row]:
+            place = bisect_left(numbers, bigram, 1, count + 1)
+            if place <= count and numbers[place] == bigram:
+                start, end = numbers[place + count], numbers[place + count + 1]
+                yield np.frombuffer(data, np.uint32, end - start, 4 * (2 * count + 2 + start))
 
 
-def index_new_pairs(connection: sqlite3.Connection) -> None:
-    """Make a segment of the pairs that are in none, if there are many; inside a transaction."""
+def index_new_pairs(connection: sqlite3.Connection, added: int = 0) -> None:
+    """Make a segment of the pairs that are in none, if there are many; inside a transaction.
+
+    `added` is the number of pairs that were added just now: of so many, a single segment is made.
+    """
     before = segments(connection)
     first = before[-1].last + 1 if before else 1
     last = connection.execute("SELECT coalesce(max(id), 0) FROM pairs").fetchone()[0]
-    while last - first + 1 >= MOST_UNINDEXED:
-        new_last = min(last, first + MOST_SENTENCES - 1)
-        while before:
-            size, added = before[-1].last - before[-1].first + 1, new_last - first + 1
-            if size >= 2 * added or size + added > MOST_SENTENCES:
-                break
-            merged = before.pop()
-            first = merged.first
-            connection.execute("DELETE FROM segments WHERE first = ?", (first,))
-            rows = (merged.row(0), merged.row((1 << 32) - 1))
-            connection.execute("DELETE FROM postings WHERE id BETWEEN ? AND ?", rows)
-        before.append(_write_segment(connection, first, new_last))
-        first = new_last + 1
+    if max(last - first + 1, added) < MOST_UNINDEXED:
+        return
+    while before:
+        size = before[-1].last - before[-1].first + 1
+        is_larger = size >= 2 * max(last - first + 1, added)
+        if is_larger or last - before[-1].first >= MOST_SENTENCES:
+            break
+        merged = before.pop()
+        first = merged.first
+        connection.execute("DELETE FROM segments WHERE first = ?", (first,))
+        rows = (merged.row(0), merged.row((1 << 32) - 1))
+        connection.execute("DELETE FROM postings WHERE id BETWEEN ? AND ?", rows)
+    if first <= last:
+        _write_segment(connection, first, last)
 
 
-def _write_segment(connection: sqlite3.Connection, first: int, last: int) -> Segment:
-    """Write and return the segment of some pairs."""
+def _write_segment(connection: sqlite3.Connection, first: int, last: int) -> None:
+    """Write the segment of some pairs."""
     signatures = [""] * (last - first + 1)
     query = "SELECT id, signature FROM pairs WHERE id BETWEEN ? AND ?"
     for number, signature in connection.execute(query, (first, last)):
@@ -121,7 +130,6 @@ def _write_segment(connection: sqlite3.Connection, first: int, last: int) -> Seg
     segment = Segment(first, last, bits)
     connection.execute("INSERT INTO segments VALUES (?, ?, ?)", (first, last, bits))
     connection.executemany("INSERT INTO postings VALUES (?, ?)", _rows(segment, index))
-    return segment
 
 
 def _rows(segment: Segment, index: BigramIndex) -> Iterator[tuple[int, bytes]]:

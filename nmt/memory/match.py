@@ -1,5 +1,6 @@
 """What a translation memory holds, and what it finds."""
 
+import functools
 from dataclasses import dataclass
 
 import regex
@@ -53,17 +54,22 @@ class Query:
     text: str
     before: str | None = None
 
+    @functools.cached_property
+    def _compared(self) -> ComparedText:
+        return compared_text(self.text)
+
     def match(self, identity: int, pair: MemoryPair) -> Match:
         """Return how near a pair is, with the numbers and placeholders of the text in its target.
 
         A number that differs is replaced in the target if it stands there exactly once, and once in
         the source. Otherwise it counts as another word.
         """
-        asked, stored = compared_text(self.text), compared_text(pair.source)
-        in_target = compared_text(pair.target).values
+        asked, stored = self._compared, compared_text(pair.source)
         new_values: dict[str, str] = {}
         differing = Levenshtein.distance(stored.words, asked.words)
-        for old, new in _changed_values(stored, asked):
+        changed = _changed_values(stored, asked)
+        in_target = compared_text(pair.target).values if changed else []
+        for old, new in changed:
             if stored.values.count(old) == in_target.count(old) == 1:
                 new_values[old] = new
             else:
@@ -89,6 +95,8 @@ class Query:
 
 def _changed_values(stored: ComparedText, asked: ComparedText) -> list[tuple[str, str]]:
     """Return the numbers and placeholders that stand in the same place but differ."""
+    if not stored.values or not asked.values:
+        return []
     old_values, new_values = _values_by_place(stored), _values_by_place(asked)
     changed = []
     for step in Levenshtein.opcodes(stored.words, asked.words):

@@ -43,8 +43,10 @@ CREATE INDEX pairs_by_key ON pairs (key);
 _FIELDS = "source, target, time, author, domain, context"
 _BATCH = 10_000
 """pairs that are added in one transaction"""
-_MOST_COMPARED = 128
+_MOST_COMPARED = 96
 """indexed pairs that are compared word by word with a text"""
+_MORE = 5
+"""pairs that are read beyond those that are wanted, as numbers may change their order"""
 _MOST_EQUAL = 50
 """equal sources of which the best pair is chosen"""
 
@@ -135,11 +137,13 @@ class Memory:
         """
         count = 0
         remaining = iter(pairs)
-        while batch := list(itertools.islice(remaining, _BATCH)):
+        batch = list(itertools.islice(remaining, _BATCH))
+        while batch:
             rows = [(_key(pair.source), pair, signature(pair.source)) for pair in batch]
+            batch = list(itertools.islice(remaining, _BATCH))
             with self._transaction("BEGIN IMMEDIATE"):
                 count += sum(self._add_row(*row) for row in rows)
-                index_new_pairs(self._connection)
+                index_new_pairs(self._connection, added=0 if batch else count)
         return count
 
     def _add_row(self, key: int, pair: MemoryPair, signature: str) -> bool:
@@ -174,7 +178,7 @@ class Memory:
         query = Query(text, before)
         with self._transaction("BEGIN"):
             chosen = self._equal(text)
-            chosen |= dict.fromkeys(self._similar(signature(text), 2 * count + 8, minimum))
+            chosen |= dict.fromkeys(self._similar(signature(text), count + _MORE, minimum))
             marks = ",".join("?" * len(chosen))
             rows = self._connection.execute(
                 f"SELECT id, {_FIELDS} FROM pairs WHERE id IN ({marks})", list(chosen)

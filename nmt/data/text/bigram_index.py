@@ -19,7 +19,7 @@ MOST_SENTENCES = 1 << 20
 _LENGTH_BITS = 12
 _LONGEST = (1 << _LENGTH_BITS) - 1
 """longer sentences count as so long in an index"""
-_MOST_ENTRIES = 1 << 14
+_MOST_ENTRIES = 1 << 13
 """of a more frequent bigram only the last sentences are in an index"""
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
 
@@ -93,10 +93,13 @@ def likely_sentences(
     keys = np.concatenate(chosen) if chosen else np.empty(0, np.uint32)
     keys.sort()
     starts = np.flatnonzero(_starts(keys))
-    shared = np.diff(np.append(starts, len(keys)))
+    shared = np.diff(starts, append=len(keys))
+    shares_several = np.flatnonzero(shared > 1)
+    if len(shares_several) >= most:  # the others are most of them, and less likely
+        starts, shared = starts[shares_several], shared[shares_several]
     keys = keys[starts]
-    lengths = (keys & np.uint32(_LONGEST)).astype(np.int32)
-    longer = np.maximum(lengths, length)
+    lengths = (keys & np.uint32(_LONGEST)).astype(np.float32)
+    longer = np.maximum(lengths, np.float32(length))
     estimates = shared.astype(np.float32) / (longer + np.float32(1))
     estimates[np.minimum(lengths, length) < minimum * longer] = 0
     best = np.flatnonzero(estimates)
