@@ -46,11 +46,12 @@ def write_variations(source: Path, target: Path, folder: Path, pairs: int) -> Te
     paths = (folder / f"{pairs}.source", folder / f"{pairs}.target")
     for path, original in zip(paths, (source, target), strict=True):
         with open(path, "wb") as file:
-            file.writelines(itertools.islice(_variations(original), pairs))
+            file.writelines(itertools.islice(variations(original), pairs))
     return TextPair(source=str(paths[0]), target=str(paths[1]))
 
 
-def _variations(path: Path) -> Iterator[bytes]:
+def variations(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, and then again and again with other words in them."""
     letters = bytes(range(ord("a"), ord("z") + 1))
     yield from (line.rstrip(b"\n") + b"\n" for line in raw_lines(path))
     for again in itertools.count(1):
