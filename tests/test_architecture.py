@@ -59,6 +59,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "rapidfuzz": ("data/text/similarity.py", "memory/match.py"),
     "py3langid": "data/text/language_identification.py",
     "ftfy": "data/text/rules.py",
+    "simplemma": "data/text/lemmas.py",
     "fastapi": "serving/",
     "starlette": "serving/",
     "uvicorn": ("serving/http_server.py", "serving/proxies.py"),

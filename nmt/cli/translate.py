@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -100,6 +100,10 @@ class TermOptions:
     glossary: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     """Lines of source term, TAB, target term: a translation has the target term if the source has
     its term as whole words. A term in small letters is found in any casing."""
+    glossary_mode: Annotated[Literal["exact", "inflect", "auto"] | None, typer.Option()] = None
+    """exact: target terms come out as they are written; inflect: the model is asked for them, and
+    inflects them, which needs one trained with data.terms; auto, the default: the model is asked if
+    it has learnt it, and terms that it does not use come out as written."""
     forbid: Annotated[list[str] | None, typer.Option(metavar="WORD")] = None
     """A word or phrase that no translation has, in any casing if it is in small letters; may be
     given several times."""
@@ -125,7 +129,7 @@ class TermOptions:
         forbidden = list(self.forbid or ())
         if self.forbid_file:
             forbidden += read_words(self.forbid_file)
-        return Terminology.of(terms, forbidden=forbidden)
+        return Terminology.of(terms, forbidden=forbidden, glossary_mode=self.glossary_mode)
 
     def protected(self) -> "ProtectedText":
         """Return the patterns of what is not translated.

@@ -10,6 +10,7 @@ from typing import Any
 
 from nmt.data.text.cleaning import TrainingText
 from nmt.data.text.lines import read_errors
+from nmt.data.tokens.annotation import term_symbols
 from nmt.files import read_json_or_empty, write_json
 from nmt.recipe.config import CleaningConfig, Config, TextPair
 
@@ -65,6 +66,8 @@ def fingerprint(
             inputs["synthetic"] = len(config.data.synthetic)
     if config.data.cleaning.numbers:  # data of an older rule, which knew ASCII digits alone, differ
         inputs["digits"] = "of all scripts"
+    if symbols := term_symbols(config.data):
+        inputs["terms"] = symbols
     if config.data.augmentation.total:
         inputs["augmentation"] = [config.seed, config.data.augmentation.model_dump()]
     if config.data.context:

@@ -19,11 +19,14 @@ from nmt.data.corpora.registry import Splits, check_files, find_splits, obtain_s
 from nmt.data.fingerprint import fingerprint
 from nmt.data.links import obtain_links
 from nmt.data.mixture import stages_of
+from nmt.data.terms import links_of_terms, with_terms
 from nmt.data.text.augmentation import KINDS, Augmenter
 from nmt.data.text.cleaning import Counts, TrainingText, check_some_are_left, file_names_of
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
+from nmt.data.text.lemmas import known_languages
 from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.data.tokens.annotation import term_symbols
 from nmt.data.tokens.batches import Stage
 from nmt.data.tokens.context import CONTEXT, ContextJoiner
 from nmt.data.tokens.encoding import clean_blocks, processes_for
@@ -76,13 +79,15 @@ class Prepared:
 def prepare(config: Config, log: Log, splits: Splits | None = None) -> Prepared:
     """Return the prepared data of a configuration; prepare them (`_prepare_folder`) if missing.
 
-    The links of their tokens are among them if training.guided_alignment needs them.
+    The links of their tokens are among them if training.guided_alignment needs them, and terms are
+    in the sources as data.terms asks.
 
     `splits` are the files of the text; None: `obtain_splits` finds or downloads them. If several
     processes need the same data, one prepares them and the others wait.
 
     Raises:
         ConfigError: the configuration names no training text, or an unknown script.
+        MissingExtraError: a library that the settings need is not installed.
         DataError: the text, or the links of its words, cannot be used as they are; no half-written
             folder is left.
     """
@@ -93,6 +98,8 @@ def prepare(config: Config, log: Log, splits: Splits | None = None) -> Prepared:
     texts = training_texts(config, splits)
     for text in texts:
         text.cleaner()  # an error of the settings is raised here, not in a worker process
+    if config.data.terms:
+        known_languages()
     root = Path(config.data.directory) / "prepared"
     name = fingerprint(config, texts, root)
     directory = root / name
@@ -103,11 +110,13 @@ def prepare(config: Config, log: Log, splits: Splits | None = None) -> Prepared:
                 _prepare_folder(config, texts, directory, log)
         prepared = _open(directory, config, texts)
         assert prepared is not None
-    if guided := config.training.guided_alignment:
-        made = prepared.tokenizer, prepared.train
-        links = obtain_links(guided.links, directory, *made, texts, log)
-        return replace(prepared, train=replace(prepared.train, links=links))
-    return prepared
+    guided, tokenizer, store = config.training.guided_alignment, prepared.tokenizer, prepared.train
+    if origin := guided.links if guided else links_of_terms(config):
+        links = obtain_links(origin, directory, tokenizer, store, texts, log)
+        store = replace(store, links=links)
+    if config.data.terms:
+        store = with_terms(config, directory, tokenizer.source, store, log)
+    return replace(prepared, train=store if guided else replace(store, links=None))
 
 
 def find_prepared(config: Config) -> Prepared | None:
@@ -226,7 +235,7 @@ def _prepare_folder(
         total = sum(text.text.count_pairs() for text in texts)
         if not config.tokenizer.models:
             log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
-        tokenizer = vocabulary_of(texts, total, config.tokenizer)
+        tokenizer = vocabulary_of(texts, total, config.tokenizer, term_symbols(config.data))
         tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
         counts = write_ids(texts, tokenizer, folder, processes_for(total))
@@ -241,9 +250,14 @@ def _prepare_folder(
 
 
 def vocabulary_of(
-    texts: Sequence[TrainingText], pairs: int, settings: TokenizerConfig
+    texts: Sequence[TrainingText],
+    pairs: int,
+    settings: TokenizerConfig,
+    symbols: Sequence[str] = (),
 ) -> Tokenizer:
     """Adopt the configured vocabulary, or learn one from texts with so many pairs.
+
+    `symbols` are marks of sources, which no text is encoded to.
 
     Raises:
         ConfigError: an adopted vocabulary is of another kind, or lacks a tag.
@@ -251,7 +265,7 @@ def vocabulary_of(
             little or too varied for the size of the vocabulary.
     """
     tags = list(dict.fromkeys(tag for text in texts for tag in text.tags))  # each once
-    symbols = [CONTEXT] if any(text.context for text in texts) else []
+    symbols = [*symbols, *([CONTEXT] if any(text.context for text in texts) else [])]
     if settings.models:
         tokenizer = with_symbols(adopt_vocabulary(settings), symbols)
         check_tags(tokenizer, tags, "data")

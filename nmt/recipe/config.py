@@ -256,6 +256,21 @@ class ContextConfig(Section):
     single sentences are to be translated, too"""
 
 
+class TermsConfig(Section):
+    """Terms inside sources, so that a model learns to inflect what a glossary asks for.
+
+    After words of a source stands what their translation is called in a dictionary (Dinu et al.,
+    2019; Bergmanis and Pinnis, 2021).
+    """
+
+    share: float = Field(0.5, gt=0, le=1)
+    """share of the training pairs that have terms; the others stay plain, and validation does, so
+    that the model translates as well without a glossary"""
+    source: FilePath = "lexicon"
+    """where the terms come from: lexicon: the pairs themselves, by a statistical aligner; or the
+    path of a glossary, lines of source term, TAB, target term"""
+
+
 class DataConfig(Section):
     """The text for training, validation and test."""
 
@@ -286,6 +301,9 @@ class DataConfig(Section):
     augmentation: AugmentationConfig = AugmentationConfig()
     context: ContextConfig | None = None
     """learn to translate a sentence with those before it in its document; null: each alone"""
+    terms: TermsConfig | None = None
+    """add terms to sources, which the model learns to inflect; null: it learns none, and a glossary
+    is obeyed word for word"""
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -696,6 +714,16 @@ class Config(Section):
             raise ValueError(
                 "training.guided_alignment has links for one segmentation of the text, and "
                 f"tokenizer.sampling: {self.tokenizer.sampling} draws others; leave one of them out"
+            )
+        if self.data.terms and self.tokenizer.sampling:
+            raise ValueError(
+                "data.terms puts marks into sources for one segmentation of the text, and "
+                f"tokenizer.sampling: {self.tokenizer.sampling} draws others; leave one of them out"
+            )
+        if self.data.terms and not self.tokenizer.shared:
+            raise ValueError(
+                "data.terms needs tokenizer.shared: true, because sources have words of the target "
+                "language; share the vocabulary, or leave out data.terms"
             )
         return self
 

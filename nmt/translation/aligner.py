@@ -76,7 +76,7 @@ def _alignment(
     """Return the alignment of one translation."""
     text, tokens = encoded.line.text, translation.tokens
     target_spans = spans_of_tokens(tokenizer.target, tokens, translation.text)
-    links = link(tokenizer.source.spans(text), target_spans, forced.attended)
+    links = link(encoded.source_spans(tokenizer.source), target_spans, forced.attended)
     words = linked_words(links, text, translation.text)
     with_end = tokens if translation.is_truncated else (*tokens, EOS)
     pieces = tuple(tokenizer.target.pieces[token] for token in with_end)

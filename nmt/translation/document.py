@@ -121,7 +121,8 @@ def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translatio
     """Join the translations of consecutive sentences by spaces, or by none in Chinese or Japanese.
 
     `text` is the line that was split into the sentences. The score is the sum of their scores. If
-    all have alignments, the line gets their links; other fields have their default values.
+    all have alignments, the line gets their links. It has all terms of theirs; other fields have
+    their default values.
     """
     from nmt.data.text.sentences import space_between
 
@@ -138,4 +139,5 @@ def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translatio
     if sentences and all(sentence.alignment for _, sentence in sentences):
         alignment = Alignment(linked_words(links, text, joined), links=tuple(links))
     score = sum((sentence.score for _, sentence in sentences), start=0.0)
-    return Translation(joined, score, alignment=alignment)
+    terms = tuple(term for _, sentence in sentences for term in sentence.terms)
+    return Translation(joined, score, alignment=alignment, terms=terms)

@@ -5,9 +5,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Literal, NamedTuple, Self
 
 from nmt.data.text.glossary import Glossary, check_term
+from nmt.data.text.lemmas import Lemmatizer
+from nmt.data.tokens.annotation import Annotation, annotated
 from nmt.data.tokens.tokenizer import EOS, SubwordModel
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 from nmt.translation.spans import Edit, Link, Span, linked_words, links_after
@@ -16,6 +18,9 @@ MAX_SOURCE_TOKENS = 1024
 """longer sources are truncated, or divided if they are documents; the count includes EOS"""
 Warn = Callable[[str], None]
 """takes a warning, one sentence"""
+GlossaryMode = Literal["exact", "inflect", "auto"]
+"""exact: the search has to use a translation as it is written; inflect: the model is asked for it;
+auto: it is asked, and where it does not follow, the search has to"""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class Terminology:
     """words that no translation may contain"""
     prefix: str = ""
     """the text that every translation must begin with; empty: no prefix is asked for"""
+    glossary_mode: GlossaryMode | None = None
+    """how the translations of the glossary are obtained; None: as in auto"""
 
     @classmethod
     def of(
@@ -38,6 +45,7 @@ class Terminology:
         terms: Iterable[str] = (),
         forbidden: Iterable[str] = (),
         prefix: str = "",
+        glossary_mode: GlossaryMode | None = None,
     ) -> Self:
         """Build constraints from unchecked text: check it, and strip white space around words.
 
@@ -58,7 +66,7 @@ class Terminology:
         stripped_terms = tuple(term.strip() for term in terms)
         distinct_forbidden = tuple(dict.fromkeys(word.strip() for word in forbidden))
         checked = glossary if isinstance(glossary, Glossary) else Glossary(glossary)
-        return cls(checked, stripped_terms, distinct_forbidden, prefix)
+        return cls(checked, stripped_terms, distinct_forbidden, prefix, glossary_mode)
 
     def __bool__(self) -> bool:
         return bool(self.glossary.terms or self.terms or self.forbidden or self.prefix)
@@ -72,11 +80,15 @@ class Terminology:
             terms=self.terms + other.terms,
             forbidden=tuple(dict.fromkeys(self.forbidden + other.forbidden)),  # each once
             prefix=other.prefix or self.prefix,
+            glossary_mode=other.glossary_mode or self.glossary_mode,
         )
 
-    def constraints(self, source: str) -> LexicalConstraints:
-        """Return the constraints for one source text, with the glossary terms that occur in it."""
-        occurrences = self.glossary.occurrences(source)
+    def constraints(self, source: str, lemmas: Lemmatizer | None = None) -> LexicalConstraints:
+        """Return the constraints for one source text, with the glossary terms that occur in it.
+
+        With the `lemmas` of its language, terms occur in any form.
+        """
+        occurrences = self.glossary.occurrences(source, lemmas)
         return LexicalConstraints(
             terms=tuple(occurrence.target for occurrence in occurrences) + self.terms,
             forbidden=self.forbidden,
@@ -94,12 +106,14 @@ class Terminology:
     @property
     def digest(self) -> str:
         """16 hex digits of a SHA-256 of the constraints; their order does not change it."""
-        content = (
+        content: tuple[object, ...] = (
             sorted(self.glossary.terms.items()),
             sorted(self.terms),
             sorted(self.forbidden),
             self.prefix,
         )
+        if self.glossary_mode:
+            content = (*content, self.glossary_mode)
         return hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -149,6 +163,22 @@ class SentenceContext:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedTerm:
+    """A term of a glossary in a line, for whose translation the model is asked in the source."""
+
+    source: str
+    """the term as the line has it"""
+    target: str
+    """the translation as the glossary has it"""
+    characters: range
+    """the characters of the term in the line in NFC without white space, from 0"""
+    annotation: Annotation
+    """what stands in the source, and behind which of its ids"""
+    is_forced: bool = False
+    """whether the search has to use the translation as it is written, as the model did not"""
+
+
+@dataclass(frozen=True, slots=True)
 class EncodedLine:
     """A line with its ids, ready for the search; `constraints` None: there are none."""
 
@@ -158,11 +188,21 @@ class EncodedLine:
     constraints: SpelledConstraints | None = None
     context: SentenceContext | None = None
     """what the search reads before it; None: nothing"""
+    asked: tuple[AskedTerm, ...] = ()
+    """the terms whose annotations are among the ids, in order"""
 
     @property
     def searched_ids(self) -> list[int]:
         """The source ids that are searched, those of the context included."""
         return [*self.context.source, *self.ids] if self.context else self.ids
+
+    def source_spans(self, source: SubwordModel) -> list[Span]:
+        """Return the characters of the line that each of its ids stands for, without EOS.
+
+        The ids of an annotation stand for the end of its term.
+        """
+        annotations = [term.annotation for term in self.asked]
+        return annotated(source, source.spans(self.line.text), annotations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +221,17 @@ class Alignment:
     def pharaoh(self) -> str:
         """Return the aligned words in the format of Pharaoh and other word aligners: `0-0 1-2`."""
         return " ".join(f"{source}-{target}" for source, target in self.words)
+
+
+class TermUse(NamedTuple):
+    """A term of a glossary that the model was asked for, and how it came into a translation."""
+
+    source: str
+    """the term as the source has it"""
+    target: str
+    """its translation as the glossary has it"""
+    way: Literal["inflected", "forced", "missing"]
+    """inflected: the model chose its form; forced: the search had to use it as it is written"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +254,8 @@ class Translation:
     """None unless word alignments were requested"""
     lost_context: bool = False
     """whether it was translated without its context, because with it nothing usable was found"""
+    terms: tuple[TermUse, ...] = ()
+    """the terms of a glossary that the model was asked for"""
 
     def without_tag(self, tag: str, source: str) -> "Translation":
         """Return the translation of `tag` + `source` with links that count characters of `source`.

@@ -264,6 +264,10 @@ class Pipeline:
             found = self._search(list(searched.values()))
             for (i, line), translations in zip(searched.items(), found, strict=True):
                 lines[i], decoded[i] = line, translations
+        if asking := self._terminology.lines_to_search_again(lines, decoded):
+            found = self._search(list(asking.values()))
+            for (i, line), translations in zip(asking.items(), found, strict=True):
+                lines[i], decoded[i] = line, translations
         for i, translations in enumerate(decoded):
             if not translations:  # all were blank
                 lines[i] = EncodedLine(without_tags(lines[i].line), ids=[])
@@ -294,7 +298,7 @@ class Pipeline:
 
     def _finish(self, lines: Sequence[EncodedLine], translations: NBestLists) -> NBestLists:
         """Take lines and their translations through the finishing transforms that concern them."""
-        if any(encoded.constraints for encoded in lines):
+        if any(encoded.constraints or encoded.asked for encoded in lines):
             translations = self._terminology.restore(lines, translations)
         for transform in self._requested:
             translations = transform(lines, translations)

@@ -1,16 +1,30 @@
 """The constraints on each line: spelled in ids for the search, and restored in what it finds."""
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
+from nmt.data.text.lemmas import Lemmatizer, lemmatizer
 from nmt.data.text.words import normalise
-from nmt.errors import ConfigError, DataError
+from nmt.data.tokens.annotation import Annotation, annotate, annotated, mark_ids
+from nmt.errors import ConfigError, DataError, MissingExtraError, print_warning
 from nmt.search.constrained_sentence import ConstrainedSentence
-from nmt.search.lexical_constraints import SpelledConstraints
+from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 from nmt.search.searcher import Searcher
-from nmt.translation.line import EncodedLine, Line, Terminology, Translation, has_words, one_line
+from nmt.translation.line import (
+    AskedTerm,
+    EncodedLine,
+    Line,
+    Terminology,
+    TermUse,
+    Translation,
+    has_words,
+    one_line,
+)
 from nmt.translation.placeholders import original_text, without_tags
+from nmt.translation.spans import overlap
 
 SHOWN_CHARACTERS = 80
 NEED_A_SEARCH = (
@@ -19,9 +33,17 @@ NEED_A_SEARCH = (
 )
 
 
+CANNOT_INFLECT = (
+    "the glossary mode `inflect` needs a model that has learnt terms (`data.terms` of its recipe) "
+    "and the extra `nmt[terms]`; use `exact` or `auto`, or train such a model"
+)
+
+
 @dataclass(frozen=True)
 class TerminologyTransform:
     """Before the search, gives lines their constraints in ids; after it, restores their spelling.
+
+    A model that has learnt terms is asked for the terms of a glossary by annotations of the source.
 
     It also decides which lines are copied: those without any letter ("2024", "50 %", "..."),
     because a model has hardly seen such lines and would make up words. If a copy would break the
@@ -37,30 +59,61 @@ class TerminologyTransform:
         """Return the lines with constraints; lines to copy get empty ids and no constraints.
 
         Raises:
-            ConfigError: a line has constraints, and translations are drawn at random.
+            ConfigError: a line has constraints, and translations are drawn at random; or terms are
+                to be inflected, and the model has not learnt it.
             DataError: the constraints on a line contradict each other; the message shows the line.
         """
         constrained = []
         for encoded in lines:
             if terms := self.terminology | encoded.line.terminology:
                 encoded = self._add_constraints(encoded, terms)
-                if encoded.constraints and self.searcher.sampling:
+                if (encoded.constraints or encoded.asked) and self.searcher.sampling:
                     raise ConfigError(NEED_A_SEARCH)
             line, constraints = without_tags(encoded.line), encoded.constraints
             if not (encoded.ids and has_words(line.text)):
                 if not (encoded.ids and constraints) or constraints.are_met_by(line.text):
                     encoded = EncodedLine(line, ids=[])
-            elif constraints and (term := self._term_of(line, constraints)):
+            elif terms and (term := self._term_of(line, terms)):
                 encoded = EncodedLine(term, ids=[])
             constrained.append(encoded)
         return constrained
+
+    def lines_to_search_again(
+        self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
+    ) -> dict[int, EncodedLine]:
+        """Return the lines to search again, by their indices, with the terms that are missing.
+
+        Their best translations do not have all terms that the model was asked for, in no form.
+        """
+        again: dict[int, EncodedLine] = {}
+        for i, (encoded, row) in enumerate(zip(lines, translations, strict=True)):
+            terms = self.terminology | encoded.line.terminology
+            if not (encoded.asked and terms and row) or terms.glossary_mode == "inflect":
+                continue
+            found = self._are_found(encoded, row[0].text)
+            if all(found):
+                continue
+            asked = tuple(
+                replace(term, is_forced=not is_found)
+                for term, is_found in zip(encoded.asked, found, strict=True)
+            )
+            forced = [term for term in asked if term.is_forced]
+            constraints = LexicalConstraints(
+                (*(term.target for term in forced), *terms.terms),
+                terms.forbidden,
+                terms.prefix,
+                tuple(term.characters for term in forced),
+            )
+            again[i] = self._spell(replace(encoded, asked=asked), constraints)
+        return again
 
     def restore(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
     ) -> list[list[Translation]]:
         """Return the translations of each line with its terms and prefix as the user spelled them.
 
-        The vocabulary may lack their characters, so that the ids spell them in another way.
+        The vocabulary may lack their characters, so that the ids spell them in another way. Terms
+        that the model was asked for are added to `Translation.terms`.
         """
         restored = list(translations)
         for i, encoded in enumerate(lines):
@@ -70,25 +123,110 @@ class TerminologyTransform:
                     replace(t, text=one_line(sentence.restore(t.text, t.tokens)))
                     for t in translations[i]
                 ]
+            if encoded.asked:
+                restored[i] = [replace(t, terms=self._uses(encoded, t.text)) for t in restored[i]]
         return restored
 
-    def _term_of(self, line: Line, constraints: SpelledConstraints) -> Line | None:
+    @cached_property
+    def _can_inflect(self) -> bool:
+        """Whether the model has learnt terms, and the lemmas of its target can be found."""
+        loaded = self.searcher.loaded
+        has_learnt = loaded.config.data.terms and mark_ids(loaded.tokenizer.source)
+        return bool(has_learnt and _lemmas(loaded.config.data.target_language))
+
+    @property
+    def _target_lemmas(self) -> Lemmatizer:
+        return lemmatizer(self.searcher.loaded.config.data.target_language)
+
+    def _are_found(self, encoded: EncodedLine, text: str) -> list[bool]:
+        """Return for each asked term whether a translation has it, in a place of its own."""
+        counts, found = Counter[str](), list[bool]()
+        for term in encoded.asked:
+            counts[term.target] += 1
+            places = self._target_lemmas.find(term.target, text)
+            found.append(len(places) >= counts[term.target])
+        return found
+
+    def _uses(self, encoded: EncodedLine, text: str) -> tuple[TermUse, ...]:
+        """Return how each asked term has come into a translation."""
+        return tuple(
+            TermUse(
+                term.source,
+                term.target,
+                "forced" if term.is_forced else "inflected" if is_found else "missing",
+            )
+            for term, is_found in zip(encoded.asked, self._are_found(encoded, text), strict=True)
+        )
+
+    def _term_of(self, line: Line, terms: Terminology) -> Line | None:
         """Return the translation of a line without tags of which all is a term of a glossary.
 
         None: it is not, or another term or a prefix is required, or a placeholder would be lost.
         """
-        required = constraints.text
-        if len(required.terms) != 1 or required.prefix or line.parts:
+        if terms.terms or terms.prefix or line.parts:
             return None
-        term = (self.terminology | line.terminology).glossary.translate_whole(line.text)
+        term = terms.glossary.translate_whole(line.text)
         return None if term is None else replace(line, text=term, capitals=False)
 
     def _add_constraints(self, encoded: EncodedLine, terms: Terminology) -> EncodedLine:
-        """Return a line with those of `terms` that concern it, spelled in ids."""
-        line = encoded.line
-        constraints = terms.constraints(line.text)
+        """Return a line with those of `terms` that concern it, spelled in ids.
+
+        Raises:
+            ConfigError: terms are to be inflected, and the model has not learnt it.
+            DataError: they contradict each other.
+        """
+        mode, text, lemmas = terms.glossary_mode, encoded.line.text, None
+        if terms.glossary.terms:
+            if mode == "inflect" and not self._can_inflect:
+                raise ConfigError(CANNOT_INFLECT)
+            lemmas = _lemmas(self.searcher.loaded.config.data.source_language)
+        constraints = terms.constraints(text, lemmas)
         if not constraints:
             return encoded
+        spelled = self._spell(encoded, constraints)
+        if mode == "exact" or not (constraints.source_spans and self._can_inflect):
+            return spelled
+        asked = self._asked_terms(encoded, constraints)
+        if not (asked and has_words(text)):
+            return spelled
+        annotations = [term.annotation for term in asked]
+        ids = annotate(self.searcher.loaded.tokenizer.source, encoded.ids, annotations)
+        rest = replace(constraints, terms=constraints.terms[len(asked) :], source_spans=())
+        asking = replace(encoded, ids=ids, asked=asked)
+        return self._spell(asking, rest) if rest else asking
+
+    def _asked_terms(
+        self, encoded: EncodedLine, constraints: LexicalConstraints
+    ) -> tuple[AskedTerm, ...]:
+        """Return the terms of a line and where they stand; none if a place is not known."""
+        text = encoded.line.text
+        if unicodedata.normalize("NFC", text) != text:  # its characters are counted in NFC
+            return ()
+        spans = self.searcher.loaded.tokenizer.source.spans(text)[: len(encoded.ids) - 1]
+        places = [i for i, character in enumerate(text) if not character.isspace()]
+        asked = list[AskedTerm]()
+        for target, characters in zip(constraints.terms, constraints.source_spans, strict=False):
+            word = places[characters.start], places[characters.stop - 1] + 1
+            inside = [i for i, span in enumerate(spans) if overlap(span, word)]
+            if not inside:
+                return ()
+            first = inside[0]
+            while first and spans[first - 1][0] == spans[first - 1][1]:
+                first -= 1  # several bytes spell a character, which the last of them has
+            if asked and first < asked[-1].annotation.tokens.stop:
+                return ()  # two terms share an id
+            tokens = range(first, inside[-1] + 1)
+            annotation = Annotation(tokens, self._target_lemmas.lemmas(target))
+            asked.append(AskedTerm(text[slice(*word)], target, characters, annotation))
+        return tuple(asked)
+
+    def _spell(self, encoded: EncodedLine, constraints: LexicalConstraints) -> EncodedLine:
+        """Return a line with constraints spelled in ids.
+
+        Raises:
+            DataError: they contradict each other.
+        """
+        line = encoded.line
         pieces = self._source_pieces(line.text) if constraints.source_spans else ()
         try:
             spelled = SpelledConstraints.spell(constraints, self.searcher.spelling, pieces)
@@ -98,6 +236,13 @@ class TerminologyTransform:
             long = len(original) >= SHOWN_CHARACTERS
             shown = f"{original[:SHOWN_CHARACTERS]}…" if long else original
             raise DataError(f"the line {shown!r}: {error}") from error
+        if encoded.asked and spelled.source_spans:  # the annotations of a term belong to it
+            source = self.searcher.loaded.tokenizer.source
+            annotations = [term.annotation for term in encoded.asked]
+            of_ids = annotated(source, range(len(pieces)), annotations)
+            spans = [[i for i, of in enumerate(of_ids) if of in s] for s in spelled.source_spans]
+            moved = tuple(range(span[0], span[-1] + 1) for span in spans)
+            spelled = replace(spelled, source_spans=moved)
         return replace(encoded, constraints=spelled)
 
     def _source_pieces(self, text: str) -> Sequence[str]:
@@ -108,3 +253,13 @@ class TerminologyTransform:
         shown = "".join(spelled.split())
         is_normalised = shown == normalise(composed) and len(shown) == len(composed)
         return pieces if shown == composed or is_normalised else ()
+
+
+@cache
+def _lemmas(language: str) -> Lemmatizer | None:
+    """Return the lemmatizer of a language, or None after a warning, if simplemma is missing."""
+    try:
+        return lemmatizer(language)
+    except MissingExtraError as error:
+        print_warning(f"terms are found only as the glossary writes them: {error}")
+        return None

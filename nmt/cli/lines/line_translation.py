@@ -200,6 +200,8 @@ def _as_record(translation: "Translation") -> dict[str, object]:
     record: dict[str, object] = {"text": translation.text, "score": round(translation.score, 4)}
     if translation.utility is not None:
         record["utility"] = round(translation.utility, 4)
+    if translation.terms:
+        record["terms"] = [term._asdict() for term in translation.terms]
     alignment = translation.alignment
     if alignment is not None:
         record["alignment"] = alignment.pharaoh()

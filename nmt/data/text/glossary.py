@@ -2,7 +2,8 @@
 
 Terms are found as whole words (`nmt.data.text.words`), whose characters are compared in NFKC; the
 longest one wins and terms do not overlap. A lower-case term matches any casing, a term with a
-capital only its own spelling.
+capital only its own spelling. With the lemmas of the language, a term is found in its other forms,
+too: "book" in "books".
 """
 
 import re
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from nmt.data.text.lemmas import Lemmatizer
 from nmt.data.text.lines import check_text, read_lines
 from nmt.data.text.words import fold_case, has_capital, normalise, words
 from nmt.errors import DataError
@@ -27,6 +29,8 @@ class Occurrence:
     """the translation that the term must have"""
     characters: range
     """indices of its characters in the text in NFC without white space, from 0"""
+    is_inflected: bool = False
+    """whether the text has another form of the term"""
 
 
 class Glossary:
@@ -43,6 +47,8 @@ class Glossary:
         """keys: whether the term has a capital, and its normalised words, folded if it has none"""
         self._longest: dict[str, int] = {}
         """the number of words of the longest term that begins with each case-folded word"""
+        self._inflected: dict[str, _InflectedTerms] = {}
+        """the terms by their lemmas, for each language that was asked for"""
         for source, target in self.terms.items():
             _check_entry(source, target)
             is_cased, term = has_capital(source), _words(source)
@@ -64,18 +70,30 @@ class Glossary:
             both._longest[first_word] = max(length, both._longest.get(first_word, 0))
         return both
 
-    def occurrences(self, text: str) -> list[Occurrence]:
-        """Return where terms occur in a text, left to right: at each place the longest term."""
+    def occurrences(self, text: str, lemmas: Lemmatizer | None = None) -> list[Occurrence]:
+        """Return where terms occur in a text, left to right: at each place the longest term.
+
+        With the `lemmas` of its language, terms are found in other forms, too; of equally long
+        terms, one that the text has as it is written counts.
+        """
         if not self.terms:
             return []
-        text_words = _words(text)
+        text_words, inflected = _words(text), None
+        if lemmas and lemmas.is_known:
+            if lemmas.language not in self._inflected:
+                self._inflected[lemmas.language] = _InflectedTerms(self.terms, lemmas)
+            inflected = self._inflected[lemmas.language]
         occurrences = []
         word = character = 0  # indices in `text_words`, and in the text without white space
         while word < len(text_words):
             length, target = self._longest_term(text_words, word)
+            is_inflected = False
+            other = inflected and inflected.longest_term(text_words, word)
+            if other and (target is None or other[0] > length):
+                (length, target), is_inflected = other, True
             end = character + sum(map(len, text_words[word : word + length]))
             if target is not None:
-                occurrences.append(Occurrence(target, range(character, end)))
+                occurrences.append(Occurrence(target, range(character, end), is_inflected))
             word, character = word + length, end
         return occurrences
 
@@ -118,6 +136,43 @@ class Glossary:
                 if key in self._translations:
                     return len(term), self._translations[key]
         return 1, None
+
+
+class _InflectedTerms:
+    """Source terms by their lemmas.
+
+    A term of one word is found where a word has it as its lemma, so that "glasses" is not found in
+    "glass"; the words of a longer one may be in any form, as those of "rotes Blut".
+    """
+
+    def __init__(self, terms: Mapping[str, str], lemmas: Lemmatizer) -> None:
+        self._lemmas = lemmas
+        self._terms: dict[tuple[str, ...], tuple[tuple[str, ...], str]] = {}
+        """the words of each term and its translation, by the lemmas of these words"""
+        self._longest: dict[str, int] = {}
+        """the number of words of the longest term that begins with each lemma"""
+        for source, target in terms.items():
+            term = _words(source)
+            key = self._key(term) if len(term) > 1 else (fold_case(term[0]),)
+            self._terms.setdefault(key, (term, target.strip()))
+            self._longest[key[0]] = max(len(term), self._longest.get(key[0], 0))
+
+    def longest_term(self, text_words: tuple[str, ...], start: int) -> tuple[int, str] | None:
+        """Return the number of words of the longest term at `start`, and its translation, or None.
+
+        A term with a capital is found only where its words have capitals, too.
+        """
+        lemma = fold_case(self._lemmas.lemma(text_words[start]))
+        for length in range(self._longest.get(lemma, 0), 0, -1):
+            found = text_words[start : start + length]
+            term, target = self._terms.get(self._key(found), ((), ""))
+            is_cased = has_capital("".join(term))
+            if term and not (is_cased and [*map(has_capital, term)] != [*map(has_capital, found)]):
+                return len(found), target
+        return None
+
+    def _key(self, term: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(fold_case(self._lemmas.lemma(word)) for word in term)
 
 
 def read_glossary(path: Path) -> Glossary:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.text.glossary import Glossary, read_glossary, read_words
+from nmt.data.text.lemmas import lemmatizer
 from nmt.errors import DataError
 
 
@@ -25,6 +26,29 @@ from nmt.errors import DataError
 )
 def test_terms_that_occur(terms: dict[str, str], text: str, targets: list[str]) -> None:
     assert [found.target for found in Glossary(terms).occurrences(text)] == targets
+
+
+@pytest.mark.parametrize(
+    ("terms", "text", "targets"),
+    [
+        ({"book": "Buch"}, "Books and a book", ["Buch+", "Buch"]),
+        # as it is written before another form, and the longest before both
+        ({"book": "Buch", "books": "Bände"}, "books book", ["Bände", "Buch"]),
+        ({"ice cream": "Eis", "ice creams cart": "Karren"}, "ice creams", ["Eis+"]),
+        ({"ice": "E", "ice cream": "Eis"}, "two ice creams and ice", ["Eis+", "E"]),
+        # the term itself is in the form that it has
+        ({"glasses": "Brille"}, "a glass, glasses", ["Brille"]),
+        ({"glasses case": "Etui"}, "glass cases", ["Etui+"]),
+        ({"Apple": "Apfelfirma"}, "apples of Apple", ["Apfelfirma"]),
+    ],
+)
+def test_with_lemmas_terms_occur_in_other_forms(
+    terms: dict[str, str], text: str, targets: list[str]
+) -> None:
+    """A "+" marks what has another form."""
+    found = Glossary(terms).occurrences(text, lemmatizer("en"))
+    assert [each.target + "+" * each.is_inflected for each in found] == targets
+    assert Glossary(terms).occurrences(text, lemmatizer("xx")) == Glossary(terms).occurrences(text)
 
 
 def test_a_place_counts_the_characters_that_are_no_white_space() -> None:
