@@ -54,6 +54,9 @@ class PairOptions:
     """Print JSON lines."""
     per_token: Annotated[bool, typer.Option("--per-token")] = False
     """With --json: the log-probability of each token too."""
+    document: Annotated[bool, typer.Option("--document")] = False
+    """The pairs are those of documents, with blank ones between: score each given those before it,
+    by a model that has learnt context (data.context)."""
     length_penalty: Annotated[float, typer.Option(min=0, max=10)] = 0.0
     """alpha of the length penalty that divides; 0: none."""
     batch_tokens: Annotated[int | None, typer.Option(min=1)] = None
@@ -66,6 +69,11 @@ class PairOptions:
             raise ConfigError("--source and --reference go together: give both, or FILE with both")
         if self.file and self.source:
             raise ConfigError(f"{self.file} and --source name two texts; leave out one")
+        if self.document and self.resume:
+            raise ConfigError(
+                "--resume cannot go on inside a document, because a pair is scored given those "
+                "before it; leave out one of --document and --resume"
+            )
         if self.per_token and not self.as_json:
             raise ConfigError("--per-token goes with --json: a plain line holds one number")
 
@@ -81,7 +89,7 @@ class PairOptions:
             yield read_pairs(self.source, self.reference)
             return
         with open_lines(self.file) as lines:
-            yield _tab_separated(lines, input_name(self.file))
+            yield _tab_separated(lines, input_name(self.file), self.document)
 
 
 @with_option_groups
@@ -136,7 +144,9 @@ def _make_scorer(models: list[str], options: PairOptions, compute: ComputeOption
     precision = pick_precision(compute.precision, pick_device(compute.device))
     search = BeamOptions(batch_tokens=options.batch_tokens)
     translator = make_translator(models, replace(compute, precision=precision), search)
-    return Scorer(translator.searcher.loaded, translator.settings.batch_tokens, precision)
+    return Scorer(
+        translator.searcher.loaded, translator.settings.batch_tokens, precision, options.document
+    )
 
 
 def _score_rest(
@@ -194,13 +204,20 @@ def _settings(scorer: "Scorer", options: PairOptions) -> dict[str, object]:
         "length_penalty": options.length_penalty,
         "as_json": options.as_json,
         "per_token": options.per_token,
+        "document": options.document,
     }
 
 
-def _tab_separated(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
-    """Yield the first two columns of each line; `name` is the input's name for messages."""
+def _tab_separated(lines: Iterable[str], name: str, document: bool) -> Iterator[tuple[str, str]]:
+    """Yield the first two columns of each line; `name` is the input's name for messages.
+
+    With `document`, a blank line has two that are empty.
+    """
     expected = 0  # as many columns as the first line has
     for number, line in enumerate(lines, start=1):
+        if document and not line.strip():
+            yield "", ""
+            continue
         columns = line.split("\t")
         expected = expected or len(columns)
         if len(columns) < 2:

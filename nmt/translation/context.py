@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from nmt.data.tokens.context import ContextWindow, joined, separators_of, without_context
+from nmt.data.tokens.context import ContextWindow, without_context
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 from nmt.search.searcher import Searcher
-from nmt.translation.line import EncodedLine, Line, SentenceContext, Translation, Warn
+from nmt.translation.line import EncodedLine, Line, Translation, Warn
 
 LOST_CONTEXT = (
     "{:,} sentences were translated without those before them, because the model did not translate "
@@ -37,20 +37,11 @@ class ContextTransform:
     """Gives sentences their context before the search, and takes it off what is found."""
 
     def __init__(self, searcher: Searcher) -> None:
-        self._searcher = searcher
-        tokenizer, data = searcher.loaded.tokenizer, searcher.loaded.config.data
-        self._sides = tokenizer.source, tokenizer.target
-        self._separators = separators_of(tokenizer) if data.context else []
-        self._window: ContextWindow | None = None
-        if data.context and self._separators:
-            self._window = ContextWindow(data.context, tokenizer, data.cleaning.max_length)
+        self._searcher, loaded = searcher, searcher.loaded
+        self._sides = loaded.tokenizer.source, loaded.tokenizer.target
+        self._window = ContextWindow.of_model(loaded.config, loaded.tokenizer)
         self._last = 0  # the number of the last line of a document
         self._lost = 0  # sentences that lost their context, since it was told
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the model has learnt to use a context."""
-        return self._window is not None
 
     def add(
         self,
@@ -77,8 +68,8 @@ class ContextTransform:
             self._last = line.number
             for sentence in islice(rest, count):
                 if sentence.ids:
-                    source, target = self._window.context(sentence.ids)
-                    sentence = replace(sentence, context=self._joined(source, target))
+                    context = self._window.context(sentence.ids)
+                    sentence = replace(sentence, context=context if context.source else None)
                     self._window.add(sentence.ids)
                 with_context.append(sentence)
         return [*with_context, *rest]
@@ -90,14 +81,6 @@ class ContextTransform:
                 side.encode([text])[0] for side, text in zip(self._sides, texts, strict=True)
             )
             self._window.add(source, target)
-
-    def _joined(
-        self, source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]
-    ) -> SentenceContext | None:
-        if not source:
-            return None
-        known = joined(target, self._separators[1]) if target and all(target) else []
-        return SentenceContext(joined(source, self._separators[0]), len(target), tuple(known))
 
     def search(self, lines: Sequence[EncodedLine], n_best: int) -> list[Found]:
         """Search some lines in one batch; return up to `n_best` hypotheses of each.
@@ -111,9 +94,9 @@ class ContextTransform:
         again: dict[int, EncodedLine] = {}
         for i, (line, first) in enumerate(zip(lines, found, strict=True)):
             context = line.context
-            if not context or not context.sentences:
+            if not self._window or not context or not context.sentences:
                 continue
-            separator = self._separators[1]
+            separator = self._window.separators[1]
             kept = [h for h in first.hypotheses if h.tokens.count(separator) == context.sentences]
             if not kept or kept[0] is not first.hypotheses[0]:
                 again[i] = replace(line, context=None)
@@ -147,7 +130,7 @@ class ContextTransform:
         if not line.context or not line.context.sentences:
             return line
         if line.context.target and not self._searcher.sampling:
-            return self._forced(line, line.context.target)
+            return self._forced(line, tuple(line.context.target))
         return replace(line, constraints=None)
 
     def _forced(self, line: EncodedLine, context_ids: tuple[int, ...]) -> EncodedLine:

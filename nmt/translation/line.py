@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, Self
 from nmt.data.text.glossary import Glossary, check_term
 from nmt.data.text.lemmas import Lemmatizer
 from nmt.data.tokens.annotation import Annotation, annotated
+from nmt.data.tokens.context import SentenceContext
 from nmt.data.tokens.tokenizer import EOS, SubwordModel
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 from nmt.translation.spans import Edit, Link, Span, linked_words, links_after
@@ -148,18 +149,6 @@ class Line:
     context: tuple[tuple[str, str], ...] = ()
     """the sentences before it in its document, oldest first, each with its translation, or "" if
     that is not known; a model that has learnt no context ignores them"""
-
-
-@dataclass(frozen=True, slots=True)
-class SentenceContext:
-    """What stands before the ids of a sentence in the search: the sentences before it."""
-
-    source: list[int]
-    """the ids of their sources, each before a separator"""
-    sentences: int = 0
-    """how many there are whose translations a hypothesis begins with; 0: it has none of them"""
-    target: tuple[int, ...] = ()
-    """the ids of these translations, each before a separator; empty if they are not known"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from nmt.data.tokens.batch import Batch, collate
+from nmt.data.tokens.context import ContextWindow, without_context
 from nmt.data.tokens.token_store import TokenStore
-from nmt.errors import NonFiniteScoresError, Progress, print_warning
+from nmt.errors import ConfigError, NonFiniteScoresError, Progress, print_warning
 from nmt.inference.prepare import prepare_for_scoring
 from nmt.machine.device import autocast
 from nmt.model.transformer import Transformer
@@ -112,12 +113,30 @@ class Scorer:
     """Scores translations with a model and its tokenizer.
 
     `batch_tokens` limits the longer side of a batch, padding included; None: the run's setting.
-    `precision` bf16 computes in bfloat16 as in training; int8 is the same as fp32.
+    `precision` bf16 computes in bfloat16 as in training; int8 is the same as fp32. With `document`,
+    the pairs are those of documents, between which are blank ones: each is scored given the pairs
+    before it, which do not count in its score.
     """
 
     def __init__(
-        self, loaded: LoadedModel, batch_tokens: int | None = None, precision: str = "fp32"
+        self,
+        loaded: LoadedModel,
+        batch_tokens: int | None = None,
+        precision: str = "fp32",
+        document: bool = False,
     ) -> None:
+        """Prepare the model for scoring.
+
+        Raises:
+            ConfigError: `document` is asked for, and the model has learnt no context.
+        """
+        self._window = ContextWindow.of_model(loaded.config, loaded.tokenizer) if document else None
+        self._separator = self._window.separators[1] if self._window else -1
+        if document and not self._window:
+            raise ConfigError(
+                "the model has learnt no context (data.context), so it scores each pair alone; "
+                "leave out --document"
+            )
         self.loaded = loaded
         self.batch_tokens = batch_tokens or loaded.config.decoding.batch_tokens
         self.precision = precision
@@ -179,8 +198,9 @@ class Scorer:
         for rows in pool.map(batches()) if pool else map(self.score_batch, batches()):
             targets, scores, indices = begun.popleft()
             for i, row in zip(indices, rows, strict=True):
-                target = tuple(targets[i])
-                scores[i] = TargetScore(target, tuple(row[: len(target)]))  # without padding
+                end = len(targets[i])  # padding follows
+                target = without_context(targets[i], self._separator)
+                scores[i] = TargetScore(tuple(target), tuple(row[end - len(target) : end]))
             progress(len(indices))
             if len(scores) == len(targets):  # all batches of the window are computed
                 yield [score for _, score in sorted(scores.items())]  # in the pairs' order
@@ -213,6 +233,12 @@ class Scorer:
 
         sources = self.loaded.tokenizer.source.encode([source for source, _ in pairs])
         targets = self.loaded.tokenizer.target.encode([target for _, target in pairs])
+        if self._window:
+            for i, (source, target) in enumerate(pairs):
+                if source.strip() or target.strip():
+                    sources[i], targets[i] = self._window.join(sources[i], targets[i])
+                else:
+                    self._window.clear()
         return (
             truncate(sources, MAX_SOURCE_TOKENS, warn_of("source", MAX_SOURCE_TOKENS)),
             truncate(targets, MAX_TARGET_TOKENS, warn_of("target", MAX_TARGET_TOKENS)),

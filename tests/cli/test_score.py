@@ -1,13 +1,15 @@
 import itertools
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
 import torch
 
 from nmt.data.tokens.batch import Batch
-from nmt.errors import DataError, StoppedBySignal
+from nmt.data.tokens.context import ContextWindow
+from nmt.errors import ConfigError, DataError, StoppedBySignal
 from nmt.recipe.config import DecodingConfig
 from nmt.run.model import load_model
 from nmt.search import windows
@@ -125,3 +127,15 @@ def test_settings_reach_the_scorer(tiny_run: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Scorer, "score_windows", record)
     succeed("score", "-m", tiny_run, "--batch-tokens", "99", "--precision", "bf16", text=b"")
     assert seen == {"batch_tokens": 99, "precision": "bf16"}
+
+
+def test_a_document_has_blank_lines_and_needs_a_model_of_context(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text, asked = b"a small dog\tein Hund\n\nb\tB\n", ("score", "-m", tiny_run, "--document")
+    assert "the model has learnt no context (data.context)" in fail(ConfigError, *asked, text=text)
+    resumed = fail(ConfigError, *asked, "--resume", "-o", tmp_path / "scores")
+    assert "--resume cannot go on inside a document" in resumed
+    window = SimpleNamespace(separators=[-1, -1], join=lambda *pair: pair, clear=lambda: None)
+    monkeypatch.setattr(ContextWindow, "of_model", lambda *_: window)
+    assert len(succeed(*asked, text=text).splitlines()) == 3

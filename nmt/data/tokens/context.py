@@ -8,13 +8,14 @@ separator is a symbol of the vocabulary that no text is encoded to. So a user's 
 import hashlib
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 from nmt.data.text.cleaning import TrainingText
 from nmt.data.text.parallel_text import Block
 from nmt.data.tokens.token_store import Indices, Sentences
-from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import symbol_id
-from nmt.recipe.config import ContextConfig
+from nmt.recipe.config import Config, ContextConfig
 
 CONTEXT = "<context>"
 """the separator: it stands behind each sentence of the context"""
@@ -26,34 +27,42 @@ def separators_of(tokenizer: Tokenizer) -> list[int]:
     return [i for i in ids if i is not None] if None not in ids else []
 
 
-def joined(context: Sequence[Sequence[int]], separator: int) -> list[int]:
-    """Return the ids of the sentences of a context, each without EOS, before a separator."""
-    return [token for sentence in context for token in (*sentence, separator)]
-
-
 def without_context(ids: Sequence[int], separator: int) -> list[int]:
     """Return what stands behind the last separator: the ids of the sentence itself."""
     ids = list(ids)
     return ids[len(ids) - ids[::-1].index(separator) :] if separator in ids else ids
 
 
-def plain_ids(model: SubwordModel, ids: Sequence[int]) -> list[int]:
-    """Return the ids of a sentence as a context has them: without EOS and without tags."""
-    tags = model.tags.values()
-    return [token for token in ids[:-1] if token not in tags]
+class SentenceContext(NamedTuple):
+    """What stands before the ids of a sentence: the sentences before it, each with a separator."""
+
+    source: list[int]
+    target: list[int]
+    """the ids of their translations; empty if they are not joined, or not known"""
+    sentences: int
+    """how many translations a target begins with; 0 if they are not joined"""
 
 
 class ContextWindow:
-    """The latest pairs of a document, of which the next one gets as many as fit.
+    """The latest sentences of a document, of which the next one gets as many as fit.
 
-    A sentence is given as its ids, with EOS. Its context is the longest run of pairs before it, at
-    most `ContextConfig.sentences`, with which no side has more than `max_length` tokens.
+    A sentence is given as its ids, with EOS. Its context is the longest run of sentences before it,
+    at most `ContextConfig.sentences`, with which no side has more than `max_length` tokens.
     """
 
     def __init__(self, config: ContextConfig, tokenizer: Tokenizer, max_length: int) -> None:
-        self._tokenizer, self._max_length = tokenizer, max_length
+        self._sides, self._max_length = (tokenizer.source, tokenizer.target), max_length
+        self.separators = separators_of(tokenizer)
+        """of source and target"""
         self._has_targets = config.sides == "source+target"
-        self._latest: deque[tuple[list[int], list[int]]] = deque(maxlen=config.sentences)
+        self._latest: deque[list[list[int]]] = deque(maxlen=config.sentences)
+
+    @classmethod
+    def of_model(cls, config: Config, tokenizer: Tokenizer) -> Self | None:
+        """Return an empty window for a trained model; None: it has learnt no context."""
+        if not config.data.context or not separators_of(tokenizer):
+            return None
+        return cls(config.data.context, tokenizer, config.data.cleaning.max_length)
 
     def clear(self) -> None:
         """Begin another document."""
@@ -61,27 +70,35 @@ class ContextWindow:
 
     def add(self, source: Sequence[int], target: Sequence[int] = ()) -> None:
         """Add the next sentence of the document; `target` is empty if it is not known."""
-        sides = self._tokenizer.source, self._tokenizer.target
-        first, second = (plain_ids(*each) for each in zip(sides, (source, target), strict=True))
-        self._latest.append((first, second))
+        pair = zip(self._sides, (source, target), strict=True)
+        # without EOS and tags
+        self._latest.append([[i for i in ids[:-1] if i not in s.tags.values()] for s, ids in pair])
 
-    def context(
-        self, source: Sequence[int], target: Sequence[int] = ()
-    ) -> tuple[list[list[int]], list[list[int]]]:
-        """Return the sentences before a pair, oldest first: of its source, and of its target.
-
-        Those of the target are empty if targets are not joined, or not known.
-        """
-        sources, targets = list[list[int]](), list[list[int]]()
-        lengths = [len(source) - 1, len(target) - 1]
-        for before in reversed(self._latest):
-            lengths[0] += len(before[0]) + 1  # with the separator
-            lengths[1] += (len(before[1]) + 1) if self._has_targets else 0
-            if max(lengths) > self._max_length:
+    def context(self, source: Sequence[int], target: Sequence[int] = ()) -> SentenceContext:
+        """Return the context of the sentence that comes next; `target` is empty if not known."""
+        before, lengths = list[list[list[int]]](), [len(source), len(target)]
+        for pair in reversed(self._latest):
+            lengths = [n + len(ids) + 1 for n, ids in zip(lengths, pair, strict=True)]
+            if lengths[0] > self._max_length + 1:  # EOS does not count
                 break
-            sources.insert(0, before[0])
-            targets.insert(0, before[1])
-        return sources, targets if self._has_targets else []
+            if self._has_targets and lengths[1] > self._max_length + 1:
+                break
+            before.insert(0, pair)
+        first, second = self.separators
+        known = self._has_targets and all(target for _, target in before)
+        return SentenceContext(
+            [token for ids, _ in before for token in (*ids, first)],
+            [token for _, ids in before for token in (*ids, second)] if known else [],
+            len(before) if self._has_targets else 0,
+        )
+
+    def join(
+        self, source: list[int], target: list[int], with_context: bool = True
+    ) -> tuple[list[int], list[int]]:
+        """Return a pair behind its context, or alone, and add it to the document."""
+        before = self.context(source, target) if with_context else SentenceContext([], [], 0)
+        self.add(source, target)
+        return before.source + source, before.target + target
 
 
 class ContextJoiner:
@@ -91,7 +108,6 @@ class ContextJoiner:
         assert text.context
         self._share = text.context.share
         self._window = ContextWindow(text.context, tokenizer, text.cleaning.max_length)
-        self._separators = separators_of(tokenizer)
         self._last = 0  # the number of the last pair
 
     def join(
@@ -103,22 +119,17 @@ class ContextJoiner:
         drawn by its number. A document ends where the numbers are not consecutive, because a pair
         was left out or is blank, and where the block has a break.
         """
-        sources, targets = list[list[int]](), list[list[int]]()
+        pairs = []
         for row, index in enumerate(indices.tolist()):
             number = block.numbers[index]
             if number != self._last + 1 or index in block.breaks:
                 self._window.clear()
             self._last = number
-            pair = [side.sentence(row).tolist() for side in sides]
-            contexts = self._window.context(*pair) if self._is_drawn(number) else ([], [])
-            parts = zip(contexts, self._separators, pair, strict=True)
-            source, target = ([*joined(before, mark), *ids] for before, mark, ids in parts)
-            sources.append(source)
-            targets.append(target)
-            self._window.add(*pair)
+            source, target = (side.sentence(row).tolist() for side in sides)
+            pairs.append(self._window.join(source, target, self._is_drawn(number)))
         if len(block) in block.breaks:  # after its last pair
             self._last = -1
-        return Sentences.of(sources), Sentences.of(targets)
+        return Sentences.of([pair[0] for pair in pairs]), Sentences.of([pair[1] for pair in pairs])
 
     def _is_drawn(self, number: int) -> bool:
         digest = hashlib.blake2b(f"context {number}".encode(), digest_size=8).digest()
