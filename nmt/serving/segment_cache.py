@@ -46,4 +46,5 @@ class SegmentCache:
 
 def _is_kept(line: Line) -> bool:
     """Return whether the translation of a line depends on its text alone, which is short."""
-    return not line.terminology and not line.parts and len(line.text) <= MAX_CACHED_CHARACTERS
+    alone = not (line.terminology or line.parts or line.context)
+    return alone and len(line.text) <= MAX_CACHED_CHARACTERS

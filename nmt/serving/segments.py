@@ -78,6 +78,9 @@ class SegmentedText:
             DataError: a pattern takes too long.
         """
         segments: list[Segment] = []
+        learnt = loaded.config.data.context
+        context = list(line.context) if learnt else []
+        line = replace(line, context=())  # a sentence without one may be kept
         start = 0
         for row in line.text.split("\n"):
             if row.strip():
@@ -86,6 +89,12 @@ class SegmentedText:
                 if found and line.terminology and line.terminology.prefix:
                     line = replace(line, terminology=replace(line.terminology, prefix=""))
             start += len(row) + 1
+        for i, segment in enumerate(segments):
+            if not learnt:
+                break
+            text = replace(segment.line, context=tuple(context[-learnt.sentences :]))
+            segments[i] = replace(segment, line=text)
+            context.append((without_tags(text).text, ""))
         return cls(line.text, segments)
 
     def join(self, translations: Sequence[str]) -> tuple[str, list[Span]]:

@@ -19,7 +19,7 @@ from nmt.serving.segment_cache import SegmentCache
 from nmt.serving.segments import TranslatedText, split_texts
 from nmt.translation.documents.document import Document, LanguagePair
 from nmt.translation.documents.html import html_document
-from nmt.translation.line import Line, Terminology, Translation
+from nmt.translation.line import Context, Line, Terminology, Translation
 from nmt.translation.message_texts import MessageTexts
 from nmt.translation.spans import compose_links
 
@@ -44,6 +44,8 @@ class Asked:
     no_repeat_ngram: int | None = None
     """no sequence of so many tokens may come twice in a sentence; None: as the run is configured"""
     progress: Progress | None = None
+    context: Context = ()
+    """the sentences before each text"""
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ class TranslationService:
             return [TranslatedText(text, 0.0) for text in texts]
 
         def as_lines() -> list[Line]:
-            return [Line(0, text, asked.terminology) for text in texts]
+            return [Line(0, text, asked.terminology, context=asked.context) for text in texts]
 
         lines = await self.long_work.run(client, sum(map(len, texts)), as_lines)
         return await self._through(route, lines, asked, client, finished)
@@ -190,6 +192,12 @@ class TranslationService:
         if asked.source == asked.target and asked.source in self.models.languages:
             return []
         route = self.models.route(asked.source, asked.target)
+        if asked.context and (len(route) > 1 or not route[0].model.current.config.data.context):
+            raise RequestError(
+                400,
+                f"Invalid request: no model from {asked.source} to {asked.target} has learnt to "
+                "use a context; leave it out",
+            )
         if len(route) > 1 and (asked.alignments or asked.terminology):
             raise RequestError(
                 400,

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter
@@ -26,8 +27,10 @@ from nmt.translation.spans import linked_words
 
 MAX_TERMS = 1000
 MAX_PATTERNS = 20
+MAX_BEFORE = 20
 Pattern = Annotated[str, Field(min_length=1, max_length=500)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
+Sentence = Annotated[str, Field(min_length=1, max_length=2000)]
 Written = TypeVar("Written")
 
 
@@ -38,6 +41,15 @@ class TermBody(BaseModel):
 
     source: Word
     target: Word
+
+
+class BeforeBody(BaseModel):
+    """A sentence before a text, with its translation."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    source: Sentence
+    target: Sentence
 
 
 class TranslationBody(BaseModel):
@@ -52,7 +64,7 @@ class TranslationBody(BaseModel):
     target: LanguageCode
     """the code of the language to translate into"""
     format: Literal["text", "html"] = "text"
-    """html keeps the tags; it cannot be combined with n_best, scores, alignments and stream"""
+    """html keeps the tags; not combined with n_best, scores, alignments, context or stream"""
     n_best: int = Field(1, ge=1, le=100)
     """how many translations of each text are wanted; there are fewer if the beam holds fewer"""
     scores: bool = False
@@ -70,6 +82,8 @@ class TranslationBody(BaseModel):
     expressions; by default as the server's settings say"""
     no_repeat_ngram: int | None = Field(None, ge=0, le=MAX_NGRAM)
     """no sequence of so many tokens may come twice in a sentence; 0 allows all"""
+    context: list[Sentence | BeforeBody] = Field([], max_length=MAX_BEFORE)
+    """the sentences before each text, oldest first, with their translations if these are known"""
     stream: bool = False
     """whether each sentence is sent as soon as it is translated, as server-sent events"""
 
@@ -88,8 +102,9 @@ class TranslationBody(BaseModel):
         """
         self._check_html()
         sides = [side for term in self.terms for side in (term.source, term.target)]
-        for text in (*self.forbidden, self.prefix, *sides):
-            check_characters(text, "a term, a forbidden word or the prefix")
+        before = [(b, "") if isinstance(b, str) else (b.source, b.target) for b in self.context]
+        for text in (*self.forbidden, self.prefix, *sides, *chain.from_iterable(before)):
+            check_characters(text, "a term, a forbidden word, the prefix or the context")
         asked = protect if self.protect is None else self.protect
         try:
             protected = ProtectedText(asked) if isinstance(asked, list) else usual_text(asked)
@@ -105,6 +120,7 @@ class TranslationBody(BaseModel):
             terminology or None,
             protected,
             self.no_repeat_ngram,
+            context=tuple(before),
         )
 
     def _glossary(self) -> dict[str, str]:
@@ -132,6 +148,7 @@ class TranslationBody(BaseModel):
             "scores": self.scores,
             "alignments": self.alignments,
             "stream": self.stream,
+            "context": bool(self.context),
         }
         if self.format == "html" and any(has.values()):
             wrong = ", ".join(name for name in has if has[name])
@@ -199,8 +216,11 @@ def v1_router(server: Server) -> APIRouter:
     async def translate(request: Request) -> Response:
         """Translate a text or a list of texts, in all ways that `nmt translate` knows."""
         body = await read_json(request, TranslationBody)
-        # each translation begins with the prefix, which takes as long as a text
-        server.check_texts([text + body.prefix for text in body.texts], "text")
+        # prefix and context take as long as a text
+        around = body.prefix + "".join(
+            each if isinstance(each, str) else each.source + each.target for each in body.context
+        )
+        server.check_texts([text + around for text in body.texts], "text")
         client = server.admit(request, None, body.texts)
         asked = body.asked(server.settings.protect)
         if body.stream:

@@ -14,7 +14,7 @@ from nmt.data.tokens.context import ContextWindow, without_context
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 from nmt.search.searcher import Searcher
-from nmt.translation.line import EncodedLine, Line, Translation, Warn
+from nmt.translation.line import Context, EncodedLine, Line, Translation, Warn
 
 LOST_CONTEXT = (
     "{:,} sentences were translated without those before them, because the model did not translate "
@@ -39,6 +39,7 @@ class ContextTransform:
     def __init__(self, searcher: Searcher) -> None:
         self._searcher, loaded = searcher, searcher.loaded
         self._sides = loaded.tokenizer.source, loaded.tokenizer.target
+        self._language = loaded.config.data.source_language
         self._window = ContextWindow.of_model(loaded.config, loaded.tokenizer)
         self._last = 0  # the number of the last line of a document
         self._lost = 0  # sentences that lost their context, since it was told
@@ -74,13 +75,15 @@ class ContextTransform:
                 with_context.append(sentence)
         return [*with_context, *rest]
 
-    def _add_given(self, context: Sequence[tuple[str, str]]) -> None:
+    def _add_given(self, context: Context) -> None:
+        """Add texts, whose sentences are divided unless they have a translation."""
+        from nmt.data.text.sentences import split_sentences  # only documents need it; takes time
+
         assert self._window
-        for texts in context:
-            source, target = (
-                side.encode([text])[0] for side, text in zip(self._sides, texts, strict=True)
-            )
-            self._window.add(source, target)
+        for source, target in context:
+            sources = [source] if target else split_sentences(source, self._language)
+            for ids in self._sides[0].encode(sources):
+                self._window.add(ids, self._sides[1].encode([target])[0])
 
     def search(self, lines: Sequence[EncodedLine], n_best: int) -> list[Found]:
         """Search some lines in one batch; return up to `n_best` hypotheses of each.

@@ -17,6 +17,8 @@ from nmt.translation.spans import Edit, Link, Span, linked_words, links_after
 
 MAX_SOURCE_TOKENS = 1024
 """longer sources are truncated, or divided if they are documents; the count includes EOS"""
+Context = tuple[tuple[str, str], ...]
+"""texts and their translations, "" for one that is not known"""
 Warn = Callable[[str], None]
 """takes a warning, one sentence"""
 GlossaryMode = Literal["exact", "inflect", "auto"]
@@ -146,8 +148,8 @@ class Line:
     tag_length: int = 0
     """how many characters the tags at the start of the text have, such as `>>fr<<` and its space;
     the pipeline looks for them once, and what replaces text leaves them as they are"""
-    context: tuple[tuple[str, str], ...] = ()
-    """the sentences before it in its document, oldest first, each with its translation, or "" if
+    context: Context = ()
+    """the texts before it in its document, oldest first, each with its translation, or "" if
     that is not known; a model that has learnt no context ignores them"""
 
 

@@ -135,7 +135,7 @@ class Scorer:
         if document and not self._window:
             raise ConfigError(
                 "the model has learnt no context (data.context), so it scores each pair alone; "
-                "leave out --document"
+                "leave out `document`"
             )
         self.loaded = loaded
         self.batch_tokens = batch_tokens or loaded.config.decoding.batch_tokens

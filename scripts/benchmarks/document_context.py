@@ -270,7 +270,7 @@ def write_corpus(data: str, folder: Path) -> None:
     for name, part in (("test", "test"), ("validation", "dev"), ("train", "train")):
         paths = (Path(f"{data}/{part}.en_fr.{language}.xz") for language in languages)
         segments = [split_segment(pair, languages) for pair in read_pairs(*paths)]
-        documents = []
+        documents = list[list[Pair]]()
         for start in range(0, len(segments), PART):
             part_segments = segments[start : start + PART]
             is_held_out = name != "train" or len(examples) < EXAMPLES and start // PART % 5 == 0

@@ -6,9 +6,17 @@ from pathlib import Path
 import torch
 
 from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.context import CONTEXT
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.files import write_json
-from nmt.recipe.config import Config, DataConfig, DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.recipe.config import (
+    Config,
+    ContextConfig,
+    DataConfig,
+    DecodingConfig,
+    ModelConfig,
+    TokenizerConfig,
+)
 from nmt.run.checkpoint import save_checkpoint, weights_of
 from nmt.run.directory import RunDirectory
 from nmt.run.model import build_model
@@ -17,11 +25,16 @@ PAIRS = [SentencePair("a small dog 123 .", "ein kleiner Hund !")]
 
 
 def write_run(
-    path: Path, source: str, target: str, seed: int = 1, tags: Sequence[str] = ()
+    path: Path,
+    source: str,
+    target: str,
+    seed: int = 1,
+    tags: Sequence[str] = (),
+    context: ContextConfig | None = None,
 ) -> Path:
     """Write a run that the C library can serve; its vocabulary has characters and bytes."""
     config = Config(
-        data=DataConfig(source_language=source, target_language=target),
+        data=DataConfig(source_language=source, target_language=target, context=context),
         tokenizer=TokenizerConfig(kind="char", vocabulary_size=285, byte_fallback=True),
         model=ModelConfig(
             d_model=64, heads=4, d_ff=64, encoder_layers=1, decoder_layers=1, embeddings="separate"
@@ -31,7 +44,8 @@ def write_run(
     run = RunDirectory(path)
     run.checkpoints.mkdir(parents=True)
     run.write_config(config)
-    learn_vocabulary(PAIRS, config.tokenizer, tags).save(run.tokenizer)
+    symbols = [CONTEXT] if context else []
+    learn_vocabulary(PAIRS, config.tokenizer, tags, symbols).save(run.tokenizer)
     write_weights(path, seed)
     return path
 

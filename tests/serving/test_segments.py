@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.text.protected_text import ProtectedText
+from nmt.recipe.config import ContextConfig
 from nmt.serving.models import Direction, LoadedVersion, ServedModel, directions_of
 from nmt.serving.segments import SegmentedText
 from nmt.serving.settings import ServerSettings
@@ -134,3 +135,19 @@ def test_list_marks_are_between_the_sentences(direction: Direction) -> None:
     assert joined == text.upper()
     asked = split("- One.", direction, terminology=Terminology.of(prefix="* O"))
     assert sentences_of(asked) == ["- One."]
+
+
+def test_a_sentence_has_those_before_it_if_its_model_has_learnt_that(
+    direction: Direction, tmp_path: Path
+) -> None:
+    """Before them stand the sentences that the text itself has before it, two at most."""
+    text, before = "A one. A two.\nA three.", (("A zero.", "Null."),)
+    learnt = direction_of(write_run(tmp_path, "en", "de", context=ContextConfig()))
+    cut = split(text, learnt, context=before)
+    assert [segment.line.context for segment in cut.segments] == [
+        before,
+        (*before, ("A one.", "")),
+        (("A one.", ""), ("A two.", "")),
+    ]
+    plain = split(text, direction, context=before)
+    assert not any(segment.line.context for segment in plain.segments)

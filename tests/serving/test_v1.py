@@ -10,10 +10,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from nmt import load
+from nmt.recipe.config import ContextConfig
 from nmt.translation.line import Line
 from nmt.translation.request import TranslationRequest
 from nmt.translation.translator import Translator
-from tests.serving.conftest import Client
+from tests.serving.conftest import Client, started
+from tests.serving.served_runs import write_run
 
 JSON = {"Content-Type": "application/json"}
 PAIR = {"source": "en", "target": "de"}
@@ -290,3 +292,43 @@ def test_the_prefix_counts_as_a_part_of_each_text(serve: Client) -> None:
     body = {"text": ["a dog"] * 10, "source": "en", "target": "de"}
     assert client.post("/v1/translate", json=body).status_code == 200
     assert client.post("/v1/translate", json={**body, "prefix": "So ein"}).status_code == 400
+
+
+def test_a_context_is_what_the_pipeline_makes_of_it(tmp_path: Path) -> None:
+    """The translation of a sentence with another context is not taken from the cache."""
+    run = write_run(tmp_path / "en-de", "en", "de", context=ContextConfig())
+    contexts: list[tuple[tuple[str, str], ...]] = [
+        (),
+        (("a dog.", ""),),
+        (("a dog.", "ein Hund."),),
+    ]
+    pipeline = load(run).pipeline()
+    lines = [Line(n, "it is small.", context=each) for n, each in enumerate(contexts, start=1)]
+    expected = [best.text for best, *_ in pipeline.translate(lines)]
+    with started(run) as client:
+        found = [
+            translate(
+                client,
+                "it is small.",
+                context=[{"source": s, "target": t} if t else s for s, t in context],
+            )[0]["text"]
+            for context in contexts
+        ]
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"context": ["a dog."]}, "no model from en to de has learnt to use a context"),
+        ({"context": ["a dog."], "format": "html"}, "format html cannot be combined with context"),
+        ({"context": [{"source": "a dog."}]}, "context"),
+        ({"context": ["a"] * 21}, "context"),
+    ],
+)
+def test_a_context_that_cannot_be_used_is_refused(
+    client: TestClient, body: dict[str, Any], said: str
+) -> None:
+    response = client.post("/v1/translate", json={"text": "it is small.", **PAIR, **body})
+    assert response.status_code == 400
+    assert said in response.json()["error"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ class Echo:
         return "|".join(self.run.tokenizer.source.decode(parts))
 
     def __call__(
-        self, ids: list[list[int]], numbers: list[int], constraints: list, n_best: int
+        self, ids: list[list[int]], numbers: list[int], constraints: list[Any], n_best: int
     ) -> list[list[Hypothesis]]:
         found = []
         for row, constraint in zip(ids, constraints, strict=True):

@@ -8,7 +8,7 @@ from nmt.translation.documents.aligned_words import AlignedText
 from nmt.translation.documents.inline_tags import place_tags
 from nmt.translation.documents.marked_text import MarkedText
 from nmt.translation.documents.tokens import Token, source_of
-from nmt.translation.line import Line, Translation, has_words
+from nmt.translation.line import Context, Line, Translation, has_words
 from nmt.translation.spans import Edit, apply_edits
 
 
@@ -114,16 +114,24 @@ class Document:
         """
         self.segments, self.encode, self.is_of_program = segments, encode, is_of_program
         self.source_language = source_language
-        plain = (segment.text.text for segment in segments if not segment.text.has_tags)
+        # each text with the two before it, whose translations are not known
+        texts = [segment.text.text for segment in segments]
+        before = [tuple((text, "") for text in texts[max(0, i - 2) : i]) for i in range(len(texts))]
+        of_segments = list(zip(segments, before, strict=True))
+        plain: dict[str, Context] = {}
+        for segment, context in of_segments:
+            if not segment.text.has_tags:
+                plain.setdefault(segment.text.text, context)
         self.plain = [
-            Line(i, text, is_aligned=False) for i, text in enumerate(dict.fromkeys(plain), start=1)
+            Line(i, text, is_aligned=False, context=context)
+            for i, (text, context) in enumerate(plain.items(), start=1)
         ]
         """the texts without tags, equal ones once"""
-        with_tags = (segment.text for segment in segments if segment.text.has_tags)
+        with_tags = ((s.text, context) for s, context in of_segments if s.text.has_tags)
         self.with_tags = [
             # the numbers go on, so that each text of the document has its own
-            Line(i, text.text, protected=tuple(text.kept))
-            for i, text in enumerate(with_tags, start=len(self.plain) + 1)
+            Line(i, text.text, protected=tuple(text.kept), context=context)
+            for i, (text, context) in enumerate(with_tags, start=len(self.plain) + 1)
         ]
         """the texts with tags, whose translations need links between the words"""
 
