@@ -17,8 +17,8 @@ from nmt.search.searcher import Searcher
 from nmt.translation.line import Context, EncodedLine, Line, Translation, Warn
 
 LOST_CONTEXT = (
-    "{:,} sentences were translated without those before them, because the model did not translate "
-    "these first, each before a separator"
+    "sentences that were translated without those before them, because the model did not translate "
+    "these first, each before a separator: {:,}"
 )
 
 
