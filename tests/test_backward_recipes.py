@@ -42,8 +42,11 @@ def test_a_recipe_without_tables_read_backward_twice_is_as_before() -> None:
     assert exchange_sides(exchange_sides(config)) == config
 
 
-def test_a_recipe_with_tags_is_not_read_backward() -> None:
-    config = parse_config("data: {train: {source: a, target: b, tags: [de]}}")
+@pytest.mark.parametrize(
+    "data", ["{train: {source: a, target: b, tags: [de]}}", "{terms: {source: terms.tsv}}"]
+)
+def test_a_recipe_with_tags_or_a_glossary_is_not_read_backward(data: str) -> None:
+    config = parse_config(f"data: {data}")
     with pytest.raises(ConfigError, match="cannot change places.* write a recipe of its own"):
         exchange_sides(config)
 

@@ -188,6 +188,17 @@ def links_of_terms(config: Config) -> str | None:
     return (guided.links if guided else AUTO) if terms and terms.source == LEXICON else None
 
 
+def terms_fingerprint(config: Config) -> str:
+    """Return what tells terms of one origin from others: by links, or a hash of their glossary.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    terms, origin = config.data.terms, links_of_terms(config)
+    assert terms is not None
+    return links_fingerprint(origin) if origin else hash_file(Path(terms.source), {})[-16:]
+
+
 def with_terms(
     config: Config, directory: Path, vocabulary: SubwordModel, store: TokenStore, log: Log
 ) -> TokenStore:
@@ -200,10 +211,9 @@ def with_terms(
         DataError: the glossary cannot be read.
         MissingExtraError: simplemma is not installed.
     """
-    terms, origin = config.data.terms, links_of_terms(config)
+    terms, origin = config.data.terms, terms_fingerprint(config)
     assert terms is not None
-    of_terms = links_fingerprint(origin) if origin else hash_file(Path(terms.source), {})
-    settings = [of_terms, terms.share, config.seed, config.data.languages, store.links is not None]
+    settings = [origin, terms.share, config.seed, config.data.languages, store.links is not None]
     digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
     folder = directory / f"terms-{digest}"
     if not folder.is_dir():

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from nmt.errors import ConfigError, NmtError
 from nmt.files import explain_os_errors
 from nmt.recipe import strict_yaml
-from nmt.recipe.config import Config, Section, TextPair
+from nmt.recipe.config import Config, Section, TermsConfig, TextPair
 
 MAX_CONFIG_BYTES = 1 << 20  # 1 MiB
 SomeSection = TypeVar("SomeSection", bound=BaseModel)
@@ -179,13 +179,19 @@ def exchange_sides(config: Config) -> Config:
     The entries of data.synthetic stay as they are: each is a folder of one direction.
 
     Raises:
-        ConfigError: a training text has tags, which would name the wrong language afterwards.
+        ConfigError: a training text has tags, which would name the wrong language afterwards, or
+            data.terms names a glossary, which has one direction.
     """
     data, tokenizer, cleaning = config.data, config.tokenizer, config.data.cleaning
     if any(text.tags for text in data.train):
         raise ConfigError(
             "source and target cannot change places, because data.train has tags, which may name "
             "the language of the target; write a recipe of its own for the opposite direction"
+        )
+    if data.terms and data.terms.source != TermsConfig().source:
+        raise ConfigError(
+            "source and target cannot change places, because data.terms.source is a glossary "
+            f"({data.terms.source}) of one direction; write a recipe of its own for the opposite"
         )
     scripts = {"source_script": cleaning.target_script, "target_script": cleaning.source_script}
     exchanged = {

@@ -50,6 +50,7 @@ FINGERPRINTS = {
     "data_fingerprint": "training text",
     "validation_fingerprint": "validation set",
     "links_fingerprint": "file of links",
+    "terms_fingerprint": "glossary of data.terms",
 }
 """names of the digests of text in environment.json, and what each is a digest of"""
 MAX_ROLL_BACKS = 10

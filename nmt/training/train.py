@@ -10,6 +10,7 @@ import torch
 from nmt.data.corpora.registry import obtain_splits
 from nmt.data.links import links_fingerprint
 from nmt.data.prepared import prepare
+from nmt.data.terms import terms_fingerprint
 from nmt.data.text.cleaning import describe_dropped
 from nmt.data.text.parallel_text import ParallelText, check_has_text
 from nmt.errors import DivergedError, Log
@@ -147,6 +148,8 @@ def _fingerprints(
     }
     if guided := config.training.guided_alignment:
         fingerprints["links_fingerprint"] = links_fingerprint(guided.links)
+    if config.data.terms:
+        fingerprints["terms_fingerprint"] = terms_fingerprint(config)
     return fingerprints
 
 
