@@ -161,8 +161,6 @@ class AskedTerm:
     """the term as the line has it"""
     target: str
     """the translation as the glossary has it"""
-    characters: range
-    """the characters of the term in the line in NFC without white space, from 0"""
     annotation: Annotation
     """what stands in the source, and behind which of its ids"""
     is_forced: bool = False

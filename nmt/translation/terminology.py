@@ -98,13 +98,10 @@ class TerminologyTransform:
                 for term, is_found in zip(encoded.asked, found, strict=True)
             )
             forced = [term for term in asked if term.is_forced]
-            constraints = LexicalConstraints(
-                (*(term.target for term in forced), *terms.terms),
-                terms.forbidden,
-                terms.prefix,
-                tuple(term.characters for term in forced),
-            )
+            required = (*(term.target for term in forced), *terms.terms)
+            constraints = LexicalConstraints(required, terms.forbidden, terms.prefix)
             again[i] = self._spell(replace(encoded, asked=asked), constraints)
+            again[i] = self._with_places(again[i], forced)
         return again
 
     def restore(
@@ -217,8 +214,21 @@ class TerminologyTransform:
                 return ()  # two terms share an id
             tokens = range(first, inside[-1] + 1)
             annotation = Annotation(tokens, self._target_lemmas.lemmas(target))
-            asked.append(AskedTerm(text[slice(*word)], target, characters, annotation))
+            asked.append(AskedTerm(text[slice(*word)], target, annotation))
         return tuple(asked)
+
+    def _with_places(self, encoded: EncodedLine, forced: Sequence[AskedTerm]) -> EncodedLine:
+        """Return a line whose constraints begin with some terms, with the ids that these have."""
+        assert encoded.constraints is not None
+        source = self.searcher.loaded.tokenizer.source
+        count = max(term.annotation.tokens.stop for term in encoded.asked)
+        annotations = [term.annotation for term in encoded.asked]
+        term_ids = annotated(source, range(count), annotations)
+        spans = []
+        for term in forced:  # its annotation belongs to it
+            inside = [i for i, of in enumerate(term_ids) if of in term.annotation.tokens]
+            spans.append(range(inside[0], inside[-1] + 1))
+        return replace(encoded, constraints=replace(encoded.constraints, source_spans=tuple(spans)))
 
     def _spell(self, encoded: EncodedLine, constraints: LexicalConstraints) -> EncodedLine:
         """Return a line with constraints spelled in ids.
@@ -236,13 +246,6 @@ class TerminologyTransform:
             long = len(original) >= SHOWN_CHARACTERS
             shown = f"{original[:SHOWN_CHARACTERS]}…" if long else original
             raise DataError(f"the line {shown!r}: {error}") from error
-        if encoded.asked and spelled.source_spans:  # the annotations of a term belong to it
-            source = self.searcher.loaded.tokenizer.source
-            annotations = [term.annotation for term in encoded.asked]
-            of_ids = annotated(source, range(len(pieces)), annotations)
-            spans = [[i for i, of in enumerate(of_ids) if of in s] for s in spelled.source_spans]
-            moved = tuple(range(span[0], span[-1] + 1) for span in spans)
-            spelled = replace(spelled, source_spans=moved)
         return replace(encoded, constraints=spelled)
 
     def _source_pieces(self, text: str) -> Sequence[str]:
