@@ -106,6 +106,31 @@ a.b = It''s {0} <b>big</b>\\u00e4 \\
     old
 f:_Open\\t\\ud83d\\ude00
 """
+TS = """<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="de_DE" sourcelanguage="en">
+<context>
+    <name>Window</name>
+    <message>
+        <location filename="a.cpp" line="1"/>
+        <source>&amp;Open &quot;%1&quot; &lt;b&gt;now&lt;/b&gt;</source>
+        <comment>A menu</comment>
+        <translation type="unfinished"></translation>
+    </message>
+    <message numerus="yes">
+        <source>%n big dog(s)</source>
+        <translation type="unfinished">
+            <numerusform></numerusform>
+            <numerusform></numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>A cat</source>
+        <translation>Eine Katze</translation>
+    </message>
+</context>
+</TS>
+"""
 APPLE = """/* A comment */
 "a" = "A \\"big\\" %@ <b>dog</b>.\\n\\nIt reads."; // f
 g = "&Open...";
@@ -251,6 +276,7 @@ def _texts() -> list[Sample]:
         ("apple-strings", "a.strings", APPLE),
         ("android", "strings.xml", ANDROID),
         ("resx", "a.resx", RESX),
+        ("ts", "a.ts", TS),
         ("subtitles", "a.srt", SRT),
         ("subtitles", "a.vtt", VTT),
         ("subtitles", "a.ass", ASS),
@@ -308,4 +334,6 @@ def is_archive(sample: Sample) -> bool:
 
 def is_xml(sample: Sample) -> bool:
     """Whether its format is XML in one file, all of which must be well-formed."""
-    return sample.format in ("xliff", "tmx", "android", "resx", "xml") or sample.name == "a.fodt"
+    return (
+        sample.format in ("xliff", "tmx", "android", "resx", "ts", "xml") or sample.name == "a.fodt"
+    )

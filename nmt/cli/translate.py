@@ -191,7 +191,11 @@ def translate(
             file = _only_file(files)
             file_format = asked_format or format_of_file(file) or TEXT
             _check_output(file, output, file_format, translation, read)
-            if not (resume and is_complete(file, output)):
+
+            def settings_now() -> dict[str, object]:
+                return settings(translation.loaded[0], file_format)
+
+            if not (resume and is_complete(file, output, settings_now)):
                 translation.translate(file, output, file_format, resume)
 
 

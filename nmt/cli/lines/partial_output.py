@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from nmt.cli.lines.output_records import keep_record, recorded_settings
 from nmt.cli.lines.streams import (
     DISK_FULL,
     STDOUT,
@@ -42,14 +43,20 @@ LINES = "the output for lines 1 to {}"
 """what a part holds, with the number of lines that are done"""
 
 
-def is_complete(file: Path | None, output: Path | None) -> bool:
+def is_complete(
+    file: Path | None,
+    output: Path | None,
+    settings: Callable[[], Mapping[str, object]] | None = None,
+) -> bool:
     """Return whether --resume has nothing to do: the output exists, and `OUT.part` does not.
 
     A message says so, or why an output that exists is not complete: it is older than the input, or
-    empty.
+    empty. `settings()` returns all that it depends on now; it is called if those are known with
+    which the output was made.
 
     Raises:
         ConfigError: `file` is stdin, or `output` is not a regular file; neither can be resumed.
+        DataError: the output was made with other settings.
     """
     part = part_path(output)
     if is_stdin(file):
@@ -63,11 +70,17 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
     if reason := _reason_to_begin_again(file, output):
         log(f"{output} {reason}, so it is made again")
         return False
-    log(
-        f"{output} is complete, so nothing is left to do (its settings are not known); leave out "
-        "--resume to begin again"
-    )
+    made_with = recorded_settings(output) if settings else None
+    if made_with is not None and settings is not None:
+        check_settings(made_with, _as_json(settings()), str(output))
+    known = "its settings are the same" if made_with is not None else "its settings are not known"
+    log(f"{output} is complete, so nothing is left to do ({known}); {START_AGAIN}")
     return True
+
+
+def _as_json(settings: Mapping[str, object]) -> dict[str, Any]:
+    """Return settings as JSON reads them, to compare them with those of a file."""
+    return dict(json.loads(json.dumps(dict(settings), default=str)))
 
 
 def _reason_to_begin_again(file: Path | None, output: Path) -> str:
@@ -165,9 +178,7 @@ class PartialOutput:
         Raises:
             DataError: The part belongs to another input or other settings, or was changed.
         """
-        # as JSON reads them, to compare them with those of the state file
-        settings_text = json.dumps(dict(settings()), default=str)
-        current_settings = json.loads(settings_text)
+        current_settings = _as_json(settings())
         state = self._read_state() if self.resume else None
         if state:
             self._resume(state, current_settings, lines)
@@ -240,6 +251,8 @@ class PartialOutput:
         else:
             self.part.replace(self.part.with_suffix(""))  # OUT.part becomes OUT
         self.state_file.unlink(missing_ok=True)
+        if not self.is_remote and self._state:
+            keep_record(self.path, self._state["settings"])
 
     def _read_state(self) -> dict[str, Any] | None:
         """Return the contents of the state file, or None if there is none.

@@ -25,7 +25,7 @@ class DocumentOptions:
         ),
     ] = None
     overwrite: Annotated[bool, typer.Option("--overwrite")] = False
-    """Translate also what has a translation in an XLIFF, TMX or PO file."""
+    """Translate also what has a translation in an XLIFF, TMX, PO or TS file."""
     key: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
     """A key of a file of data or of strings, whose values are translated; may be given several
     times. No other values of such files are translated then."""

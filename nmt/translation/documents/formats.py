@@ -138,6 +138,13 @@ FORMATS: Mapping[str, DocumentFormat] = {
         "nmt.translation.documents.resx:read_resx",
         options=_KEYS,
     ),
+    "ts": DocumentFormat(
+        "TS of Qt Linguist",
+        (),  # files of TypeScript have the suffix .ts as well
+        "nmt.translation.documents.qt_linguist:read_ts",
+        re.compile(_XML + rb"<TS\b"),
+        options=("overwrite",),
+    ),
     "subtitles": DocumentFormat(
         "SRT, WebVTT, SubStation Alpha and YouTube's subtitles",
         (".srt", ".vtt", ".ass", ".ssa", ".sbv"),
@@ -215,7 +222,7 @@ FORMATS: Mapping[str, DocumentFormat] = {
 
 _LIKELY_BEGINNINGS = {
     "html": re.compile(_XML + rb"<html\b|\s*<!doctype html\b", re.IGNORECASE),
-    "xml": re.compile(rb"(?:\xef\xbb\xbf)?\s*<\?xml\b|" + _XML + rb"<(?:feed|martif|rss|tbx|TS)\b"),
+    "xml": re.compile(rb"(?:\xef\xbb\xbf)?\s*<\?xml\b|" + _XML + rb"<(?:feed|martif|rss|tbx)\b"),
     "subtitles": re.compile(rb"\s*(?:\d+[ \t\r]*\n)?[ \t]*\d+:\d\d[\d:]*[.,]\d+\s*-->"),
     "po": re.compile(rb"(?:\s|#[^\n]*\n)*msg(?:id|ctxt)\s+\""),
     "office": re.compile(rb"PK\x03\x04"),

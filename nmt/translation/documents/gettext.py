@@ -34,10 +34,11 @@ _PERCENT = (
     r"(?:hh|h|ll|l|L|q|j|z|t|I64|I32)?(?:[a-zA-Z@]|<PRI\w+>)"
 )
 _BRACES = r"\{\{|\}\}|\{[^{}]*\}"
+QT_PLACEHOLDERS = r"%%|%L?\d{1,2}|%L?n"
 _SYNTAXES = {
     "c gcc-internal objc python php perl ruby lua awk tcl object-pascal": _PERCENT,
     "python-brace java csharp c++ rust perl-brace": _BRACES,
-    "qt qt-plural kde": r"%%|%L?\d{1,2}|%n",
+    "qt qt-plural kde": QT_PLACEHOLDERS,
 }
 _PLACEHOLDERS = {
     f"{name}-format": pattern for names, pattern in _SYNTAXES.items() for name in names.split()

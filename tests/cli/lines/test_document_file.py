@@ -174,7 +174,7 @@ def test_a_character_that_the_encoding_lacks_becomes_a_reference() -> None:
         ("<xliff:xliff xmlns:xliff='urn:x'>", "xliff"),
         ('<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx>', "tmx"),
         ("<!-- a <b> --><resources><string name='a'>b", "android"),
-        ('<!DOCTYPE TS><TS version="2.1">', "XML with <TS>"),
+        ('<!DOCTYPE TS><TS version="2.1">', "ts"),
         ("<martif type='TBX'>", "XML with <martif>"),
         ("<?xml version='1.0'?><rss>", "XML with <rss>"),
         ("<?xml version='1.0'?><root><data>", "XML with <root>"),
