@@ -19,12 +19,11 @@ from nmt.data.corpora.registry import Splits, check_files, find_splits, obtain_s
 from nmt.data.fingerprint import fingerprint
 from nmt.data.links import obtain_links
 from nmt.data.mixture import stages_of
-from nmt.data.terms import links_of_terms, with_terms
+from nmt.data.terms import check_terms, links_of_terms, with_terms
 from nmt.data.text.augmentation import KINDS, Augmenter
 from nmt.data.text.cleaning import Counts, TrainingText, check_some_are_left, file_names_of
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
-from nmt.data.text.lemmas import known_languages
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.annotation import term_symbols
 from nmt.data.tokens.batches import Stage
@@ -99,7 +98,7 @@ def prepare(config: Config, log: Log, splits: Splits | None = None) -> Prepared:
     for text in texts:
         text.cleaner()  # an error of the settings is raised here, not in a worker process
     if config.data.terms:
-        known_languages()
+        check_terms(config.data.terms)
     root = Path(config.data.directory) / "prepared"
     name = fingerprint(config, texts, root)
     directory = root / name

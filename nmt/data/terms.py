@@ -22,7 +22,7 @@ from nmt.data.corpora.download import disk_errors
 from nmt.data.fingerprint import hash_file
 from nmt.data.links import AUTO, links_fingerprint
 from nmt.data.text.glossary import read_glossary
-from nmt.data.text.lemmas import Lemmatizer, lemmatizer
+from nmt.data.text.lemmas import Lemmatizer, known_languages, lemmatizer
 from nmt.data.text.words import word_spans
 from nmt.data.tokens.alignment_model import Point
 from nmt.data.tokens.annotation import Annotation, annotate, places_after
@@ -30,7 +30,7 @@ from nmt.data.tokens.token_store import Ids, Sentences, TokenStore, open_side, s
 from nmt.data.tokens.tokenizer import UNK, SubwordModel
 from nmt.errors import Log
 from nmt.files import create_folder_atomically, locked
-from nmt.recipe.config import Config
+from nmt.recipe.config import Config, TermsConfig
 
 LEXICON = "lexicon"
 """value of data.terms.source: the terms are words of the pairs that translate each other"""
@@ -180,6 +180,18 @@ def draw_annotations(found: Sequence[Annotation], share: float, seed: str) -> li
         return []
     drawn = draw.sample(found, min(len(found), draw.randint(1, MAX_TERMS)))
     return sorted(drawn, key=lambda annotation: annotation.tokens.start)
+
+
+def check_terms(terms: TermsConfig) -> None:
+    """Check what `with_terms` needs, before the text is prepared.
+
+    Raises:
+        DataError: the glossary cannot be read.
+        MissingExtraError: simplemma is not installed.
+    """
+    known_languages()
+    if terms.source != LEXICON:
+        read_glossary(Path(terms.source))
 
 
 def links_of_terms(config: Config) -> str | None:
