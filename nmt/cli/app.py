@@ -24,6 +24,7 @@ from nmt.cli import (
     export,
     import_model,
     init,
+    memory,
     plan,
     plot,
     prepare,
@@ -73,6 +74,7 @@ for command in (
     app.command(cls=CommandWithGroups)(command)
 app.command("import", cls=CommandWithGroups)(import_model.import_model)
 app.add_typer(data.app)
+app.add_typer(memory.app)
 app.add_typer(plot.app)
 
 

@@ -11,8 +11,10 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nmt.data.text.bigram_index import (
     MOST_SENTENCES,
@@ -36,7 +38,7 @@ _LEAST_ENTRIES = 6_000
 
 
 @dataclass(frozen=True)
-class Segment:
+class IndexSegment:
     """The pairs whose numbers are from `first` to `last`, in rows by the high bits of bigrams."""
 
     first: int
@@ -48,9 +50,11 @@ class Segment:
         return self.first << _ROWS_BITS | bigram >> (32 - self.bits)
 
 
-def segments(connection: sqlite3.Connection) -> list[Segment]:
+def segments(connection: sqlite3.Connection) -> list[IndexSegment]:
     """Return all segments, oldest first."""
-    return [Segment(*row) for row in connection.execute("SELECT * FROM segments ORDER BY first")]
+    return [
+        IndexSegment(*row) for row in connection.execute("SELECT * FROM segments ORDER BY first")
+    ]
 
 
 def likely_pairs(
@@ -60,7 +64,8 @@ def likely_pairs(
     bigrams = sorted({*bigrams_of([signature]).tolist()})
     all_segments = segments(connection)
     count = sum(segment.last - segment.first + 1 for segment in all_segments)
-    numbers, estimates = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
+    numbers: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+    estimates: list[npt.NDArray[np.floating[Any]]] = [np.empty(0, np.float32)]
     for segment in all_segments:
         share = (segment.last - segment.first + 1) / count
         found, likelihood = likely_sentences(
@@ -77,7 +82,7 @@ def likely_pairs(
 
 
 def _lists(
-    connection: sqlite3.Connection, segment: Segment, bigrams: Sequence[int]
+    connection: sqlite3.Connection, segment: IndexSegment, bigrams: Sequence[int]
 ) -> Iterator[Numbers]:
     """Yield the entries of each bigram that a segment has."""
     by_row = defaultdict(list)
@@ -127,12 +132,12 @@ def _write_segment(connection: sqlite3.Connection, first: int, last: int) -> Non
         signatures[number - first] = signature
     index = BigramIndex.of(signatures)
     bits = min(_ROWS_BITS, max(0, len(index.entries) // _ENTRIES_PER_ROW).bit_length())
-    segment = Segment(first, last, bits)
+    segment = IndexSegment(first, last, bits)
     connection.execute("INSERT INTO segments VALUES (?, ?, ?)", (first, last, bits))
     connection.executemany("INSERT INTO postings VALUES (?, ?)", _rows(segment, index))
 
 
-def _rows(segment: Segment, index: BigramIndex) -> Iterator[tuple[int, bytes]]:
+def _rows(segment: IndexSegment, index: BigramIndex) -> Iterator[tuple[int, bytes]]:
     """Yield the rows of a segment: the number of bigrams, these, their ends, and the entries."""
     rows = index.bigrams >> np.uint32(32 - segment.bits) if segment.bits else index.bigrams * 0
     starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1])) if len(rows) else rows

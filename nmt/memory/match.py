@@ -3,7 +3,6 @@
 import functools
 from dataclasses import dataclass
 
-import regex
 from rapidfuzz.distance import Levenshtein
 
 from nmt.data.text.similarity import (
@@ -13,6 +12,7 @@ from nmt.data.text.similarity import (
     normalise_spaces,
     replace_values,
 )
+from nmt.data.text.words import word_spans, words
 
 _ALMOST = 0.99
 """the highest score of a source that does not equal a text, as where spaces are in other places"""
@@ -75,12 +75,9 @@ class Query:
             else:
                 differing += 1
 
-        def replace(found: "regex.Match[str]") -> str:
-            return new_values.get(found[0], found[0])
-
         target, source = pair.target, normalise_spaces(pair.source)
         if new_values:
-            target, source = replace_values(target, replace), replace_values(source, replace)
+            target, source = (replace_values(text, new_values) for text in (target, source))
         score = max(0.0, 1 - differing / max(len(stored.words), len(asked.words), 1))
         is_equal = source == normalise_spaces(self.text)
         before = pair.context and normalise_spaces(pair.context)
@@ -114,3 +111,18 @@ def _changed_values(stored: ComparedText, asked: ComparedText) -> list[tuple[str
 def _values_by_place(text: ComparedText) -> dict[int, str]:
     places = (place for place, word in enumerate(text.words) if word in VALUES)
     return dict(zip(places, text.values, strict=False))
+
+
+def differing_spans(text: str, source: str) -> list[tuple[int, int]]:
+    """Return the characters [start, end) of the words of a source that a text lacks or has changed.
+
+    Numbers and placeholders that differ are among them.
+    """
+    spans = word_spans(source)
+    found = [source[start:end] for start, end in spans]
+    steps = Levenshtein.opcodes(found, words(text))
+    return [
+        (spans[step.src_start][0], spans[step.src_end - 1][1])
+        for step in steps
+        if step.tag in ("replace", "delete")
+    ]

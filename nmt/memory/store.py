@@ -12,8 +12,10 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from nmt.data.languages import find_language
 from nmt.data.text.similarity import normalise_spaces, signature, similarities
@@ -132,8 +134,9 @@ class Memory:
     def add(self, pairs: Iterable[MemoryPair]) -> int:
         """Add pairs, and return how many are new.
 
-        A pair whose source and target are there already, but for spaces, takes the new time,
-        author, domain and context. Pairs are written in batches, each complete or absent.
+        A pair whose source and target are there already, but for spaces, takes the new time, and
+        the new author, domain and context if they are not empty. Pairs are written in batches,
+        each complete or absent.
         """
         count = 0
         remaining = iter(pairs)
@@ -153,7 +156,11 @@ class Memory:
         target = normalise_spaces(pair.target)
         for identity, other in same.fetchall():
             if normalise_spaces(other) == target:
-                query = "UPDATE pairs SET time=?, author=?, domain=?, context=? WHERE id=?"
+                query = (
+                    "UPDATE pairs SET time = ?, author = coalesce(nullif(?, ''), author), domain "
+                    "= coalesce(nullif(?, ''), domain), context = coalesce(nullif(?, ''), context) "
+                    "WHERE id = ?"
+                )
                 self._connection.execute(query, (*about, identity))
                 return False
         values = (key, pair.source, pair.target, *about, signature)
@@ -220,6 +227,19 @@ class Memory:
         query = "SELECT id, signature FROM pairs WHERE id > ?"
         self._new_pairs.update(self._connection.execute(query, (known,)))
         return self._new_pairs
+
+    def facts(self) -> dict[str, Any]:
+        """Return the number of pairs, their first and last time, and the pairs of each label."""
+        with self._explain_errors():
+            query = "SELECT count(*), min(time), max(time), sum(context != '') FROM pairs"
+            count, first, last, contexts = self._connection.execute(query).fetchone()
+            facts: dict[str, Any] = {"pairs": count, "with_context": contexts or 0}
+            for name, seconds in (("first", first), ("last", last)):
+                facts[name] = seconds and datetime.fromtimestamp(seconds, UTC).isoformat()
+            for label in ("author", "domain"):
+                query = f"SELECT {label}, count(*) FROM pairs WHERE {label} != '' GROUP BY {label}"
+                facts[f"{label}s"] = dict(self._connection.execute(f"{query} ORDER BY 2 DESC"))
+        return facts
 
     def pairs(self) -> Iterator[MemoryPair]:
         """Yield all pairs, in the order in which they were added."""

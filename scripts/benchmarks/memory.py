@@ -22,8 +22,8 @@ from nmt.memory.store import Memory
 def pairs_of(source: Path, target: Path, count: int) -> Iterator[MemoryPair]:
     """Yield pairs of two files; once they are at their end, variations of them."""
     lines = zip(variations(source), variations(target), strict=False)
-    for pair in islice(lines, count):
-        yield MemoryPair(*(side.decode("utf-8").rstrip("\n") for side in pair))
+    for source_line, target_line in islice(lines, count):
+        yield MemoryPair(source_line.decode().rstrip("\n"), target_line.decode().rstrip("\n"))
 
 
 def search_times(memory: Memory, queries: list[str]) -> tuple[list[float], float]:

@@ -8,6 +8,7 @@ same time than single words, which are mostly too frequent (measured in nmt/memo
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +73,7 @@ def bigrams_of(signatures: Sequence[str]) -> Numbers:
 
 def likely_sentences(
     lists: Iterable[Numbers], length: int, minimum: float, most_entries: int, most: int
-) -> tuple[Numbers, npt.NDArray[np.float32]]:
+) -> tuple[Numbers, npt.NDArray[np.floating[Any]]]:
     """Return the numbers of sentences that are likely to be similar to a text, and how likely.
 
     Args:
@@ -105,7 +106,8 @@ def likely_sentences(
     best = np.flatnonzero(estimates)
     if len(best) > most:
         best = np.argpartition(-estimates, most)[:most]
-    return keys[best] >> np.uint32(_LENGTH_BITS), estimates[best]
+    numbers: Numbers = keys[best] >> np.uint32(_LENGTH_BITS)
+    return numbers, estimates[best]
 
 
 def _starts(values: npt.NDArray[np.unsignedinteger]) -> npt.NDArray[np.bool_]:

@@ -56,6 +56,8 @@ class _Sides:
     languages: Languages
     is_machine_made: bool = False
     """whether a program has translated it, and nobody has confirmed it"""
+    unit: Element | None = None
+    """the element of a unit of TMX"""
 
 
 def is_bilingual(path: Path) -> bool:
@@ -76,18 +78,32 @@ def read_bilingual(
     Raises:
         DataError: the file cannot be read or is damaged, or none of its units is in the languages.
     """
+    return (pair for pair, _ in read_with_elements(path, languages, with_suggestions))
+
+
+def read_with_elements(
+    path: Path, languages: Languages, with_suggestions: bool = False
+) -> Iterator[tuple[TextPairOrNone, Element | None]]:
+    """Yield what `read_bilingual` yields, each with the element `tu` if the file is TMX.
+
+    Raises:
+        DataError: as `read_bilingual`.
+    """
     found: dict[Languages, None] = {}  # those that the file has, in order
     fits = False
     for sides in _read_sides(path, languages):
         if sides is None:
-            yield None
+            yield None, None
             continue
         order = _order(sides.languages, languages)
         fits = fits or order is not None
         if order is None and len(found) < 10:
             found[sides.languages] = None
         is_left_out = sides.is_machine_made and not with_suggestions
-        yield None if order is None or is_left_out else (sides.texts[order], sides.texts[1 - order])
+        if order is None or is_left_out:
+            yield None, sides.unit
+        else:
+            yield (sides.texts[order], sides.texts[1 - order]), sides.unit
     if found and not fits:
         names = ", ".join("-".join(each) for each in found)
         raise DataError(
@@ -164,7 +180,7 @@ def _memory_unit(unit: XmlUnit, languages: Languages | None) -> _Sides | None:
     source, target = (closest_language(code, codes) for code in languages)
     if source is None or target is None or source == target:
         return _Sides(("", ""), codes[:2])  # type: ignore[arg-type]
-    return _Sides((variants[source], variants[target]), (source, target))
+    return _Sides((variants[source], variants[target]), (source, target), unit=unit.element)
 
 
 def _xliff_unit(unit: XmlUnit) -> Iterator[_Sides | None]:

@@ -12,7 +12,7 @@ different words become the same character with the chance of one in a million.
 import functools
 import unicodedata
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,13 +53,18 @@ def compared_text(text: str) -> ComparedText:
         values.append(found[0])
         return VALUES[not NUMBER.fullmatch(found[0])]
 
-    return ComparedText(words(replace_values(normalise_spaces(text), stand_in)), values)
+    text = normalise_spaces(text)
+    return ComparedText(words(_values_in(text).sub(stand_in, text)), values)
 
 
-def replace_values(text: str, replacement: Callable[["regex.Match[str]"], str]) -> str:
-    """Return a text with another text in place of each number, placeholder and address."""
-    has_placeholder = _MAY_HOLD_PLACEHOLDER.search(text)
-    return str((_VALUE if has_placeholder else NUMBER).sub(replacement, text))
+def replace_values(text: str, new_values: Mapping[str, str]) -> str:
+    """Return a text with other numbers, placeholders and addresses in place of some."""
+    return str(_values_in(text).sub(lambda found: new_values.get(found[0], found[0]), text))
+
+
+def _values_in(text: str) -> "regex.Pattern[str]":
+    """Return the pattern of numbers, and of placeholders and addresses if a text may have some."""
+    return _VALUE if _MAY_HOLD_PLACEHOLDER.search(text) else NUMBER
 
 
 def signature(text: str) -> str:
