@@ -1,8 +1,8 @@
 """Searches the translations of a batch: chooses the kind of search that the settings require."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -64,6 +64,17 @@ class Searcher:
         from nmt.search.torch_search import TorchSearch
 
         return TorchSearch(self.loaded, self.settings, self.precision)
+
+    def with_changes(self, adapted: LoadedModel, changed: "Mapping[str, Array]") -> "Searcher":
+        """Return a searcher of `adapted`: this model but for the weights `changed`.
+
+        They are as in `NativeWeights.with_changes`, with which the C library searches if it can.
+        """
+        other = replace(self, loaded=adapted)
+        vars(other)["native"] = self.native and self.native.with_changes(changed)
+        if "spelling" in vars(self):  # it depends on the vocabulary alone
+            vars(other)["spelling"] = self.spelling
+        return other
 
     def load_now(self) -> None:
         """Load what computes the searches, so that processes that are forked after this share it.

@@ -12,6 +12,7 @@ from nmt.data.text.lemmas import Lemmatizer
 from nmt.data.tokens.annotation import Annotation, annotated
 from nmt.data.tokens.context import SentenceContext
 from nmt.data.tokens.tokenizer import EOS, SubwordModel
+from nmt.memory.match import Match
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 from nmt.translation.spans import Edit, Link, Span, linked_words, links_after
 
@@ -179,6 +180,8 @@ class EncodedLine:
     """what the search reads before it; None: nothing"""
     asked: tuple[AskedTerm, ...] = ()
     """the terms whose annotations are among the ids, in order"""
+    matches: tuple[Match, ...] = ()
+    """pairs of a memory that a model learns from before it translates the line, best first"""
 
     @property
     def searched_ids(self) -> list[int]:

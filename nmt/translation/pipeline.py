@@ -230,6 +230,9 @@ class Pipeline:
         batches: deque[list[int]] = deque()
         for group in groups_of_batches:
             to_search = [i for i in group if encoded[i].ids]
+            if request.adapt:
+                batches += ([i] for i in to_search if encoded[i].matches)
+                to_search = [i for i in to_search if not encoded[i].matches]
             batches += self._searcher.batches(to_search, lengths, constraints)
         return _Window(count, messages, inner, encoded, counts, translations, batches)
 
@@ -253,6 +256,9 @@ class Pipeline:
     def translate_batch(self, lines: Sequence[EncodedLine]) -> NBestLists:
         """Return the translations of each line: search all in one batch, apply the transforms."""
         lines = list(lines)
+        if self._request.adapt and lines[0].matches:  # then it is alone
+            searcher = self._request.adapt(self._searcher, lines[0].matches)
+            return Pipeline(searcher, replace(self._request, adapt=None)).translate_batch(lines)
         decoded = self._search(lines)
         has_parts = any(encoded.line.parts for encoded in lines)
         if has_parts and (again := self._protection.lines_to_search_again(lines, decoded)):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from nmt.data.text.protected_text import ProtectedText
 from nmt.errors import ConfigError
+from nmt.memory.match import Match
 from nmt.search.searcher import Searcher
 from nmt.translation.line import EncodedLine, Terminology, Translation
 from nmt.translation.minimum_bayes_risk import Utilities
@@ -14,6 +15,8 @@ NBestLists = list[list[Translation]]
 """the translations of several lines: a list for each line, best first"""
 FinishingTransform = Callable[[Sequence[EncodedLine], NBestLists], NBestLists]
 """takes lines and the translations of each line; returns translations, changed or fewer"""
+Adapt = Callable[[Searcher, Sequence[Match]], Searcher]
+"""takes the matches of a line; returns a searcher whose model has learnt from them"""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class TranslationRequest:
     """number of candidates that `utilities` compares for each line; not used if that is None"""
     alignments: bool = False
     """whether word alignments are added to the translations of lines with `is_aligned`"""
+    adapt: Adapt | None = None
+    """lets the model learn from the matches of a line before it translates it; None: it does not"""
     compare: FinishingTransform | None = None
     """adds the disagreement of two models to each translation (`DualScores`); None: it is not"""
 
