@@ -41,6 +41,9 @@ class InitOptions:
     """Validation text.  [default: split off the text]"""
     test: Annotated[TwoFiles | None, typer.Option(metavar="SOURCE TARGET")] = None
     """Test text.  [default: split off the text]"""
+    documents: Annotated[bool, typer.Option("--documents")] = False
+    """Blank lines divide the text into documents: whole ones are split off, and the model learns to
+    translate a sentence with those before it (data.context)."""
     size: Literal["tiny", "small", "base", "big"] | None = None
     """Size of the model.  [default: fits the text and the machine]"""
     minutes: Annotated[float | None, typer.Option(min=0.5)] = None
@@ -107,7 +110,7 @@ def init(options: InitOptions) -> None:
     output = options.output
     _check_output(output)
     from nmt.data.corpora.download import disk_errors
-    from nmt.data.corpora.splits import divide_text
+    from nmt.data.corpora.splits import divide_text, divide_text_of_documents
     from nmt.data.text.lines import check_name, check_no_pipe
     from nmt.data.text.parallel_text import ParallelText
     from nmt.files import create_folder_atomically
@@ -134,13 +137,16 @@ def init(options: InitOptions) -> None:
         )
     else:
         profile, data = _profile_files(text, languages, held_out, missing, folder)
+    if options.documents:
+        data = _with_context(data)
     log(f"{_describe_text(profile, data)}; timing a few training steps on this machine")
     recipe = choose_recipe(profile, data, options.size, options.minutes)
     output.parent.mkdir(parents=True, exist_ok=True)
     if not isinstance(text, str) and missing:
         pairs = ParallelText(text, data.languages)
         with disk_errors(folder), create_folder_atomically(folder) as unfinished:
-            counts = divide_text(pairs, profile.pairs, missing, unfinished)
+            divide = divide_text_of_documents if options.documents else divide_text
+            counts = divide(pairs, profile.pairs, missing, unfinished)
         sizes = ", ".join(f"{name} {count:,}" for name, count in counts.items())
         log(f"split into {folder}: {sizes} pairs")
     command = f"nmt train --config {shlex.quote(str(output))}"
@@ -148,6 +154,14 @@ def init(options: InitOptions) -> None:
     for warning in recipe.warnings:
         print_warning(warning)
     log(f"planned: {recipe.time.total / 60:.0f} min; train with: {command}")
+
+
+def _with_context(data: "DataConfig") -> "DataConfig":
+    """Return a data section that learns context, and leaves in what documents repeat."""
+    from nmt.recipe.config import ContextConfig
+
+    cleaning = data.cleaning.model_copy(update={"duplicates": False})
+    return data.model_copy(update={"context": ContextConfig(), "cleaning": cleaning})
 
 
 def _check_output(output: Path) -> None:

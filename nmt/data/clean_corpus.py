@@ -97,6 +97,8 @@ class CleanedCorpus:
             "languages": list(self.languages),
             "cleaning": first.cleaning.model_dump(),
             "held_out": first.held_out.digest if first.held_out else None,
+            # only if it is set: older folders without it are continued
+            **({"documents": True} if first.context else {}),
             "tokenizer": [hashlib.sha256(model).hexdigest()[:16] for model in models],
             "inputs": [
                 {
@@ -111,6 +113,7 @@ class CleanedCorpus:
     def pairs(self, counts: Counts, progress: Progress) -> Iterator[MadePair]:
         """Yield the kept pairs in order; add the numbers of read and left-out pairs to `counts`.
 
+        With data.context, a blank pair stands where a document ends or a pair was left out.
         `progress` is called with the number of pairs that were read since the last call.
 
         Raises:
@@ -120,6 +123,7 @@ class CleanedCorpus:
         processes = processes_for(total, _COST)
         finder = DuplicateFinder(self.texts[0].cleaning)
         for file, text in enumerate(self.texts):
+            last = 0  # the number of the last kept pair
             cleaned_blocks = clean_blocks(text, self.tokenizer, finder, processes)
             with contextlib.closing(cleaned_blocks) as blocks:
                 for block, cleaned in blocks:
@@ -127,6 +131,10 @@ class CleanedCorpus:
                     # pairs that are left out may hold bytes that are not UTF-8
                     pairs = block.pairs("surrogateescape")
                     for index in map(int, cleaned.indices):
+                        is_next = block.numbers[index] == last + 1 and index not in block.breaks
+                        if text.context and last and not is_next:
+                            yield MadePair("", "", file, block.numbers[index])
+                        last = block.numbers[index]
                         yield MadePair(*pairs[index], file, block.numbers[index])
                     progress(len(block))
 
@@ -179,7 +187,8 @@ def _windows(pairs: Iterator[MadePair], score_pairs: ScorePairs | None) -> Itera
         if score_pairs:
             scores = score_pairs([(pair.source, pair.target) for pair in window])
             scored = zip(window, scores, strict=True)
-            window = [pair._replace(score=score) for pair, score in scored]
+            # what divides documents stays
+            window = [p._replace(score=score if p.source else 0.0) for p, score in scored]
         yield window
 
 

@@ -14,6 +14,7 @@ from nmt.data.text import pair_folder
 from nmt.data.text.pair_folder import read_manifest
 from nmt.data.tokens import encoding
 from nmt.errors import ConfigError, DataError
+from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config
 from tests.cli.commands import fail, invoke, succeed, write_lines
 from tests.killed_commands import command_forks, kill_at_random
@@ -234,3 +235,20 @@ def test_weight_and_tags_stay_in_the_recipe(noised: Path, tmp_path: Path) -> Non
     )
     assert "text.de, tags: ['fr']}" in output
     assert not any(">>" in line for line in read(tmp_path / "clean" / "text.en"))
+
+
+def test_documents_stay_divided_where_pairs_are_left_out(noised: Path, tmp_path: Path) -> None:
+    """Prepared from the cleaned text, the same pairs are joined as from the text itself."""
+    context = ["data.context={share: 1.0}"]
+    before = _rows(load_config(str(noised), context))
+    folder = tmp_path / "clean"
+    succeed("data", "clean", "--config", noised, "-o", folder, "--set", *context)
+    entry = f"data.train={{source: {folder}/text.en, target: {folder}/text.de}}"
+    assert _rows(load_config(str(noised), [entry, *context])) == before
+
+
+def _rows(config: Config) -> list[str]:
+    """What the sources of the prepared data spell, those of their contexts included."""
+    data = prepared.prepare(config, lambda message: None)
+    rows = [data.train.source.sentence(row).tolist() for row in range(len(data.train))]
+    return data.tokenizer.source.decode(rows)

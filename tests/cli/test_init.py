@@ -12,6 +12,7 @@ from nmt.data.corpora import demo_corpus
 from nmt.data.text.lines import raw_lines
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.planning import first_recipe
+from nmt.recipe.config import ContextConfig
 from nmt.recipe.config_file import load_config
 from tests.cli.commands import fail, invoke, succeed, write_lines
 from tests.machine_speed import constant_speed
@@ -48,6 +49,23 @@ def test_a_recipe_and_its_parts_are_written(texts: tuple[Path, Path]) -> None:
     assert all(Path(path).is_file() for text in texts_of for path in text.paths)
     assert "1,500 pairs, en" in said
     assert "train with: nmt train --config mine.yaml" in said
+
+
+def test_documents_are_split_off_whole_and_learnt_with_their_context(
+    texts: tuple[Path, Path],
+) -> None:
+    for text in texts:
+        lines = text.read_text().splitlines()
+        write_lines(
+            text, [line for n, row in enumerate(lines) for line in [row, *[""] * (n % 5 == 4)]]
+        )
+    init(*texts, "-o", "mine.yaml", "--minutes", "1", "--documents")
+    config = load_config("mine.yaml")
+    assert config.data.context == ContextConfig()
+    assert not config.data.cleaning.duplicates
+    [test] = config.data.test
+    lines = Path(test.paths[0]).read_text().split("\n\n")
+    assert all(len(document.splitlines()) == 5 for document in lines if document)
 
 
 def test_a_file_name_that_a_recipe_cannot_hold_is_told(texts: tuple[Path, Path]) -> None:

@@ -7,9 +7,9 @@ Only the held-out sets are in memory.
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 from nmt.data.corpora.download import disk_errors
@@ -29,6 +29,8 @@ _SHARE = 0.02
 _MIN_WORDS = 3  # of a held-out source: shorter ones say little about a translation's quality
 _MIN_LETTERS = 8  # the same for scripts without spaces
 _AT_ONCE = 1000  # pairs written at once
+BLANK = SentencePair("", "")
+"""the pair of blank lines that divides documents"""
 
 
 def hold_out(
@@ -60,16 +62,36 @@ def hold_out(
     return sets
 
 
+def divide_documents(
+    pairs: Iterable[SentencePair], total: int, names: Sequence[str]
+) -> Iterator[tuple[list[SentencePair], str | None]]:
+    """Yield the documents, which blank pairs divide, and the held-out set of each; None: no set.
+
+    A hash of its sources decides; each set gets as many documents as `hold_out` gives it sentences.
+    """
+    share = min(_SHARE, MAX_HELD_OUT_PAIRS / max(total, 1))
+    for is_blank, group in groupby(pairs, lambda pair: not any(map(str.strip, pair))):
+        document = list(group)
+        sources = "\n".join(_key(pair.source) for pair in document)
+        digest = hashlib.blake2b(sources.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        number = int(int.from_bytes(digest) / 2**64 / share)
+        if not is_blank:
+            yield document, names[number] if number < len(names) else None
+
+
 def without_held_out(
     pairs: Iterable[SentencePair], sets: Mapping[str, list[SentencePair]]
 ) -> Iterator[SentencePair]:
-    """Yield the pairs that may be learnt: neither side is a sentence of the held-out sets."""
-    held_out = [pair for held_out_pairs in sets.values() for pair in held_out_pairs]
-    sources = {_key(pair.source) for pair in held_out}
-    targets = {_key(pair.target) for pair in held_out}
-    for pair in pairs:
-        if _key(pair.source) not in sources and _key(pair.target) not in targets:
-            yield pair
+    """Return the pairs that may be learnt: neither side is a sentence of the held-out sets."""
+    shares_a_side = _compared_with(pair for held_out in sets.values() for pair in held_out)
+    return (pair for pair in pairs if not shares_a_side(pair))
+
+
+def _compared_with(held_out: Iterable[SentencePair]) -> Callable[[SentencePair], bool]:
+    """Return a function that says whether a side of a pair is a sentence of these pairs."""
+    keys = [(_key(pair.source), _key(pair.target)) for pair in held_out]
+    sources, targets = {source for source, _ in keys}, {target for _, target in keys}
+    return lambda pair: _key(pair.source) in sources or _key(pair.target) in targets
 
 
 def _is_sentence(pair: SentencePair, key: str) -> bool:
@@ -120,7 +142,11 @@ def write_split(
 
 
 def divide_text(
-    text: ParallelText, pair_count: int, names: Sequence[str], folder: Path, rest: str = "train"
+    text: ParallelText,
+    pair_count: int,
+    names: Sequence[str],
+    folder: Path,
+    rest: str = "train",
 ) -> dict[str, int]:
     """Split a text into files in `folder`: held-out sets `names`, and the other pairs as `rest`.
 
@@ -142,6 +168,42 @@ def divide_text(
         counts[name] = write_split(folder, name, text.languages, held_out_pairs)
     learnt = without_held_out(text, sets)
     counts[rest] = write_split(folder, rest, text.languages, learnt)
+    return counts
+
+
+def divide_text_of_documents(
+    text: ParallelText, pair_count: int, names: Sequence[str], folder: Path
+) -> dict[str, int]:
+    """Split a text as `divide_text` does, but into whole documents with blank pairs between.
+
+    The order stays. In the training text, a blank pair takes the place of a sentence that a
+    held-out document has; what is shorter, such as a heading, may be in several documents. Returns
+    the number of lines in each split.
+
+    Raises:
+        DataError: there are too few documents to hold out a set.
+    """
+    sets: dict[str, list[SentencePair]] = {name: [] for name in names}
+    for document, name in divide_documents(text, pair_count, names):
+        if name:
+            sets[name] += [*document, BLANK]
+    for name, pairs in sets.items():
+        if not pairs:
+            raise DataError(
+                f"{' and '.join(text.files.paths)}: no document is left for a {name} set; divide "
+                f"the text into more documents by blank lines, or give a {name} set of your own"
+            )
+    counts = {name: write_split(folder, name, text.languages, sets[name]) for name in sets}
+    held_out = (pair for pairs in sets.values() for pair in pairs)
+    shares_a_side = _compared_with(p for p in held_out if _is_sentence(p, _key(p.source)))
+
+    def learnt() -> Iterator[SentencePair]:
+        for document, name in divide_documents(text, pair_count, names):
+            if not name:
+                yield from (BLANK if shares_a_side(pair) else pair for pair in document)
+                yield BLANK
+
+    counts["train"] = write_split(folder, "train", text.languages, learnt())
     return counts
 
 

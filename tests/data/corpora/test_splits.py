@@ -1,5 +1,6 @@
 """Nothing that is scored is ever learnt, whoever splits the text."""
 
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.corpora import splits
-from nmt.data.corpora.splits import SPLITS, complete_splits, divide_text, write_split
+from nmt.data.corpora.splits import (
+    SPLITS,
+    complete_splits,
+    divide_text,
+    divide_text_of_documents,
+    write_split,
+)
 from nmt.data.text.parallel_text import ParallelText, SentencePair, read_pairs
 from nmt.errors import DataError
+from nmt.recipe.config import TextPair
 from tests.data.corpora.site import names, silent, split_names
 
 Pairs = list[SentencePair]
@@ -132,3 +140,43 @@ def test_a_text_that_is_too_small_or_repetitive_is_refused(tmp_path: Path, pairs
     message = f"set .{len(pairs)} pairs, .*; give a .* set of your own .*choose a larger text"
     with pytest.raises(DataError, match=f"no sentence is left for a validation {message}"):
         divide_text(text, len(pairs), SPLITS[1:], tmp_path)
+
+
+def test_whole_documents_are_held_out_and_nothing_else_moves(tmp_path: Path) -> None:
+    """Headings may be in all of them; a sentence of a held-out one becomes a blank pair."""
+    shared = SentencePair("this sentence is everywhere here", "cette phrase est ici partout")
+    documents = [
+        [SentencePair("Notes", "Notes"), *PAIRS[4 * n : 4 * n + 4], *([shared] if n < 3 else [])]
+        for n in range(400)
+    ]
+    pairs = [pair for document in documents for pair in (*document, splits.BLANK)]
+    write_split(tmp_path, "all", ("source", "target"), pairs)
+    files = TextPair(source=str(tmp_path / "all.source"), target=str(tmp_path / "all.target"))
+    text = ParallelText(files)
+    divide_text_of_documents(text, len(pairs), SPLITS[1:], tmp_path)
+    parts = {
+        name: list(read_pairs(tmp_path / f"{name}.source", tmp_path / f"{name}.target"))
+        for name in SPLITS
+    }
+    found = {name: documents_of(part) for name, part in parts.items()}
+    assert all(document in documents for name in SPLITS[1:] for document in found[name])
+    held_out = [document for name in SPLITS[1:] for document in found[name]]
+    assert 5 < len(held_out) < 40
+    is_held_out = any(shared in document for document in held_out)
+    left = [document for document in documents if document not in held_out]
+    assert found["train"] == [
+        [pair for pair in document if pair != shared or not is_held_out] for document in left
+    ]
+
+
+def documents_of(pairs: Pairs) -> list[Pairs]:
+    """The pairs between blank ones."""
+    groups = groupby(pairs, lambda pair: pair == splits.BLANK)
+    return [list(group) for is_blank, group in groups if not is_blank]
+
+
+def test_a_text_without_documents_is_refused(tmp_path: Path) -> None:
+    write_split(tmp_path, "all", ("source", "target"), PAIRS[:50])
+    files = TextPair(source=str(tmp_path / "all.source"), target=str(tmp_path / "all.target"))
+    with pytest.raises(DataError, match="no document is left for a (validation|test) set; divide"):
+        divide_text_of_documents(ParallelText(files), 50, SPLITS[1:], tmp_path)
