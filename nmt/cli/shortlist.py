@@ -36,11 +36,12 @@ def shortlist(
                 f"{prepared.directory}: not the vocabulary that {directory.path} was trained with; "
                 "put back the training text as it was then"
             )
-        lexicon = Lexicon(prepared.train, tokenizer.target.size)  # translation probabilities
+        pairs_to_learn = prepared.plain_train
+        lexicon = Lexicon(pairs_to_learn, tokenizer.target.size)  # translation probabilities
         # disable=None hides the bar where stderr is no terminal
         with tqdm(total=ITERATIONS, desc="IBM Model 1", unit="iteration", disable=None) as bar:
             lexicon.learn(report=lambda iteration: bar.update())  # by one for each iteration
-        learnt = Shortlist.learn(lexicon, prepared.train, tokenizer)
+        learnt = Shortlist.learn(lexicon, pairs_to_learn, tokenizer)
         learnt.save(directory.shortlist, tokenizer)
     typer.echo(str(directory.shortlist))
     validation = obtain_splits(config.data).validation

@@ -1,7 +1,7 @@
 """`nmt translate`: raw text in, raw text out, a line for a line."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -22,6 +22,7 @@ from nmt.cli.lines.partial_output import check_inputs_remain, is_complete
 from nmt.cli.lines.streams import check_output
 from nmt.cli.options.documents import DocumentOptions
 from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.memory import MemoryOptions
 from nmt.cli.options.model import (
     AllSearchOptions,
     ComputeOptions,
@@ -153,6 +154,7 @@ def translate(
     options: OutputOptions,
     documents: DocumentOptions,
     terms: TermOptions,
+    memories: MemoryOptions,
     compute: ComputeOptions,
     files: FilesArgument = None,
     output: OutputOption = None,
@@ -175,12 +177,13 @@ def translate(
     def load() -> "tuple[Translator, TranslationRequest]":
         # takes seconds: input and output are opened before
         translator = make_translator(models, compute, search, sampling.sampling())
-        return translator, options.request(translator, terminology, protected)
+        request = options.request(translator, terminology, protected)
+        return translator, replace(request, memory=memories.use(translator.loaded, options.to))
 
     def settings(translator: "Translator", of_file: str) -> dict[str, object]:
         return _settings(translator, terminology, context.params, of_file)
 
-    read = [terms.glossary, terms.forbid_file]
+    read = [terms.glossary, terms.forbid_file, *(memories.memory or ())]
     # lines of JSON with a source are records, not a document of JSON Lines
     asked_format = "html" if html else documents.asked or (TEXT if options.json_input else None)
     with FileTranslation(load, settings, options, documents, workers) as translation:
@@ -329,6 +332,8 @@ def _settings(
     search = translator.settings.model_dump()
     not_compared = {*NOT_COMPARED, *search, "precision"}
     of_documents = {each.name for each in fields(DocumentOptions)}
+    if not options.get("memory"):  # so that outputs of earlier versions can be resumed
+        not_compared |= {"memory", "no_exact_matches"}
     # the rows of a document's part hold all that --json writes
     not_compared |= of_documents if file_format == TEXT else {"format", "html", "as_json"}
     others = {name: value for name, value in options.items() if name not in not_compared}

@@ -37,6 +37,7 @@ def fingerprint(
     config: Config,
     texts: Sequence[TrainingText],
     directory: Path,
+    validation: Sequence[TextPair] = (),
     *,
     remember: bool = True,
 ) -> str:
@@ -72,6 +73,9 @@ def fingerprint(
         inputs["augmentation"] = [config.seed, config.data.augmentation.model_dump()]
     if config.data.context:
         inputs["context"] = config.data.context.model_dump()
+    if memory := config.data.memory:  # the folder has matches of the validation text, too
+        held_out_texts = [_describe_text(text, config, hash_cache) for text in validation]
+        inputs["memory"] = [config.seed, memory.model_dump(), held_out_texts]
     if remember:
         with contextlib.suppress(OSError):  # the directory may be read-only
             directory.mkdir(parents=True, exist_ok=True)

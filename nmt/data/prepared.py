@@ -17,6 +17,7 @@ from typing import Any
 from nmt.data.corpora.download import disk_errors
 from nmt.data.corpora.registry import Splits, check_files, find_splits, obtain_splits
 from nmt.data.fingerprint import fingerprint
+from nmt.data.fuzzy_repair import add_matches
 from nmt.data.links import obtain_links
 from nmt.data.mixture import stages_of
 from nmt.data.terms import check_terms, links_of_terms, with_terms
@@ -29,6 +30,7 @@ from nmt.data.tokens.annotation import term_symbols
 from nmt.data.tokens.batches import Stage
 from nmt.data.tokens.context import CONTEXT, ContextJoiner
 from nmt.data.tokens.encoding import clean_blocks, processes_for
+from nmt.data.tokens.matches import match_symbols, plain_store
 from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.unknown_parts import UnknownCounts
@@ -47,7 +49,7 @@ from nmt.files import (
     read_json,
     write_json,
 )
-from nmt.recipe.config import Config, TokenizerConfig, spell_tag
+from nmt.recipe.config import Config, TextPair, TokenizerConfig, spell_tag
 
 FORMAT = 1
 """The version of the folder's format: its files and the keys of its manifest."""
@@ -71,8 +73,14 @@ class Prepared:
     the order of `train`"""
     counts: dict[str, Any]
     """numbers of pairs: `read`, `kept`, `kept_of_each_text`, `dropped` by reason, with `examples`;
-    `augmented` by kind; `source_tokens` and `target_tokens` of the kept pairs, with EOS; `unknown`
-    of each side, as `UnknownCounts.as_json`"""
+    `augmented` by kind; with data.memory `with_matches`, those whose sources have any;
+    `source_tokens` and `target_tokens` of the kept pairs, with EOS; `unknown` of each side, as
+    `UnknownCounts.as_json`"""
+
+    @property
+    def plain_train(self) -> TokenStore:
+        """The pairs of `train` without the matches of data.memory, if their sources have any."""
+        return plain_store(self.train, self.tokenizer.source)
 
 
 def prepare(config: Config, log: Log, splits: Splits | None = None) -> Prepared:
@@ -100,18 +108,18 @@ def prepare(config: Config, log: Log, splits: Splits | None = None) -> Prepared:
     if config.data.terms:
         check_terms(config.data.terms)
     root = Path(config.data.directory) / "prepared"
-    name = fingerprint(config, texts, root)
+    name = fingerprint(config, texts, root, splits.validation)
     directory = root / name
     prepared = _open(directory, config, texts)
     if prepared is None:
         with disk_errors(directory), locked(root, name, log):
             if _read_manifest(directory) is None:  # no other process has made it meanwhile
-                _prepare_folder(config, texts, directory, log)
+                _prepare_folder(config, texts, splits.validation, directory, log)
         prepared = _open(directory, config, texts)
         assert prepared is not None
     guided, tokenizer, store = config.training.guided_alignment, prepared.tokenizer, prepared.train
     if origin := guided.links if guided else links_of_terms(config):
-        links = obtain_links(origin, directory, tokenizer, store, texts, log)
+        links = obtain_links(origin, directory, tokenizer, prepared.plain_train, texts, log)
         store = replace(store, links=links)
     if config.data.terms:
         store = with_terms(config, directory, tokenizer.source, store, log)
@@ -129,7 +137,7 @@ def find_prepared(config: Config) -> Prepared | None:
     if splits is None or not root.is_dir():
         return None
     texts = training_texts(config, splits)
-    directory = root / fingerprint(config, texts, root, remember=False)
+    directory = root / fingerprint(config, texts, root, splits.validation, remember=False)
     return _open(directory, config, texts)
 
 
@@ -217,7 +225,11 @@ def _open(directory: Path, config: Config, texts: Sequence[TrainingText]) -> Pre
 
 
 def _prepare_folder(
-    config: Config, texts: Sequence[TrainingText], directory: Path, log: Log
+    config: Config,
+    texts: Sequence[TrainingText],
+    validation: Sequence[TextPair],
+    directory: Path,
+    log: Log,
 ) -> None:
     """Write the folder of prepared data, which appears at once; a damaged one is replaced.
 
@@ -234,14 +246,17 @@ def _prepare_folder(
         total = sum(text.text.count_pairs() for text in texts)
         if not config.tokenizer.models:
             log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
-        tokenizer = vocabulary_of(texts, total, config.tokenizer, term_symbols(config.data))
+        symbols = [*term_symbols(config.data), *match_symbols(config.data)]
+        tokenizer = vocabulary_of(texts, total, config.tokenizer, symbols)
         tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
         counts = write_ids(texts, tokenizer, folder, processes_for(total))
+        if config.data.memory:
+            counts = add_matches(config, texts, validation, folder, counts, log)
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
         write_json(folder / _MANIFEST, {FORMAT_KEY: FORMAT, "counts": counts, "sizes": sizes})
-        if fingerprint(config, texts, directory.parent) != directory.name:
+        if fingerprint(config, texts, directory.parent, validation) != directory.name:
             raise DataError(
                 f"{file_names_of(texts)}: changed while it was read; run the command again when "
                 "the text is complete"

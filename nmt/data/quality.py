@@ -95,7 +95,7 @@ def inspect(config: Config, log: Log) -> Quality:
     """
     prepared = prepare(config, log)
     splits = obtain_splits(config.data, log)
-    store, tokenizer, languages = prepared.train, prepared.tokenizer, config.data.languages
+    store, tokenizer, languages = prepared.plain_train, prepared.tokenizer, config.data.languages
     source_language, target_language = config.data.languages_of(splits.train)
     held_out: dict[str, list[SentencePair]] = {}  # {name of a set that there is: its pairs}
     for name, texts in (("validation", splits.validation), ("test", splits.test)):

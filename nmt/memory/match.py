@@ -46,6 +46,11 @@ class Match:
     same_context: bool = False
     """whether the sentence before is the same as well"""
 
+    @property
+    def kind(self) -> str:
+        """What XLIFF calls such a match: `exact-match`, or else `fuzzy-match`."""
+        return "exact-match" if self.score == 1 else "fuzzy-match"
+
 
 @dataclass(frozen=True)
 class Query:

@@ -271,6 +271,23 @@ class TermsConfig(Section):
     path of a glossary, lines of source term, TAB, target term"""
 
 
+class MemoryConfig(Section):
+    """Sources with translations of similar sentences, which the model learns to use (fuzzy repair).
+
+    Bulté and Tezcan, 2019; Xu, Crego and Senellart, 2020. At translation a memory gives them.
+    """
+
+    share: float = Field(0.5, gt=0, le=1)
+    """share of the training pairs that are learnt with the targets of their nearest pairs, drawn by
+    the seed and the pair; the others stay plain, so that the model translates as well without"""
+    minimum: float = Field(0.5, ge=0.1, lt=1)
+    """the lowest similarity of two sources: 1 less the words to change for each word of the longer
+    one"""
+    count: int = Field(2, ge=1, le=10)
+    """the most nearest pairs of a source; those are left out with which it would have more tokens
+    than twice data.cleaning.max_length"""
+
+
 class DataConfig(Section):
     """The text for training, validation and test."""
 
@@ -304,6 +321,9 @@ class DataConfig(Section):
     terms: TermsConfig | None = None
     """add terms to sources, which the model learns to inflect; null: it learns none, and a glossary
     is obeyed word for word"""
+    memory: MemoryConfig | None = None
+    """learn to use the translations of similar sentences, which `nmt translate --memory` finds;
+    null: of a memory, the model uses exact matches alone"""
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -724,6 +744,16 @@ class Config(Section):
             raise ValueError(
                 "data.terms needs tokenizer.shared: true, because sources have words of the target "
                 "language; share the vocabulary, or leave out data.terms"
+            )
+        if self.data.memory and (self.data.context or self.data.terms):
+            raise ValueError(
+                "data.memory puts other text into sources, and so do data.context and data.terms; "
+                "they are not learnt together: leave out data.memory or the others"
+            )
+        if self.data.memory and not self.tokenizer.shared:
+            raise ValueError(
+                "data.memory puts text of the target language into sources, which needs "
+                "tokenizer.shared: true; share the vocabulary, or leave out data.memory"
             )
         return self
 

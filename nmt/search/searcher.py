@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from nmt.data.tokens.matches import without_matches
 from nmt.errors import ConfigError
 from nmt.machine.memory import memory_explained, process_memory
 from nmt.machine.processor import available_cores
@@ -165,7 +166,9 @@ class Searcher:
                 target_ids = self.shortlist.target_ids(ids) if self.shortlist else None
                 found = self._unconstrained_search(sources, kept, settings, target_ids)
             if settings.coverage_penalty:
-                ranked = self.torch.rank_by_coverage(ids, found)
+                source = self.loaded.tokenizer.source
+                plain = [without_matches(source, row) for row in ids]
+                ranked = self.torch.rank_by_coverage(plain, found)
                 return [best_first[:n_best] for best_first in ranked]
             return found
 

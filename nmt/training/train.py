@@ -8,8 +8,9 @@ from pathlib import Path
 import torch
 
 from nmt.data.corpora.registry import obtain_splits
+from nmt.data.fuzzy_repair import read_validation_matches
 from nmt.data.links import links_fingerprint
-from nmt.data.prepared import prepare
+from nmt.data.prepared import Prepared, prepare
 from nmt.data.terms import terms_fingerprint
 from nmt.data.text.cleaning import describe_dropped
 from nmt.data.text.parallel_text import ParallelText, check_has_text
@@ -46,7 +47,8 @@ from nmt.training.retention import update_after_checkpoint
 from nmt.training.schedule import describe_endless_warmup
 from nmt.training.step_memory import parameter_count
 from nmt.training.trainer import Trainer
-from nmt.training.validation import ValidationText, Validator
+from nmt.training.validation import PreparedMatches, ValidationText, Validator
+from nmt.translation.memory_matches import MemoryUse
 
 _MEMORY_ADVICE = (  # continues: the memory does not suffice
     "to train this model; lower training.micro_batch_tokens, set "
@@ -131,10 +133,19 @@ def _build_trainer(
         loaded = adapt_parent(loaded, training.lora, log)
     elif pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)
-    validator = Validator(validation_texts, loaded, precision)
+    memory = _validation_memory(config, prepared)
+    validator = Validator(validation_texts, loaded, precision, memory)
     trainer = Trainer(loaded, prepared.train, validator, precision, prepared.stages, group, log)
     log(trainer.gradient_computer.what_runs())
     return trainer, fingerprints
+
+
+def _validation_memory(config: Config, prepared: Prepared) -> MemoryUse | None:
+    """Return what validation texts have in the training text, if data.memory asks for it."""
+    if not config.data.memory:
+        return None
+    found = read_validation_matches(prepared.directory)
+    return MemoryUse((PreparedMatches(found, config.data.source_language),), exact=False)
 
 
 def _fingerprints(

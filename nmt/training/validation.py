@@ -6,23 +6,29 @@ directory, such as `step-00000250.txt`. Of a long run, at most `KEPT_EXAMPLES` o
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from nmt.data.fuzzy_repair import NearPair
+from nmt.data.text.list_marks import inner_span
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import micro_batches
 from nmt.data.tokens.token_store import TokenStore
 from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf_metric
 from nmt.files import write_atomically
+from nmt.memory.match import Match
 from nmt.recipe.config import SEVERAL_LANGUAGES
 from nmt.run.model import LoadedModel
 from nmt.training.lora import merged
 from nmt.training.prepare import prepare_for_training
+from nmt.translation.line import EncodedLine, Terminology, numbered_lines
+from nmt.translation.memory_matches import MemoryTransform, MemoryUse
+from nmt.translation.request import TranslationRequest
 from nmt.translation.translator import Translator
 
 BATCH_TOKENS = 4096  # padded tokens per side of a batch for the loss
@@ -91,12 +97,34 @@ class ValidationText:
     """the code of the language of the targets, which decides how BLEU divides them into words"""
 
 
+@dataclass(frozen=True)
+class PreparedMatches:
+    """The training pairs that are nearest to validation texts, as a memory would find them."""
+
+    matches: Mapping[str, Sequence[NearPair]]
+    """those of each text, without what stands before and after its words"""
+    language: str
+    """the code of the source language"""
+
+    def search(
+        self, text: str, count: int = 1, minimum: float = 0.5, before: str | None = None
+    ) -> list[Match]:
+        """Return the matches of a text, which were limited when they were prepared."""
+        near = self.matches.get(text[slice(*inner_span(text, self.language))], ())
+        return [Match(pair.source, pair.target, pair.score, identity=0) for pair in near]
+
+
 class Validator:
     """Validates the model of a run on all pairs of some texts, which are encoded once."""
 
     def __init__(
-        self, texts: Sequence[ValidationText], loaded: LoadedModel, precision: str
+        self,
+        texts: Sequence[ValidationText],
+        loaded: LoadedModel,
+        precision: str,
+        memory: MemoryUse | None = None,
     ) -> None:
+        """Take the texts and the model; `memory` has matches, for a model with data.memory."""
         self.pairs = pairs = [pair for text in texts for pair in text.pairs]
         self._texts = texts
         self._languages = [text.target_language for text in texts for _ in text.pairs]
@@ -104,8 +132,13 @@ class Validator:
         self.precision = precision
         training = loaded.config.training
         self._objective = prepare_for_training(loaded.model, training, precision).eval()
+        self._request = TranslationRequest(memory=memory)
+        sources = [pair.source for pair in pairs]
+        rows = zip(numbered_lines(sources), loaded.tokenizer.source.encode(sources), strict=True)
+        searcher = Translator(loaded).searcher
+        matches = MemoryTransform(searcher, memory, Terminology(), alignments=False)
         encoded = TokenStore.of(
-            loaded.tokenizer.source.encode([pair.source for pair in pairs]),
+            [line.ids for line in matches.append([EncodedLine(*row) for row in rows])],
             loaded.tokenizer.target.encode([pair.target for pair in pairs]),
         )
         lengths = encoded.source.lengths, encoded.target.lengths
@@ -124,7 +157,8 @@ class Validator:
             loaded = replace(self.loaded, weights=merged(self.loaded.model))
             translator = Translator(loaded, settings, self.precision)
             sources = (pair.source for pair in self.pairs)
-            translations = [translation.text for translation in translator.translations(sources)]
+            rows = translator.pipeline(self._request).translate(numbered_lines(sources))
+            translations = [best.text for best, *_ in rows]
             quality[metric] = self._score(metric, range(len(self.pairs)), translations)
             of_parts = {
                 f"{metric} {part}": self._score(metric, indices, translations)

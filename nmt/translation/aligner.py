@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from nmt.data.tokens.matches import without_matches
 from nmt.data.tokens.tokenizer import EOS, SubwordModel, Tokenizer
 from nmt.search.forced_decoding import ForcedTarget, force_decode_in_c
 from nmt.search.searcher import Searcher
@@ -30,7 +31,8 @@ def align(
     for i, line in enumerate(lines):
         if line.ids:  # copied lines have none
             searched += [(i, k) for k in range(len(translations[i]))]
-    sources = [lines[i].ids for i, _ in searched]
+    # a translation is linked with its source alone, whatever matches the search had besides
+    sources = [without_matches(tokenizer.source, lines[i].ids) for i, _ in searched]
     targets = [[*translations[i][k].tokens, EOS] for i, k in searched]
     for (i, k), forced in zip(searched, _force_decode(sources, targets, searcher), strict=True):
         translation = translations[i][k]

@@ -121,8 +121,8 @@ def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translatio
     """Join the translations of consecutive sentences by spaces, or by none in Chinese or Japanese.
 
     `text` is the line that was split into the sentences. The score is the sum of their scores. If
-    all have alignments, the line gets their links. It has all terms of theirs; other fields have
-    their default values.
+    all have alignments, the line gets their links. It has all terms of theirs, and the match of a
+    single one; other fields have their default values.
     """
     from nmt.data.text.sentences import space_between
 
@@ -140,4 +140,5 @@ def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translatio
         alignment = Alignment(linked_words(links, text, joined), links=tuple(links))
     score = sum((sentence.score for _, sentence in sentences), start=0.0)
     terms = tuple(term for _, sentence in sentences for term in sentence.terms)
-    return Translation(joined, score, alignment=alignment, terms=terms)
+    match = sentences[0][1].match if len(sentences) == 1 else None
+    return Translation(joined, score, alignment=alignment, terms=terms, match=match)

@@ -182,6 +182,8 @@ class EncodedLine:
     """the terms whose annotations are among the ids, in order"""
     matches: tuple[Match, ...] = ()
     """pairs of a memory that a model learns from before it translates the line, best first"""
+    match: Match | None = None
+    """the best pair of a memory whose target is among the ids, or is the text to copy"""
 
     @property
     def searched_ids(self) -> list[int]:
@@ -248,6 +250,8 @@ class Translation:
     """whether it was translated without its context, because with it nothing usable was found"""
     terms: tuple[TermUse, ...] = ()
     """the terms of a glossary that the model was asked for"""
+    match: Match | None = None
+    """the best pair of a memory that it was made with; its own target if the score of that is 1"""
 
     def without_tag(self, tag: str, source: str) -> "Translation":
         """Return the translation of `tag` + `source` with links that count characters of `source`.
@@ -289,7 +293,7 @@ def encode(source: SubwordModel, lines: Sequence[Line], warn: Warn) -> list[Enco
 def copy_of(encoded: EncodedLine) -> Translation:
     """Return the translation of a line to copy: its own text, or an empty text if it is blank."""
     text = encoded.line.text
-    return Translation(one_line(text) if text.strip() else "", score=0.0)
+    return Translation(one_line(text) if text.strip() else "", score=0.0, match=encoded.match)
 
 
 def add_tag(text: str, tag: str) -> str:

@@ -1,9 +1,10 @@
 """Lines in, translations out, in order: a pipeline around a search.
 
-    in:  lines -> tags -> messages -> edges -> protection -> sentences -> capitals -> ids
-               -> unknown parts -> terminology -> batches -> search
+    in:  lines -> tags -> exact matches -> messages -> edges -> protection -> sentences -> capitals
+               -> ids -> unknown parts -> terminology -> context -> similar matches -> batches
+               -> search
     out: hypotheses -> text -> terminology -> unknown words -> candidates -> alignment -> capitals
-               -> protection -> comparison -> sentences joined -> edges -> messages
+               -> protection -> comparison -> sentences joined -> edges -> messages -> exact matches
 
 `_encode_window` is the way in, `translate_batch` and `_finish_window` are the way out, in this
 order. Most transforms are objects with two functions: one takes the lines on the way in, the other
@@ -27,6 +28,7 @@ from itertools import islice
 from typing import Self
 
 from nmt.errors import NmtError, Progress, print_warning
+from nmt.memory.match import Match
 from nmt.search.searcher import Searcher
 from nmt.search.windows import WINDOW_LINES, cut_into_windows
 from nmt.translation.capitals import CapitalsTransform
@@ -42,6 +44,7 @@ from nmt.translation.line import (
     encode,
     one_line,
 )
+from nmt.translation.memory_matches import MemoryTransform
 from nmt.translation.message_texts import MessageTexts
 from nmt.translation.minimum_bayes_risk import choose_by_risk
 from nmt.translation.placeholders import without_tags
@@ -61,8 +64,10 @@ from nmt.translation.terminology import TerminologyTransform
 class _Window:
     """Lines that are read together, and the translations of those already searched."""
 
-    count: int
-    """how many lines were read"""
+    read: Sequence[Line]
+    """the lines as they were read, with the lengths of their tags"""
+    exact: dict[int, Match]
+    """pairs of a memory that are the translations of lines, by index"""
     messages: MessageTexts | None
     """the lines, and after them the texts in their messages; None: none were looked for"""
     lines: list[Line]
@@ -77,6 +82,11 @@ class _Window:
     """the encoded lines that are searched together, as indices, without those already searched"""
     reported: int = 0
     """with `document`: how many lines count as done already"""
+
+    @property
+    def count(self) -> int:
+        """How many lines were read."""
+        return len(self.read)
 
 
 class Pipeline:
@@ -107,6 +117,7 @@ class Pipeline:
         self._capitals = CapitalsTransform(data, self._source, terms)
         self._terminology = TerminologyTransform(searcher, terms)
         self._context = ContextTransform(searcher)
+        self._memory = MemoryTransform(searcher, request.memory, terms, request.alignments)
         self._requested = list(_requested_transforms(searcher, request))
         # minimum Bayes risk leaves `n_best` of its candidates
         self._n_best = request.candidates if request.utilities else request.n_best
@@ -115,7 +126,8 @@ class Pipeline:
         )
         self._reads_ahead = processes > 1 or cluster is not None
         if cluster:
-            compute = BatchTranslation(searcher, request, searcher.native is not None)
+            of_batches = replace(request, memory=None)  # it has been searched by then
+            compute = BatchTranslation(searcher, of_batches, searcher.native is not None)
             self._pool = RayPool(compute, cluster, loaded.device_type)
 
     def __enter__(self) -> Self:
@@ -193,10 +205,11 @@ class Pipeline:
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Take lines through the transforms on the way in, and cut them into batches."""
-        count, messages, request = len(lines), None, self._request
-        lines_read = lines
+        messages, request, lines_read = None, self._request, lines
         if self._source.tags:
             lines = [replace(line, tag_length=self._source.tag_length(line.text)) for line in lines]
+        read = lines
+        lines, exact = self._memory.take_exact(lines)
         if request.protected.patterns:
             messages = MessageTexts(lines, request.protected)
             lines = messages.lines
@@ -212,6 +225,8 @@ class Pipeline:
         encoded = encode(self._source, self._capitals.lower(lines), warn)
         self._protection.replace_unknown(encoded)
         encoded = self._terminology.constrain(encoded)
+        encoded = self._context.add(lines_read, encoded, counts, request.document)
+        encoded = self._memory.append(encoded)
         translations: NBestLists = [[] for _ in encoded]
         to_copy = [i for i, line in enumerate(encoded) if not line.ids]
         if to_copy:
@@ -224,7 +239,6 @@ class Pipeline:
             groups_of_batches = cut_into_windows(
                 range(len(encoded)), WINDOW_LINES, characters=lambda i: len(encoded[i].line.text)
             )
-        encoded = self._context.add(lines_read, encoded, counts, request.document)
         lengths = [len(line.searched_ids) for line in encoded]
         constraints = [line.constraints for line in encoded]
         batches: deque[list[int]] = deque()
@@ -234,7 +248,7 @@ class Pipeline:
                 batches += ([i] for i in to_search if encoded[i].matches)
                 to_search = [i for i in to_search if not encoded[i].matches]
             batches += self._searcher.batches(to_search, lengths, constraints)
-        return _Window(count, messages, inner, encoded, counts, translations, batches)
+        return _Window(read, exact, messages, inner, encoded, counts, translations, batches)
 
     def _finish_window(self, window: _Window, progress: Progress) -> NBestLists:
         """Return the translations of the lines as they were read."""
@@ -251,7 +265,9 @@ class Pipeline:
             read = window.encoded[: window.count]
             progress(sum(not line.ids for line in read))  # copied, so in no batch
         translations = self._edges.put_back(window.lines, translations)
-        return window.messages.put_back(translations) if window.messages else translations
+        if window.messages:
+            translations = window.messages.put_back(translations)
+        return self._memory.put_back(window.read, window.exact, translations)
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> NBestLists:
         """Return the translations of each line: search all in one batch, apply the transforms."""
@@ -287,7 +303,7 @@ class Pipeline:
         hypothesis of as many target tokens as the search allows is marked as truncated.
         """
         rows = []
-        for found in self._context.search(lines, self._n_best):
+        for line, found in zip(lines, self._context.search(lines, self._n_best), strict=True):
             hypotheses, limit = found.hypotheses, found.limit
             texts = self._searcher.loaded.tokenizer.target.decode([h.tokens for h in hypotheses])
             rows.append(
@@ -295,6 +311,7 @@ class Pipeline:
                     Translation(
                         *(one_line(text), h.score, h.tokens, len(h.tokens) >= limit),
                         lost_context=found.lost_context,
+                        match=line.match,
                     )
                     for text, h in zip(texts, hypotheses, strict=True)
                     if text.strip()

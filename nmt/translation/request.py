@@ -8,6 +8,7 @@ from nmt.errors import ConfigError
 from nmt.memory.match import Match
 from nmt.search.searcher import Searcher
 from nmt.translation.line import EncodedLine, Terminology, Translation
+from nmt.translation.memory_matches import MemoryUse
 from nmt.translation.minimum_bayes_risk import Utilities
 from nmt.translation.terminology import NEED_A_SEARCH
 
@@ -39,6 +40,8 @@ class TranslationRequest:
     """whether word alignments are added to the translations of lines with `is_aligned`"""
     adapt: Adapt | None = None
     """lets the model learn from the matches of a line before it translates it; None: it does not"""
+    memory: MemoryUse | None = None
+    """translation memories, which have exact and similar sentences; None: there are none"""
     compare: FinishingTransform | None = None
     """adds the disagreement of two models to each translation (`DualScores`); None: it is not"""
 

@@ -8,6 +8,7 @@ vocabulary of subwords has unknown characters only, and copies what the source h
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nmt.data.tokens.matches import without_matches
 from nmt.data.tokens.tokenizer import UNK, Tokenizer
 from nmt.search.searcher import Searcher
 from nmt.search.source_attention import batch_of_pairs, most_attended, teacher_forced_attention
@@ -37,7 +38,8 @@ def _with_copies(
     if not unknown:
         return translations
     model, tokenizer = searcher.torch.scoring_model, searcher.loaded.tokenizer
-    batch = batch_of_pairs([encoded.ids] * len(unknown), [t.tokens for t in unknown.values()])
+    ids = without_matches(tokenizer.source, encoded.ids)
+    batch = batch_of_pairs([ids] * len(unknown), [t.tokens for t in unknown.values()])
     batch = batch.to(searcher.torch.device)
     _logits, weights = teacher_forced_attention(
         model, batch, searcher.loaded.config.training.guided_alignment

@@ -6,10 +6,11 @@ if the text has tags. With `--json`, `OUT.json` has a line for each segment of t
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.cli.lines.json_lines import format_record
+from nmt.cli.lines.json_lines import format_record, translation_record
 from nmt.cli.lines.partial_output import PartialOutput, WindowOutput, part_path
 from nmt.cli.lines.streams import open_output
 from nmt.data.text.compressed import SUFFIXES, compress
@@ -78,17 +79,21 @@ def _row(translation: "Translation") -> str:
     if translation.alignment:
         links = translation.alignment.links
         row["links"] = [[*link.source, *link.target] for link in links]
+    if translation.match:
+        row["match"] = asdict(translation.match)
     return format_record(row)
 
 
 def _read_row(row: Mapping[str, Any]) -> "Translation":
+    from nmt.memory.match import Match
     from nmt.translation.line import Alignment, Translation
     from nmt.translation.spans import Link
 
     alignment = None
     if "links" in row:
         alignment = Alignment(links=tuple(Link((a, b), (c, d)) for a, b, c, d in row["links"]))
-    return Translation(row["text"], row["score"], alignment=alignment)
+    match = Match(**row["match"]) if "match" in row else None
+    return Translation(row["text"], row["score"], alignment=alignment, match=match)
 
 
 def segments_path(output: Path | None, as_json: bool) -> Path | None:
@@ -115,7 +120,7 @@ def _write_segments(path: Path, segments: "Iterable[tuple[DocumentSegment, Trans
                 "source": segment.text.text,
                 "number": number,
                 "tags": _count(segment.text.tags) + len(segment.text.kept),
-                "translations": [{"text": translation.text, "score": round(translation.score, 4)}],
+                "translations": [translation_record(translation)],
             }
             file.write(f"{format_record(record)}\n".encode())
 

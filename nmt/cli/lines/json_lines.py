@@ -9,7 +9,7 @@ from nmt.data.text.lines import check_text
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
-    from nmt.translation.line import Terminology
+    from nmt.translation.line import Terminology, Translation
 
 TERMINOLOGY_KEYS = ("terms", "forbidden", "target_prefix")
 # names of JSON's types in messages; a value of another type is a number
@@ -67,6 +67,14 @@ def format_record(record: Mapping[str, object]) -> str:
             "to be written; leave it out"
         ) from error
     return line
+
+
+def translation_record(translation: "Translation") -> dict[str, object]:
+    """Return the text and score of a translation, and the match of a memory if it has one."""
+    record: dict[str, object] = {"text": translation.text, "score": round(translation.score, 4)}
+    if match := translation.match:
+        record["match"] = {"type": match.kind, "score": round(match.score, 4)}
+    return record
 
 
 def line_terminology(record: Mapping[str, Any], where: str) -> "Terminology | None":

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nmt.cli.lines.json_lines import format_record, line_terminology, read_record
+from nmt.cli.lines.json_lines import (
+    format_record,
+    line_terminology,
+    read_record,
+    translation_record,
+)
 from nmt.cli.lines.partial_output import WindowOutput
 from nmt.cli.lines.streams import input_name, is_regular, is_typed, progress_bar
 from nmt.cli.options.model import target_tag
@@ -197,7 +202,7 @@ def _output_of(
 
 
 def _as_record(translation: "Translation") -> dict[str, object]:
-    record: dict[str, object] = {"text": translation.text, "score": round(translation.score, 4)}
+    record = translation_record(translation)
     if translation.utility is not None:
         record["utility"] = round(translation.utility, 4)
     if translation.terms:

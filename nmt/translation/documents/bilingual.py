@@ -20,6 +20,7 @@ from nmt import __version__
 from nmt.data.languages import look_up_language
 from nmt.data.text.xml_units import XmlUnit, read_units
 from nmt.errors import ConfigError, DataError, print_warning
+from nmt.memory.match import Match
 from nmt.translation.documents.document import (
     Document,
     DocumentSegment,
@@ -28,6 +29,7 @@ from nmt.translation.documents.document import (
 )
 from nmt.translation.documents.formats import read_document
 from nmt.translation.documents.marked_text import MARKUP, MarkedText
+from nmt.translation.documents.match_notes import SUGGESTION, alternative
 from nmt.translation.documents.tag_places import InlineTag
 from nmt.translation.documents.tokens import UNWRITABLE, Token, source_of
 from nmt.translation.documents.xml_tokens import write_text
@@ -46,7 +48,7 @@ _HEADER = """<?xml version="1.0" encoding="UTF-8"?>
 <body>
 """  # noqa: E501 - lines of the file
 _UNIT = """<trans-unit id="{}" xml:space="preserve"><source>{}</source>
-<target state="needs-review-translation" state-qualifier="mt-suggestion">{}</target></trans-unit>
+<target state="needs-review-translation" state-qualifier="{}">{}</target>{}</trans-unit>
 """
 _FOOTER = "</body>\n</file>\n</xliff>\n"
 
@@ -82,12 +84,12 @@ def bilingual_document(document: Document, original: OriginalFile) -> Document:
 
     def encode() -> bytes:
         rows = (
-            _UNIT.format(number, unit.source(), unit.target)
+            _UNIT.format(number, unit.source(), *unit.translated())
             for number, unit in enumerate(units, start=1)
         )
         return "".join([original.header(), *rows, _FOOTER]).encode("utf-8")
 
-    segments = [DocumentSegment(unit.shown, unit.take) for unit in units]
+    segments = [DocumentSegment(unit.shown, unit.take, unit.take_match) for unit in units]
     return Document(segments, encode, document.is_of_program)
 
 
@@ -157,10 +159,21 @@ class _Unit:
         """the text with the marks of XLIFF"""
         self.target = ""
         """the translation with these marks"""
+        self.match: Match | None = None
+        """the pair of a translation memory that it came from"""
 
     def take(self, target: str) -> None:
         """Take the translation."""
         self.target = target
+
+    def take_match(self, match: Match) -> None:
+        """Take the pair of a translation memory that the translation came from."""
+        self.match = match
+
+    def translated(self) -> tuple[str, str, str]:
+        """Return where the translation came from, the translation, and the pair of a memory."""
+        kind = self.match.kind if self.match else SUGGESTION
+        return kind, self.target, alternative(self.match)
 
     def source(self) -> str:
         """Return the text with its marks."""

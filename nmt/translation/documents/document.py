@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nmt.data.languages import look_up_language
+from nmt.memory.match import Match
 from nmt.translation.documents.aligned_words import AlignedText
 from nmt.translation.documents.inline_tags import place_tags
 from nmt.translation.documents.marked_text import MarkedText
@@ -67,6 +68,8 @@ class DocumentSegment:
     text: MarkedText
     put: Callable[[str], None]
     """puts the source of the translation, with its marks, into the document"""
+    tell_match: Callable[[Match], None] | None = None
+    """writes into the document that the translation came from a translation memory"""
 
     def translate(self, translation: Translation) -> None:
         """Put a translation into the document; one in a mark of another segment comes first."""
@@ -78,6 +81,8 @@ class DocumentSegment:
         else:
             inside = text.escape(translation.text)
         self.put(source_of(text.before) + inside + source_of(text.after))
+        if translation.match and self.tell_match:
+            self.tell_match(translation.match)
 
 
 def replace_source(tokens: Sequence[Token], source: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from nmt.errors import DataError
+from nmt.memory.match import Match
 from nmt.translation.documents.declared_languages import (
     check_declared_source,
     is_other_language,
@@ -20,6 +21,7 @@ from nmt.translation.documents.document import (
     replace_source,
 )
 from nmt.translation.documents.marked_text import MARKUP, read_pieces
+from nmt.translation.documents.match_notes import SUGGESTION, alternative, percentage
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.documents.xml_inline import InlineNames, inline_pieces
 from nmt.translation.documents.xml_tokens import (
@@ -46,6 +48,8 @@ _CONFIRMED_IN_MEMOQ = ("ConfirmedTranslator", "ManuallyConfirmed", "Proofread")
 """what memoQ calls them"""
 _TRADOS_STATE = {"conf": "Draft", "origin": "mt", "origin-system": "nmt"}
 """what Trados says about a segment that a program has translated"""
+_TRADOS_EXACT = {"origin": "tm", "percent": "100"}
+"""what Trados says about one that a translation memory had"""
 _TRADOS_MATCH = ("percent", "struct-match", "text-match")
 """what Trados says about the entry of a translation memory that a segment had"""
 _UNCONFIRMED = {
@@ -174,8 +178,8 @@ class _UnitReader:
             return
         is_new = self._is_new(unit, target)
         copy = [replace(token) for token in tokens[start : partners[start] + 1]]
-        is_changed = False
-        for part, first, end in self._texts(start):
+        is_changed, pair, texts = False, Token("text", ""), self._texts(start)
+        for part, first, end in texts:
             place = copy[first - start : end - start]
             old = [] if target is None else self._part(target, part)
             names = replace(INLINE, preserve=preserve)
@@ -192,29 +196,38 @@ class _UnitReader:
             is_changed |= bool(place)
             self._tell_trados(unit, part)
             if has_text(text):
-                yield DocumentSegment(text, partial(replace_source, place))
+                # the state is that of the whole unit, which may have several texts
+                tags = [tokens[unit], *self._about(unit, part)]
+                tell = partial(_tell_match, tags, copy, pair)
+                tell_match = tell if len(texts) == 1 else None
+                yield DocumentSegment(text, partial(replace_source, place), tell_match)
         if is_changed:
-            self._write(unit, start, target, copy)
+            self._write(unit, start, target, copy, pair)
 
-    def _write(self, unit: int, start: int, target: int | None, copy: list[Token]) -> None:
-        """Put a new target into a unit, in place of the old one or after the source at `start`."""
+    def _write(
+        self, unit: int, start: int, target: int | None, copy: list[Token], pair: Token
+    ) -> None:
+        """Put a new target into a unit, in place of the old one or after the source at `start`.
+
+        `pair` stands after it.
+        """
         source, tokens, partners = self._source, self._source.tokens, self._source.partners
         for key, value in _UNCONFIRMED.items():
             set_attribute(tokens[unit], key, value)
         is_old_version = tokens[unit].name == "trans-unit"
         if not is_old_version:
             set_attribute(tokens[unit], "state", "translated", add=True)
-            set_attribute(tokens[unit], "subState", "nmt:mt-suggestion", add=True)
+            set_attribute(tokens[unit], "subState", f"nmt:{SUGGESTION}", add=True)
         old_tag = tokens[target] if target is not None else None
         copy[0], copy[-1] = _target_tags(tokens[start], old_tag, is_old_version)
         if old_tag and is_other_language(old_tag.attribute("xml:lang"), self._languages.target):
             set_attribute(copy[0], "xml:lang", self._languages.target_tag)
         if target is not None:
             replace_source(tokens[target : source.end(target)], "")
-            self.added[source.end(target)] = copy
+            self.added[source.end(target)] = [*copy, pair]
         else:
             space = tokens[unit + 1].source if tokens[unit + 1].kind == "text" else ""
-            self.added[partners[start] + 1] = [Token("text", space), *copy]
+            self.added[partners[start] + 1] = [Token("text", space), *copy, pair]
 
     def _is_new(self, unit: int, target: int | None) -> bool:
         """Return whether a unit has nothing that stays in its target."""
@@ -292,5 +305,21 @@ def _target_tags(source: Token, old: Token | None, has_state: bool) -> tuple[Tok
         set_attribute(tag, key, value or "", add=True)
     if has_state:
         set_attribute(tag, "state", "needs-review-translation", add=True)
-        set_attribute(tag, "state-qualifier", "mt-suggestion", add=True)
+        set_attribute(tag, "state-qualifier", SUGGESTION, add=True)
     return tag, Token("end", f"</{name}>", "target")
+
+
+def _tell_match(tags: Sequence[Token], target: Sequence[Token], pair: Token, match: Match) -> None:
+    """Write that a target came from a translation memory: the kind and score of the match.
+
+    `tags` are that of its unit, and those that Trados has about it. `pair` stands after the target.
+    """
+    unit, *about = tags
+    if unit.name == "trans-unit":
+        set_attribute(target[0], "state-qualifier", match.kind)
+        pair.source = alternative(match)
+    else:
+        set_attribute(unit, "subState", f"nmt:{match.kind}-{percentage(match)}")
+    for tag in about if match.score == 1 else ():
+        for key, value in _TRADOS_EXACT.items():
+            set_attribute(tag, key, value, add=True)

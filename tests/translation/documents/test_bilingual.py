@@ -6,6 +6,7 @@ import re
 import pytest
 
 from nmt.errors import DataError
+from nmt.memory.match import Match
 from nmt.translation.documents.bilingual import (
     OriginalFile,
     apply_bilingual,
@@ -14,6 +15,7 @@ from nmt.translation.documents.bilingual import (
 from nmt.translation.documents.document import LanguagePair, ReadingOptions
 from nmt.translation.documents.formats import read_document
 from nmt.translation.documents.translate import TranslateTexts, translate_document
+from nmt.translation.line import Translation
 from tests.office_files import word_file
 from tests.reversing_translator import copying, guessing, reversing, uppercase
 
@@ -177,3 +179,14 @@ def test_damage_is_an_error_of_the_data_or_none() -> None:
             damaged = made[: found.start()] + new + made[found.end() :]
             with contextlib.suppress(DataError):
                 applied(damaged, PAGE)
+
+
+def test_a_unit_from_a_translation_memory_says_so_and_is_applied() -> None:
+    content = b"A dog.\n"
+    document = read_document(content, "a.md", "markdown", READING)
+    bilingual = bilingual_document(document, OriginalFile("a.md", content, "markdown", READING))
+    match = Match("A dog!", "EIN HUND!", 0.75, identity=1)
+    written = bilingual.write([Translation("EIN HUND.", 0.0, match=match)], [])
+    assert b'state-qualifier="fuzzy-match">EIN HUND.</target>' in written
+    assert b'</target><alt-trans match-quality="75%"' in written
+    assert apply_bilingual(written, "a.xlf", content, "a.md") == b"EIN HUND.\n"

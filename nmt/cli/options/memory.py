@@ -1,0 +1,57 @@
+"""The options of `nmt translate` for translation memories."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.cli.lines.streams import log
+from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt.run.model import LoadedModel
+    from nmt.translation.memory_matches import MemoryUse
+
+
+@dataclass(frozen=True)
+class MemoryOptions:
+    """Which translation memories are used, and how."""
+
+    memory: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
+    """A translation memory, as `nmt memory` writes it. Its translation of an equal sentence is
+    taken as it is; a model that was trained with data.memory also uses those of similar ones. May
+    be given several times."""
+    no_exact_matches: Annotated[bool, typer.Option("--no-exact-matches")] = False
+    """Translate also what is in a memory; the model must have been trained with data.memory."""
+
+    def __post_init__(self) -> None:
+        if self.no_exact_matches and not self.memory:
+            raise ConfigError(
+                "--no-exact-matches says what is done with the matches of --memory; add --memory "
+                "FILE, or leave it out"
+            )
+
+    def use(self, loaded: "LoadedModel", to: str | None) -> "MemoryUse | None":
+        """Open the memories for a model, which translates into the language `to` if it is given.
+
+        Raises:
+            ConfigError: a memory has other languages, or nothing of it would be used.
+            DataError: a memory cannot be read.
+        """
+        if not self.memory:
+            return None
+        from nmt.memory.store import Memory
+        from nmt.translation.memory_matches import MemoryUse, can_repair, check_direction
+
+        memories = tuple(map(Memory.open, self.memory))
+        for path, memory in zip(self.memory, memories, strict=True):
+            check_direction(memory.languages, loaded, to, str(path))
+        if not can_repair(loaded):
+            untrained = "the model was not trained with data.memory, so of --memory it "
+            if self.no_exact_matches:
+                raise ConfigError(
+                    f"{untrained}can use exact matches alone; leave out --no-exact-matches"
+                )
+            log(f"{untrained}uses exact matches alone")
+        return MemoryUse(memories, exact=not self.no_exact_matches)

@@ -1,0 +1,178 @@
+"""What a translation memory has for a line: an exact match in place of a search, or fuzzy repair.
+
+A line whose source is in the memory gets the stored target as it is. A model that was trained with
+data.memory gets the targets of similar sources behind its own (`nmt.data.tokens.matches`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from nmt.data.tokens.matches import has_match_symbols, most_source_tokens, with_matches
+from nmt.errors import ConfigError, DataError
+from nmt.memory.match import Match
+from nmt.run.model import LoadedModel
+from nmt.search.lexical_constraints import SpelledConstraints
+from nmt.search.searcher import Searcher
+from nmt.translation.documents.declared_languages import is_other_language
+from nmt.translation.line import EncodedLine, Line, Terminology, Translation, encode, one_line
+from nmt.translation.spans import apply_edits
+
+
+class MatchSource(Protocol):
+    """Whatever finds the pairs whose sources are nearest to a text, such as a `Memory`."""
+
+    def search(
+        self, text: str, count: int = 1, minimum: float = 0.5, before: str | None = None
+    ) -> list[Match]:
+        """Return up to `count` pairs of at least the score `minimum`, best first."""
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """The translation memories of a request, and how they are used."""
+
+    memories: tuple[MatchSource, ...]
+    exact: bool = True
+    """whether an exact match is returned as it is; if not, it is one of the similar sentences"""
+
+    def search(self, text: str, count: int, minimum: float, before: str | None) -> list[Match]:
+        """Return the best pairs of all memories, best first; their targets differ."""
+        found = [m for each in self.memories for m in each.search(text, count, minimum, before)]
+        found.sort(key=lambda match: (match.score, match.same_context), reverse=True)
+        return list({match.target: match for match in reversed(found)}.values())[::-1][:count]
+
+
+def can_repair(loaded: LoadedModel) -> bool:
+    """Return whether a model was trained with data.memory, and so uses similar sentences."""
+    return loaded.config.data.memory is not None and has_match_symbols(loaded.tokenizer.source)
+
+
+def check_direction(
+    languages: tuple[str, str], loaded: LoadedModel, to: str | None, name: str
+) -> None:
+    """Check that a memory has the languages of a model, whatever the countries.
+
+    `to` is the language into which a model of several translates. `name` is that of the memory.
+
+    Raises:
+        ConfigError: the memory has others.
+    """
+    source, target = loaded.config.data.languages
+    target = to or target
+    wrong = (is_other_language(*each) for each in zip(languages, (source, target), strict=True))
+    if any(wrong):
+        raise ConfigError(
+            f"{name}: the memory is {languages[0]}-{languages[1]}, but the model translates "
+            f"{source}-{target}; take a memory of these languages, in this direction"
+        )
+
+
+@dataclass(frozen=True)
+class MemoryTransform:
+    """On the way in, takes out lines with exact matches, or adds matches to ids."""
+
+    searcher: Searcher
+    use: MemoryUse | None
+    terminology: Terminology
+    """constraints on all lines; an exact match that breaks them is not returned"""
+    alignments: bool
+    """whether translations have alignments"""
+
+    def take_exact(self, lines: Sequence[Line]) -> tuple[list[Line], dict[int, Match]]:
+        """Return the lines, blank where there is an exact match, and these by index."""
+        exact: dict[int, Match] = {}
+        before = None
+        if not (self.use and self.use.exact):
+            return list(lines), exact
+        for i, line in enumerate(lines):
+            text = line.text[line.tag_length :]
+            found = self.use.search(text, 1, 1.0, before) if text.strip() else []
+            if found and self._is_allowed(line, found[0]):
+                exact[i] = found[0]
+            before = text
+        rest = list(lines)
+        for i in exact:
+            rest[i] = replace(lines[i], text="", protected=(), tag_length=0, ids=None)
+        return rest, exact
+
+    def put_back(
+        self,
+        lines: Sequence[Line],
+        exact: Mapping[int, Match],
+        translations: Sequence[list[Translation]],
+    ) -> list[list[Translation]]:
+        """Return the translations of `lines`, as they were before `take_exact`."""
+        rows = list(translations)
+        for i, match in exact.items():
+            rows[i] = [Translation(one_line(match.target), score=0.0, match=match)]
+        aligned = [i for i in exact if self.alignments and lines[i].is_aligned]
+        if aligned:
+            from nmt.translation.aligner import align
+
+            vocabularies = self.searcher.loaded.tokenizer
+            encoded = encode(vocabularies.source, [lines[i] for i in aligned], lambda _: None)
+            targets = vocabularies.target.encode([rows[i][0].text for i in aligned])
+            of_lines = [
+                [replace(rows[i][0], tokens=tuple(ids[:-1]))]
+                for i, ids in zip(aligned, targets, strict=True)
+            ]
+            rows_with_links = align(encoded, of_lines, self.searcher)
+            for i, row in zip(aligned, rows_with_links, strict=True):
+                rows[i] = row
+        return rows
+
+    def append(self, lines: Sequence[EncodedLine]) -> list[EncodedLine]:
+        """Return the lines with the ids of matches; those with an exact one become copies of it."""
+        if not self.use:
+            return list(lines)
+        changed, before = list[EncodedLine](), None
+        for encoded in lines:
+            line = encoded.line
+            # as the user wrote it, except for capitals, which a memory may have elsewhere
+            text = apply_edits(line.text, line.parts)[line.tag_length :]
+            changed.append(self._with_matches(encoded, text, before))
+            before = text
+        return changed
+
+    def _with_matches(self, encoded: EncodedLine, text: str, before: str | None) -> EncodedLine:
+        line, loaded, use = encoded.line, self.searcher.loaded, self.use
+        if not (use and encoded.ids):
+            return encoded
+        model, data = loaded.tokenizer.source, loaded.config.data
+        repair = data.memory if can_repair(loaded) else None
+        count, minimum = (repair.count, repair.minimum) if repair else (1, 1.0)
+        found = use.search(text, count, minimum, before)
+        if not found:
+            return encoded
+        best, is_aligned = found[0], self.alignments and line.is_aligned
+        if best.score == 1 and use.exact and not is_aligned and self._is_allowed(line, best):
+            copied = replace(line, text=best.target, parts=(), tag_length=0)
+            return EncodedLine(copied, ids=[], match=best)
+        if not repair:
+            return encoded
+        targets = [match.target for match in found]
+        for span, part in line.parts:  # the model sees the same placeholder in the targets
+            if part.strip():
+                hidden = line.text[slice(*span)].strip()
+                targets = [target.replace(part.strip(), hidden) for target in targets]
+        near = zip(model.encode(targets), (match.score for match in found), strict=True)
+        ids = with_matches(model, encoded.ids, near, most_source_tokens(data))
+        return replace(encoded, ids=ids, match=best if len(ids) > len(encoded.ids) else None)
+
+    def _is_allowed(self, line: Line, match: Match) -> bool:
+        """Return whether a target has the protected parts of a line, and what is asked for."""
+        text = apply_edits(line.text, line.parts)
+        kept = {line.text[slice(*span)] for span in line.protected}
+        kept |= {part.text.strip() for part in line.parts} - {""}
+        if any(text.count(part) != match.target.count(part) for part in kept):
+            return False
+        terms = self.terminology | line.terminology
+        constraints = terms.constraints(text) if terms else None
+        if not constraints:
+            return True
+        try:
+            spelled = SpelledConstraints.spell(constraints, self.searcher.spelling)
+        except DataError:  # the search says so
+            return False
+        return spelled.are_met_by(match.target)

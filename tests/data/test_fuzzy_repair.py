@@ -1,0 +1,118 @@
+"""A share of the sources has the targets of near pairs, never its own; the rest stays."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.data.corpora.splits import split_files, write_split
+from nmt.data.fuzzy_repair import read_validation_matches
+from nmt.data.prepared import Prepared, find_prepared, prepare
+from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.matches import without_matches
+from nmt.recipe.config import CleaningConfig, Config, DataConfig, MemoryConfig, TokenizerConfig
+
+NOUNS = ["dog", "cat", "bird", "fish"]
+PAIRS = [
+    SentencePair(f"the {noun} sees {count} small trees .", f"das {noun} sieht {count} Bäume .")
+    for noun in NOUNS
+    for count in ("no", "many", "some")
+]
+PAIRS.append(SentencePair("nothing is like this at all", "nichts ist so wie das"))
+ALL = MemoryConfig(share=1.0, minimum=0.6, count=2)
+
+
+def configure(
+    folder: Path, pairs: Sequence[SentencePair], memory: MemoryConfig | None, **settings: Any
+) -> Config:
+    held_out = [SentencePair("- the dog sees ten small trees .", "das Tier")]
+    files: dict[str, Any] = {}
+    for name, text in (("train", pairs), ("validation", held_out)):
+        write_split(folder, name, ("en", "de"), list(text))
+        files[name] = [split_files(folder, [name], ("en", "de"))[name]]
+    data = DataConfig(**files, directory=str(folder / "data"), memory=memory, **settings)
+    return Config(data=data, tokenizer=TokenizerConfig(kind="char", vocabulary_size=60), seed=3)
+
+
+def appended(prepared: Prepared) -> list[str]:
+    """Return what stands behind each source, the text of all its matches."""
+    model, store = prepared.tokenizer.source, prepared.train.source
+    rows = [store.sentence(i).tolist() for i in range(len(store.lengths))]
+    return model.decode([row[len(without_matches(model, row)) - 1 :] for row in rows])
+
+
+def prepared_with(folder: Path, pairs: Sequence[SentencePair], **settings: Any) -> Prepared:
+    return prepare(configure(folder, pairs, **settings), lambda message: None)
+
+
+def test_each_source_has_the_targets_of_its_nearest_pairs_and_not_its_own(tmp_path: Path) -> None:
+    prepared = prepared_with(tmp_path, PAIRS, memory=ALL)
+    for pair, text in zip(PAIRS, appended(prepared), strict=True):
+        matches = [other.target for other in PAIRS if other.target in text]
+        assert pair.target not in matches
+        assert len(matches) == (0 if pair is PAIRS[-1] else 2)
+    assert prepared.counts["with_matches"] == len(PAIRS) - 1
+    assert prepared.counts["source_tokens"] == len(prepared.train.source.ids)
+    plain = prepared.plain_train.source
+    texts = prepared.tokenizer.source.decode(
+        [plain.sentence(i).tolist() for i in range(len(PAIRS))]
+    )
+    assert texts == [pair.source for pair in PAIRS]
+
+
+def test_a_pair_with_an_equal_source_gives_no_match(tmp_path: Path) -> None:
+    pairs = [SentencePair("the dog runs fast", target) for target in ("A", "B", "C")]
+    prepared = prepared_with(tmp_path, [*pairs, *PAIRS], memory=ALL)
+    assert appended(prepared)[:3] == ["", "", ""]
+
+
+def test_the_seed_and_the_pair_alone_decide_which_have_matches(tmp_path: Path) -> None:
+    half = MemoryConfig(share=0.5, minimum=0.6)
+    having = {}
+    for name, pairs in (("one", PAIRS), ("two", list(reversed(PAIRS)))):
+        (tmp_path / name).mkdir()
+        texts = appended(prepared_with(tmp_path / name, pairs, memory=half))
+        having[name] = {pair for pair, text in zip(pairs, texts, strict=True) if text}
+    assert having["one"] == having["two"]
+    assert 2 <= len(having["one"]) <= len(PAIRS) - 3
+
+
+def test_texts_of_other_tags_have_no_matches_in_common(tmp_path: Path) -> None:
+    config = configure(tmp_path, PAIRS, ALL)
+    write_split(tmp_path, "other", ("en", "de"), [SentencePair(PAIRS[0].source + " !", "anders")])
+    other = split_files(tmp_path, ["other"], ("en", "de"))["other"]
+    train = [*config.data.train, other.model_copy(update={"tags": ["xx"]})]
+    data = config.data.model_copy(update={"train": train})
+    prepared = prepare(config.model_copy(update={"data": data}), lambda message: None)
+    texts = appended(prepared)
+    assert texts[-1] == "" and not any("anders" in text for text in texts)
+
+
+def test_a_source_that_would_be_too_long_stays_plain(tmp_path: Path) -> None:
+    short = CleaningConfig(max_length=40)
+    prepared = prepared_with(tmp_path, PAIRS, memory=ALL, cleaning=short)
+    assert len(prepared.train) == len(PAIRS)
+    assert 55 < prepared.train.source.lengths.max() <= 81  # one match fits, two do not
+
+
+def test_the_matches_of_the_validation_text_are_kept(tmp_path: Path) -> None:
+    prepared = prepared_with(tmp_path, PAIRS, memory=ALL)
+    [(text, matches)] = read_validation_matches(prepared.directory).items()
+    assert text == "the dog sees ten small trees ."  # without its list mark
+    assert {match.source for match in matches} < {pair.source for pair in PAIRS}
+    assert all("dog" in match.target and match.score > 0.8 for match in matches)
+
+
+@pytest.mark.parametrize(
+    "other", [None, MemoryConfig(share=0.9), MemoryConfig(share=1.0, minimum=0.6, count=1)]
+)
+def test_other_settings_prepare_other_data(tmp_path: Path, other: MemoryConfig | None) -> None:
+    config = configure(tmp_path, PAIRS, ALL)
+    made = prepare(config, lambda message: None)
+    found = find_prepared(config)
+    assert found is not None and found.directory == made.directory
+    assert find_prepared(configure(tmp_path, PAIRS, other)) is None
+    # the matches of another validation text are others
+    (tmp_path / "validation.en").write_text("the cat sees ten small trees .\n")
+    assert find_prepared(config) is None
