@@ -66,6 +66,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "uvloop": "serving/http_server.py",
     "prometheus_client": "serving/operations.py",
     "matplotlib": "report/",
+    "optuna": "planning/setting_search.py",
     "jinja2": ("report/page.py", "report/tables.py", "planning/plan.py"),
     "safetensors": ("run/", "exchange/"),
     "transformers": "exchange/",

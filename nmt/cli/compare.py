@@ -1,5 +1,6 @@
 """`nmt compare`: which of several systems is better, by how much, where, and whether by chance."""
 
+import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,8 +31,15 @@ if TYPE_CHECKING:
 
 
 SystemsArgument = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Argument(metavar="A B…", help="Run directories, checkpoints or files of translations."),
+]
+GroupOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=PATTERN",
+        help="Runs that differ in the seed, such as base='runs/base-*'; give two groups or more.",
+    ),
 ]
 ExamplesOption = Annotated[
     int, typer.Option(min=0, help="Sentences to show for each, where it stands out most.")
@@ -42,19 +50,23 @@ ExamplesOption = Annotated[
 def compare(
     *,
     text: TextOptions,
-    systems: SystemsArgument,
+    systems: SystemsArgument = None,
+    group: GroupOption = None,
     examples: ExamplesOption = 3,
     as_json: JsonObjectOption = False,
     search: BeamOptions,
     compute: ComputeOptions = EXACT,
 ) -> None:
-    """Compare systems on one test set.
+    """Compare systems, or groups of runs with several seeds, on one test set.
 
-    By default it is the first run's own. Differences of BLEU are tested by paired bootstrap and
-    approximate randomisation.
+    By default it is the first run's own. Differences of two systems are tested by paired bootstrap
+    and approximate randomisation; those of groups by a test for which seeds and sentences are
+    random. A run keeps its translations of the test set.
     """
-    _check_systems(systems)
-    folders = [path for path in systems if path.is_dir()]
+    groups = _read_groups(group, systems)
+    paths = [path for members in groups.values() for path in members]
+    _check_systems(paths)
+    folders = [path for path in paths if path.is_dir()]
     runs = list(dict.fromkeys(folders))  # each once, in the order of the command line
     if not runs:
         check_translates_nothing("all systems are files, which are", compute, search)
@@ -64,26 +76,61 @@ def compare(
     from nmt.evaluation.breakdown import local_training_words
     from nmt.evaluation.compare import check_system_count
     from nmt.evaluation.compare import compare as compare_translations
-    from nmt.report.tables import render_comparison
+    from nmt.evaluation.seed_test import compare_groups
+    from nmt.report.tables import render_comparison, render_groups
 
-    check_system_count(len(systems))  # before hours of translation
+    check_system_count(len(groups) if group else len(paths))  # before hours of translation
     test_set = load_test_set(text, data)
     if text.to:
         test_set = _into_language(test_set, text.to, runs)
-    files = [path for path in systems if path not in runs]
+    files = [path for path in paths if path not in runs]
     translations = {path: read_translations(path, test_set, text) for path in files}
     models = []  # weights and precision of each run, for --json
     for run in runs:
         translator = make_translator([str(run)], compute, search)
         models.append(provenance(translator, [str(run)], compute))
-        translations[run] = translate_with_progress(translator, test_set, str(run))
-    named = [(str(path), translations[path]) for path in systems]
-    training_words = local_training_words(data, test_set.tokenizer) if data else None
-    comparison = compare_translations(named, test_set, training_words, examples)
-    if as_json:
-        print(format_record(comparison.as_json() | {"models": models}))
+        is_kept = not compute.adapter  # by its weights, which the adapter changes
+        translations[run] = translate_with_progress(translator, test_set, str(run), is_kept)
+    if group:
+        members = {
+            name: {str(path): translations[path] for path in of_group}
+            for name, of_group in groups.items()
+        }
+        of_groups = compare_groups(members, test_set)
+        record, table = of_groups.as_json(), render_groups(of_groups)
     else:
-        print(render_comparison(comparison))
+        named = [(str(path), translations[path]) for path in paths]
+        training_words = local_training_words(data, test_set.tokenizer) if data else None
+        comparison = compare_translations(named, test_set, training_words, examples)
+        record, table = comparison.as_json(), render_comparison(comparison)
+    print(format_record(record | {"models": models}) if as_json else table)
+
+
+def _read_groups(options: list[str] | None, systems: list[Path] | None) -> dict[str, list[Path]]:
+    """Return the paths of each group; without groups, all systems under the name "".
+
+    Raises:
+        ConfigError: A group is not NAME=PATTERN, is given twice or beside systems, or is the only
+            one.
+        DataError: A pattern matches nothing.
+    """
+    if not options:
+        return {"": systems or []}
+    if systems:
+        raise ConfigError(f"{systems[0]} is in no --group; write it as --group NAME=PATTERN")
+    groups: dict[str, list[Path]] = {}
+    for option in options:
+        name, separator, pattern = option.partition("=")
+        if not separator or not name or name in groups:
+            raise ConfigError(f"--group {option}: expected NAME=PATTERN, with a name of its own")
+        found = [Path(path) for path in sorted(glob.glob(pattern))]
+        # the messages of `nmt sweep` are files beside the runs
+        groups[name] = [path for path in found if path.is_dir() or path.suffix != ".log"]
+        if not groups[name]:
+            raise DataError(f"--group {option}: nothing matches the pattern")
+    if len(groups) < 2:
+        raise ConfigError(f"--group {options[0]} alone cannot be compared; give another group")
+    return groups
 
 
 def _check_systems(systems: list[Path]) -> None:
@@ -96,9 +143,10 @@ def _check_systems(systems: list[Path]) -> None:
     if missing := [path for path in systems if not path.exists()]:
         raise DataError(f"{missing[0]}: no such run directory, checkpoint or file of translations")
     if len(systems) < 2:
+        alone = systems[0] if systems else "nothing"
         raise ConfigError(
-            f"{systems[0]} alone cannot be compared; give another run directory, checkpoint or "
-            "file of translations"
+            f"{alone} alone cannot be compared; give another run directory, checkpoint or file of "
+            "translations"
         )
 
 

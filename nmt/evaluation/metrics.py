@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
@@ -106,6 +108,15 @@ class Metric:
             low, high = max(0.0, mean - half_width), min(self.highest, mean + half_width)
             interval = {"low": low, "high": high, "half_width": half_width}
         return Score(self.name, float(result.score), signature, interval)
+
+    def resampled_scores(
+        self, hypotheses: Sequence[str], references: Sequence[str], counts: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the score of each of B resamples (B,); `counts` of sentences in them is (B, N)."""
+        _check_line_counts(hypotheses, references, self.name)
+        statistics = np.array(self.corpus._extract_corpus_statistics(hypotheses, [references]))
+        compute = self.corpus._compute_score_from_stats
+        return np.array([compute(sums).score for sums in (counts @ statistics).tolist()])
 
     def score_sentences(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
         """Return the score of each hypothesis by itself, in order."""

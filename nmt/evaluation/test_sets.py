@@ -1,7 +1,10 @@
 """Texts that translations are scored on: a set of a run, of sacreBLEU by name, or from files."""
 
+import contextlib
 import difflib
+import functools
 import hashlib
+import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +19,10 @@ from nmt.data.text.remote_files import is_file, with_urls
 from nmt.errors import ConfigError, DataError, Log, NmtError, Progress
 from nmt.evaluation.metrics import bleu_tokenizer
 from nmt.evaluation.paper_bleu import language_codes
+from nmt.files import read_json_or_empty, write_atomically
 from nmt.recipe.config import DataConfig
+from nmt.run.checkpoint_files import MANIFEST, WEIGHTS
+from nmt.run.directory import find_run
 
 if TYPE_CHECKING:
     from nmt.translation.translator import Translator
@@ -247,3 +253,39 @@ def translate_test_set(
         raise DataError(f"{test_set}: no sentences to translate; expected at least one")
     translations = translator.translations(test_set.sources, progress=progress)
     return [translation.text for translation in translations]
+
+
+def translate_once(
+    translator: "Translator",
+    test_set: EvaluationSet,
+    progress: Progress = lambda lines: None,
+) -> list[str]:
+    """As `translate_test_set`, but keep the translations in the run, and read them there if kept.
+
+    They are kept by their weights, settings, sources, and the code of this package: if one of these
+    is another, they are made again. The weights have to be those of a run directory, unchanged.
+
+    Raises:
+        DataError: The test set has no sources or no sentences.
+    """
+    folder, searcher = translator.loaded.path, translator.searcher
+    weights = read_json_or_empty(folder / MANIFEST).get(WEIGHTS)
+    settings = translator.settings.model_dump(exclude={"batch_tokens"})
+    made_by = [weights, settings, searcher.precision, test_set.sources, _code_digest()]
+    key = hashlib.sha256(json.dumps(made_by).encode()).hexdigest()[:16]
+    file = find_run(folder).test_translations / f"{key}.txt"
+    if weights and file.is_file():
+        return list(read_lines(file))
+    translations = translate_test_set(translator, test_set, progress)
+    with contextlib.suppress(OSError):  # the run may be read-only
+        file.parent.mkdir(exist_ok=True)
+        write_atomically(file, "".join(f"{line}\n" for line in translations))
+    return translations
+
+
+@functools.cache
+def _code_digest() -> str:
+    """Return the SHA-256 of all source files of this package, which decide what is translated."""
+    package = Path(__file__).parent.parent
+    files = sorted(each for suffix in ("py", "c", "h") for each in package.rglob(f"*.{suffix}"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

@@ -293,8 +293,8 @@ def describe_plan(plan: Plan) -> str:
     template = read_template(
         "plan.txt",
         large=functools.partial(_with_unit, _NUMBERS),
-        size=functools.partial(_with_unit, _BYTES),
-        duration=functools.partial(_with_unit, _SECONDS),
+        size=describe_bytes,
+        duration=describe_seconds,
     )
     count = plan.speed.threads if plan.speed else 0  # the template shows it only with a speed
     threads = f"{count} threads" if count > 1 else f"{count} thread"
@@ -305,3 +305,13 @@ def _with_unit(units: _Units, number: float) -> str:
     """Format a number in the first of `units` that is not too large for it: 2.5 GB."""
     _smallest, size, number_format, name = next(unit for unit in units if number >= unit[0])
     return f"{number / size:{number_format}} {name}".rstrip()
+
+
+def describe_bytes(size: float) -> str:
+    """Return a number of bytes with its unit, such as 2.5 GB."""
+    return _with_unit(_BYTES, size)
+
+
+def describe_seconds(seconds: float) -> str:
+    """Return a time with its unit, such as 2.5 h."""
+    return _with_unit(_SECONDS, seconds)

@@ -4,6 +4,7 @@ Its templates are in templates/, with those of the page of a report, which shows
 the data. The functions that take rows, sides or counts are called there as filters.
 """
 
+import statistics
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from nmt.data.text.cleaning import REASONS
 from nmt.data.tokens.unknown_parts import describe_parts, describe_unknown
 from nmt.evaluation.compare import Comparison
 from nmt.evaluation.metrics import Score
+from nmt.evaluation.seed_test import GroupComparison
 
 WIDTH = 100
 
@@ -23,6 +25,12 @@ WIDTH = 100
 def render_comparison(comparison: Comparison) -> str:
     """Return the output of `nmt compare`: scores, significance, breakdowns and examples."""
     template = template_environment().get_template("comparison.txt")
+    return template.render(comparison=comparison).removesuffix("\n")
+
+
+def render_groups(comparison: GroupComparison) -> str:
+    """Return the output of `nmt compare` for groups: scores of each, and their differences."""
+    template = template_environment().get_template("groups.txt")
     return template.render(comparison=comparison).removesuffix("\n")
 
 
@@ -51,7 +59,7 @@ def template_environment() -> Environment:
         trim_blocks=True,
         extensions=["jinja2.ext.do"],  # {% do … %}: an expression that prints nothing
     )
-    filters: list[Callable[..., Any]] = [columns, with_interval, wrap, labelled]
+    filters: list[Callable[..., Any]] = [columns, with_deviation, with_interval, wrap, labelled]
     filters += [cleaning_rows, cleaning_examples, length_rows, histogram]
     filters += [describe_unknown, describe_parts]
     environment.filters |= {function.__name__: function for function in filters}
@@ -76,6 +84,12 @@ def with_interval(score: Score) -> str:
     if interval:
         return f"{score.value:.2f} ({interval['low']:.2f}-{interval['high']:.2f})"
     return f"{score.value:.2f}"
+
+
+def with_deviation(values: Sequence[float], decimals: int = 2) -> str:
+    """Format the mean of values, and if there are several their standard deviation: 25.3 ± 0.4."""
+    text = f"{statistics.mean(values):.{decimals}f}"
+    return f"{text} ± {statistics.stdev(values):.{decimals}f}" if len(values) > 1 else text
 
 
 def wrap(sentence: object) -> str:

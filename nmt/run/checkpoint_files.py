@@ -1,6 +1,9 @@
 """The files of a checkpoint, read without PyTorch, which takes a second to import."""
 
 import hashlib
+import json
+import math
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -71,6 +74,27 @@ def read_arrays(path: Path) -> dict[str, Array]:
         return safetensors.numpy.load(content)
     except SafetensorError as error:
         raise CheckpointError(f"{path / WEIGHTS}: not readable: {error}") from error
+
+
+def count_weights(path: Path) -> int:
+    """Return the number of weights in the checkpoint folder `path`, by the header of its file.
+
+    Raises:
+        DamagedCheckpointError: the file has no header, or is not as long as that says.
+        OSError: it cannot be read.
+    """
+    try:
+        with (path / WEIGHTS).open("rb") as file:
+            check_header(start := file.read(8))
+            size = int.from_bytes(start, "little")
+            tensors = json.loads(file.read(size))
+            tensors.pop("__metadata__", None)
+            end = 8 + size + max(tensor["data_offsets"][1] for tensor in tensors.values())
+            if file.seek(0, os.SEEK_END) == end:
+                return sum(math.prod(tensor["shape"]) for tensor in tensors.values())
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise DamagedCheckpointError(f"{path / WEIGHTS}: damaged: its header and length do not agree")
 
 
 def check_finite(weights: Mapping[str, Array], origin: Path) -> None:

@@ -2,6 +2,7 @@
 
 runs/NAME/
   config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
+  test-translations/
   checkpoints/step-00012000/   averaged/   moving-average/   tensorboard/
   best.json  last.json  result.json  shortlist.npz  plots/  report.html
   imported/   of a model of another program: provenance.json and its original small files
@@ -42,6 +43,7 @@ class RunDirectory:
         self.tokenizer = self.path / "tokenizer"
         self.metrics = self.path / "metrics.jsonl"
         self.translations = self.path / "translations"
+        self.test_translations = self.path / "test-translations"
         self.checkpoints = self.path / "checkpoints"
         self.averaged = self.path / "averaged"
         self.moving_average = self.path / "moving-average"

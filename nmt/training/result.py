@@ -17,7 +17,7 @@ from nmt.data.text.parallel_text import ParallelText, SentencePair, check_has_te
 from nmt.errors import DataError
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.evaluation.score_sheet import score_sheet, score_text
-from nmt.evaluation.test_sets import set_of_pairs, translate_test_set
+from nmt.evaluation.test_sets import set_of_pairs, translate_once
 from nmt.evaluation.text_checks import warning_about_references
 from nmt.files import read_json_or_empty, write_json
 from nmt.recipe.config import Config, DataConfig, DecodingConfig
@@ -130,6 +130,22 @@ def has_result(
     )
 
 
+def missing_part(directory: RunDirectory, config: Config) -> str:
+    """Return what is missing of a run, trained by `config`, or damaged; "" if it is done."""
+    best = read_json_or_empty(directory.best)
+    for file in (directory.best, directory.result):
+        if file.is_file() and not read_json_or_empty(file):
+            return f"damaged: {file.name} cannot be read"
+    trained, saved = best.get("trained_steps"), directory.saved_checkpoints()
+    step = RunDirectory.step_of(saved[-1]) if saved else trained or 0
+    if trained != step:
+        return f"unfinished: step {step:,} of {config.training.max_steps:,}"
+    has_test_set = config.training.score_test_set and (config.data.test or config.data.corpus)
+    if has_test_set and not directory.has_scores_of_best():
+        return "unfinished: its test set is not scored"
+    return ""
+
+
 def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     """Translate the test set `pairs` with the best weights of the run and write result.json.
 
@@ -145,7 +161,7 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     warning = warning_about_references(test_set.references, data.tokenized)
     if warning:
         log(f"warning: {warning}")
-    translations = translate_test_set(Translator(loaded, settings, _PRECISION), test_set)
+    translations = translate_once(Translator(loaded, settings, _PRECISION), test_set)
     scores = score_sheet(translations, test_set).scores
     of_texts = _bleu_of_texts(data, pairs, translations)
     files = [Path(path).name for text in data.test for path in text.paths]

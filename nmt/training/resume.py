@@ -68,7 +68,7 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
     if not saved:
         return
     saved_config = load_config(str(directory.config))
-    old, new = _flatten(saved_config.model_dump()), _flatten(config.model_dump())
+    old, new = flatten_settings(saved_config.model_dump()), flatten_settings(config.model_dump())
     changed = [
         f"{key}: the run has {old.get(key)!r}, now {new.get(key)!r}"
         for key in {**old, **new}
@@ -93,12 +93,12 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
             )
 
 
-def _flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten_settings(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return the values of nested sections by their full names, such as `model.norm`."""
     flat: dict[str, Any] = {}
     for key, value in section.items():
         if isinstance(value, dict):
-            flat |= _flatten(value, f"{prefix}{key}.")
+            flat |= flatten_settings(value, f"{prefix}{key}.")
         else:
             flat[prefix + key] = value
     return flat

@@ -1,5 +1,6 @@
 import hashlib
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation import compare, test_sets
 from nmt.evaluation.test_sets import EvaluationSet
-from tests.cli.commands import fail, records_of, succeed, write_lines
+from tests.cli.commands import fail, invoke, records_of, succeed, write_lines
 
 REFERENCES = ["the cat sat on a mat.", "no.", "a dog \u2028 barks at the big tree."]
 GOOD = ["the cat sat on the mat.", "no.", "a dog \u2028 barks at the big tree."]
@@ -111,3 +112,36 @@ def test_files_are_read_before_anything_is_translated(
     monkeypatch.setattr(test_sets, "translate_test_set", None)  # it does not come to that
     message = fail(DataError, "compare", tiny_run, write_lines(tmp_path / "short.txt", GOOD[:2]))
     assert "short.txt: expected 3 lines, as many as the run's test set has, got 2" in message
+
+
+def test_groups_are_compared_and_runs_keep_their_translations(
+    tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("base-1", "base-2", "other-1"):
+        shutil.copytree(tiny_run, tmp_path / name)
+    write_lines(tmp_path / "base-1.log", ["messages of its training"])
+    groups = [f"--group={name}={tmp_path}/{name}-*" for name in ("base", "other")]
+    printed = succeed("compare", *groups)
+    assert printed.startswith("3 sentences of the run's test set; mean ± standard deviation")
+    assert re.search(r"\n  base +2 +\S+ ± 0.00 ", printed)
+    assert "cannot be generalised over seeds" in printed.replace("\n ", "")
+    (kept,) = (tmp_path / "base-1" / "test-translations").iterdir()
+    monkeypatch.setattr(test_sets, "translate_test_set", None)  # they are read
+    [found] = records_of("compare", *groups, "--json")
+    assert list(found["groups"]["base"]) == [f"{tmp_path}/base-1", f"{tmp_path}/base-2"]
+    assert {each["test"] for each in found["differences"]} == {None}
+    kept.unlink()
+    with pytest.raises(TypeError, match="not callable"):
+        invoke("compare", *groups)
+
+
+def test_other_code_or_weights_translate_again(
+    copied_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, words = copied_run / "test-translations", ("compare", copied_run, copied_run)
+    succeed(*words)
+    succeed(*words, "--beam-size", 1)
+    assert len(list(folder.iterdir())) == 2
+    monkeypatch.setattr(test_sets, "_code_digest", lambda: "other")
+    succeed(*words)
+    assert len(list(folder.iterdir())) == 3

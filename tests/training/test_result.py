@@ -124,7 +124,7 @@ def test_a_run_stopped_while_it_scores_scores_again_and_trains_no_more(
 
     run = RunDirectory(tmp_path / "run")
     with monkeypatch.context() as patch:
-        patch.setattr(result_module, "translate_test_set", stopped)
+        patch.setattr(result_module, "translate_once", stopped)
         with pytest.raises(StoppedBySignal):
             train(tested(), run.path, quiet)
     assert not run.result.exists()

@@ -273,17 +273,24 @@ def _read_targets(file: Path, test_set: "EvaluationSet") -> list[str]:
 
 
 def translate_with_progress(
-    translator: "Translator", test_set: "EvaluationSet", label: str | None = None
+    translator: "Translator",
+    test_set: "EvaluationSet",
+    label: str | None = None,
+    is_kept: bool = False,
 ) -> list[str]:
-    """Return the translations of a test set; on a terminal, show a progress bar named `label`."""
+    """Return the translations of a test set; on a terminal, show a progress bar named `label`.
+
+    With `is_kept` they are kept in the run, and read there the next time.
+    """
     from tqdm import tqdm
 
-    from nmt.evaluation.test_sets import translate_test_set
+    from nmt.evaluation.test_sets import translate_once, translate_test_set
 
+    translate = translate_once if is_kept else translate_test_set
     count = len(test_set.references)
     # disable=None hides the bar where stderr is no terminal
     with tqdm(total=count, unit=" lines", desc=label, disable=None) as bar:
-        return translate_test_set(translator, test_set, bar.update)
+        return translate(translator, test_set, bar.update)
 
 
 def provenance(

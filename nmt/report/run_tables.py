@@ -1,0 +1,126 @@
+"""The output of `nmt runs`: tables of runs for a terminal, Markdown, LaTeX and CSV."""
+
+import csv
+import io
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from nmt.report.runs import DONE, Row, figure_columns
+from nmt.report.tables import columns, with_deviation, wrap
+
+MOST_SETTINGS = 5
+"""columns of settings in a table for a terminal; where there are more, they stand below it"""
+_WHOLE = ("steps", "parameters", "seconds")
+"""columns of numbers without digits after the point"""
+_LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+}
+
+
+def escape_latex(text: str) -> str:
+    """Return text that LaTeX prints as it is."""
+    return "".join(_LATEX.get(sign, sign) for sign in text)
+
+
+def render_text(rows: Sequence[Row], groups: Sequence[Row], settings: Sequence[str]) -> str:
+    """Return tables of groups and of runs, what is not done, and the signatures of the scores."""
+    names = _short_keys(settings)
+    shown = settings if len(settings) <= MOST_SETTINGS else []
+    parts = ["mean ± standard deviation of the runs with equal settings"] * bool(groups)
+    parts += columns(_table(groups, ["group", *shown, "runs", *_WHOLE], names)) if groups else ()
+    for group in groups if settings and not shown else ():
+        values = (f"{names[key]} {_cell(value)}" for key, value in group["settings"].items())
+        parts.append(wrap(f"{group['group']}: {', '.join(values)}"))
+    if done := [row for row in rows if row["state"] == DONE]:
+        parts += ["", *columns(_table(done, ["run", "seed", *_WHOLE], names))]
+    parts += [wrap(f"{row['run']} is {row['state']}") for row in rows if row["state"] != DONE]
+    return "\n".join([*parts, "", *_signatures(rows)]).rstrip()
+
+
+def render_markdown(rows: Sequence[Row], groups: Sequence[Row], settings: Sequence[str]) -> str:
+    """Return the table of groups in Markdown, with the signatures below it."""
+    head, *body = _table(groups, ["group", *settings, "runs"], _short_keys(settings))
+    lines = [head, ["---"] * len(head), *body]
+    escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join([*(f"| {' | '.join(line)} |" for line in escaped), "", *_signatures(rows)])
+
+
+def render_latex(rows: Sequence[Row], groups: Sequence[Row], settings: Sequence[str]) -> str:
+    """Return the table of groups for LaTeX with the package booktabs; signatures are comments."""
+    head, *body = (
+        [escape_latex(cell) for cell in line]
+        for line in _table(groups, ["group", *settings, "runs"], _short_keys(settings))
+    )
+    alignment = "l" * (1 + len(settings)) + "r" * (len(head) - 1 - len(settings))
+    return "\n".join(
+        [
+            "% \\usepackage{booktabs}; mean and standard deviation of the runs",
+            f"\\begin{{tabular}}{{{alignment}}}",
+            "\\toprule",
+            " & ".join(head) + r" \\",
+            "\\midrule",
+            *(" & ".join(line) + r" \\" for line in body),
+            "\\bottomrule",
+            "\\end{tabular}",
+            *(f"% {line}" for line in _signatures(rows)),
+        ]
+    )
+
+
+def render_csv(rows: Sequence[Row]) -> str:
+    """Return all runs with all columns, also those that are not done, as CSV with a head."""
+    flat = []
+    for row in rows:
+        figures = {
+            key: row[key] for key in row if key not in ("run", "state", "settings", "signatures")
+        }
+        flat.append({"run": row["run"], "state": row["state"], **row["settings"], **figures})
+    sink = io.StringIO()
+    writer = csv.DictWriter(sink, dict.fromkeys(key for row in flat for key in row))
+    writer.writeheader()
+    writer.writerows(flat)
+    return sink.getvalue().rstrip()
+
+
+def _table(rows: Sequence[Row], first: Sequence[str], names: dict[str, str]) -> list[list[str]]:
+    """Return a table with its head: the columns `first`, then those of the scores.
+
+    The loss of the validation is left out where there is a better figure.
+    """
+    scores = [column for column in figure_columns(rows) if column not in _WHOLE]
+    if len(scores) > 1:
+        scores = [column for column in scores if column != "validation loss"]
+    shown = [*first, *scores]
+    cells = ([_cell({**row["settings"], **row}.get(key), key) for key in shown] for row in rows)
+    return [[names.get(key, "" if key in ("group", "run") else key) for key in shown], *cells]
+
+
+def _cell(value: Any, column: str = "") -> str:
+    """Format a value: a list of figures (mean ± deviation), a figure, or a setting."""
+    values = value if isinstance(value, list) else [value]
+    if column in _WHOLE and None not in values and values:
+        return f"{statistics.mean(values):,.0f}"
+    if isinstance(value, list) and value and isinstance(value[0], float):
+        return with_deviation(value)
+    if isinstance(value, float):
+        return f"{value:.2f}" if "." not in column else f"{value:g}"
+    return "-" if value is None else str(value)
+
+
+def _short_keys(keys: Sequence[str]) -> dict[str, str]:
+    """Return the last part of each section.key, or all of it where two have the same."""
+    last = [key.rpartition(".")[2] for key in keys]
+    return {key: key if last.count(end) > 1 else end for key, end in zip(keys, last, strict=True)}
+
+
+def _signatures(rows: Iterable[Row]) -> list[str]:
+    """Return "metric: signature" of the scores, each once."""
+    pairs = [pair for row in rows for pair in row["signatures"].items()]
+    return [f"{name}: {signature}" for name, signature in dict.fromkeys(pairs)]
