@@ -121,9 +121,10 @@ def search(
                 typer.echo(json.dumps(asdict(match), ensure_ascii=False))
                 continue
             source = match.source
-            if sys.stdout.isatty():
+            if _is_terminal():
                 source = _with_differences(text, source)
-            typer.echo(f"{match.score:.2f}\t{source}\t{match.target}")
+            line = f"{match.score:.2f}\t{source}\t{match.target}"
+            typer.echo(line, color=_is_terminal())
 
 
 @app.command(cls=CommandWithGroups)
@@ -191,6 +192,10 @@ def _open(path: Path) -> "Memory":
     from nmt.memory.store import Memory
 
     return Memory.open(path)
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _labelled(

@@ -2,6 +2,7 @@ import unicodedata
 
 import pytest
 
+from nmt.data.text import words as words_module
 from nmt.data.text.glossary import Glossary
 from nmt.data.text.words import (
     find_term,
@@ -147,3 +148,24 @@ def test_a_word_with_several_letters_for_one_is_found_in_any_casing() -> None:
 
 def test_small_letters_stand_for_every_casing() -> None:
     assert not has_capital("straße 3") and has_capital("Straße") and has_capital("iPhone")
+
+
+def test_the_faster_pattern_finds_the_same_words() -> None:
+    plain = [chr(code) for code in range(0x3000) if not words_module._NOT_PLAIN.search(chr(code))]
+    assert len(plain) > 1000
+    for character in plain:
+        for text in (f"a{character}b", f"{character} {character}-{character}", f"-{character}."):
+            found = words_module._WORDS.findall(text)
+            assert words_module._PLAIN_WORDS.findall(text) == found, hex(ord(character))
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("1,000.5 on 12/03/2026, 12:30", ["1,000.5", "12/03/2026", "12:30"]),
+        ("B12, 12th, COVID-19, 7.", ["7"]),
+        ("2020年3月 ٣", ["2020", "3", "٣"]),
+    ],
+)
+def test_numbers_are_no_parts_of_words(text: str, numbers: list[str]) -> None:
+    assert words_module.NUMBER.findall(text) == numbers
