@@ -57,6 +57,13 @@ def project() -> Path:
 
 
 @pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of all processes that run the tests, for caches that they may fill together."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
 def test_data() -> Path:
     """Real parallel text: the folder that NMT_TEST_DATA names, by default ../shared/data."""
     path = Path(os.environ.get("NMT_TEST_DATA") or PROJECT.parent / "shared" / "data")

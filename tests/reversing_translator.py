@@ -78,10 +78,10 @@ def _joined(line: Line, words: Sequence[Span]) -> Translation:
 
 
 def _tokens(line: Line, unit: Span) -> list[Span]:
-    """The parts of a unit that are linked one by one: words and marks, or a protected part."""
+    """The parts of a unit that are linked one by one: words, marks, spaces, or a protected part."""
     if unit in line.protected:
         return [unit]
-    return [token.span() for token in re.compile(r"\w+|\W").finditer(line.text, *unit)]
+    return [token.span() for token in re.compile(r"\w+|\s+|\W").finditer(line.text, *unit)]
 
 
 def translate_html(

@@ -1,8 +1,10 @@
 """What the benchmarks compare is the same, and those for a GPU run on a CPU as well."""
 
 import json
-import subprocess
+import multiprocessing
+import runpy
 import sys
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
@@ -20,6 +22,32 @@ from nmt.search.beam_search import beam_search
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "scripts" / "benchmarks"
 VOCABULARY = 40
+RunScript = Callable[[str, str], str]
+RunTiny = Callable[[str, str], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def run_script(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[RunScript]:
+    """Runs a benchmark with options, and returns what it prints; what it measures runs in forks.
+
+    A process that imports PyTorch would take some seconds to begin.
+    """
+    forks = multiprocessing.get_context("fork")
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: forks)
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    before = set(sys.modules)
+
+    def run(name: str, options: str) -> str:
+        monkeypatch.setattr(sys, "argv", [name, *options.split()])
+        runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
+        return capfd.readouterr().out
+
+    yield run
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(BENCHMARKS)):
+            del sys.modules[name]
 
 
 @pytest.mark.parametrize("norm", get_args(Norm))
@@ -58,46 +86,48 @@ def test_ctranslate2_finds_the_same_translations(tmp_path: Path, norm: Norm, bea
 @pytest.mark.parametrize(
     "rival", ["ctranslate2", pytest.param("huggingface", marks=pytest.mark.slow)]
 )
-def test_every_engine_writes_as_many_tokens(rival: str) -> None:
+def test_every_engine_writes_as_many_tokens(run_script: RunScript, rival: str) -> None:
     pytest.importorskip("ctranslate2")
     options = "--size tiny --vocabulary 300 --sentences 4 --latency-sentences 1 --target-length 9"
-    rivals = f"--precision fp32 --against {rival}"
-    command = [sys.executable, str(BENCHMARKS / "translate.py"), *options.split(), *rivals.split()]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    output = run_script("translate", f"{options} --precision fp32 --against {rival}")
     rows = [json.loads(line) for line in output.splitlines()]
     assert [row["engine"] for row in rows] == ["nmt"] + 2 * [rival]
     assert {row["tokens"] for row in rows} == {4 * 9}
     assert all(row["tokens_per_second"] > 0 and row["latency_ms"] > 0 for row in rows)
 
 
-def run_benchmark(name: str, out: Path, options: str) -> list[dict[str, Any]]:
-    """Run a benchmark that writes into a folder; returns its rows."""
-    command = [sys.executable, str(BENCHMARKS / f"{name}.py"), "--tiny", "--device", "cpu"]
-    command += ["--precision", "fp32", "--out", str(out), *options.split()]
-    subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads((out / f"{name}.json").read_text("utf-8"))
-    assert {"device", "date", "command", "python", "torch", "transformers"} <= found.keys()
-    assert "| --- |" in (out / f"{name}.md").read_text("utf-8")
-    rows: list[dict[str, Any]] = found["rows"]
-    return rows
+@pytest.fixture
+def run_tiny(run_script: RunScript, tmp_path: Path) -> RunTiny:
+    """Runs a benchmark that writes into a folder, on a CPU; returns its rows."""
+
+    def run(name: str, options: str) -> list[dict[str, Any]]:
+        out = tmp_path
+        run_script(name, f"--tiny --device cpu --precision fp32 --out {out} {options}")
+        found = json.loads((out / f"{name}.json").read_text("utf-8"))
+        assert {"device", "date", "command", "python", "torch", "transformers"} <= found.keys()
+        assert "| --- |" in (out / f"{name}.md").read_text("utf-8")
+        rows: list[dict[str, Any]] = found["rows"]
+        return rows
+
+    return run
 
 
 @pytest.mark.parametrize(
     "neighbour", ["nothing", pytest.param("huggingface", marks=pytest.mark.slow)]
 )
-def test_a_neighbour_that_is_missing_is_a_row_that_says_so(tmp_path: Path, neighbour: str) -> None:
+def test_a_neighbour_that_is_missing_is_a_row_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_tiny: RunTiny, neighbour: str
+) -> None:
+    monkeypatch.setattr(demo_corpus, "TRAIN_PAIRS", 300)
+    monkeypatch.setattr(demo_corpus, "HELD_OUT_PAIRS", 10)
     demo_corpus.write(tmp_path)
-    for language in ("en", "de"):  # 300 pairs to train on are enough
-        lines = (tmp_path / f"train.{language}").read_text("utf-8").splitlines(keepends=True)
-        (tmp_path / f"few.{language}").write_text("".join(lines[:300]), "utf-8")
-        (tmp_path / f"valid.{language}").write_text("".join(lines[300:320]), "utf-8")
     programs = ["nmt", "eole"] + [neighbour] * (neighbour != "nothing")
-    rows = run_benchmark(
-        "neighbours",
-        tmp_path,
-        f"--source {tmp_path}/few.en --target {tmp_path}/few.de --programs {' '.join(programs)} "
-        f"--validation-source {tmp_path}/valid.en --validation-target {tmp_path}/valid.de",
-    )
+    texts = [
+        f"--{split}{side} {tmp_path}/{name}.{language}"
+        for split, name in (("", "train"), ("validation-", "validation"))
+        for side, language in (("source", "en"), ("target", "de"))
+    ]
+    rows = run_tiny("neighbours", f"{' '.join(texts)} --programs {' '.join(programs)}")
     by_program = {row["program"]: row for row in rows}
     if find_spec("eole") is None:
         assert "No module named 'eole'" in by_program["eole"]["failed"]
@@ -108,10 +138,10 @@ def test_a_neighbour_that_is_missing_is_a_row_that_says_so(tmp_path: Path, neigh
 
 
 @pytest.mark.slow
-def test_every_part_that_never_ran_on_a_gpu_runs_on_a_cpu(tmp_path: Path) -> None:
+def test_every_part_that_never_ran_on_a_gpu_runs_on_a_cpu(run_tiny: RunTiny) -> None:
     pytest.importorskip("ctranslate2")
     pytest.importorskip("transformers")
-    rows = run_benchmark("never_run", tmp_path, "--limit 600")
+    rows = run_tiny("never_run", "--limit 600")
     assert not [row for row in rows if "failed" in row]
     by_part = {row["part"]: row for row in rows}
     assert by_part["heads beside float32"]["head_width"] == 128
@@ -119,6 +149,6 @@ def test_every_part_that_never_ran_on_a_gpu_runs_on_a_cpu(tmp_path: Path) -> Non
     assert by_part["one process of torchrun"]["largest_difference"] < 1e-6
 
 
-def test_a_part_that_fails_or_takes_too_long_is_a_row_that_says_so(tmp_path: Path) -> None:
-    rows = run_benchmark("never_run", tmp_path, "--limit 0.01 --parts LoRA")
+def test_a_part_that_fails_or_takes_too_long_is_a_row_that_says_so(run_tiny: RunTiny) -> None:
+    rows = run_tiny("never_run", "--limit 0.01 --parts LoRA")
     assert rows == [{"part": "LoRA", "failed": "lora took longer than 0.01 seconds"}]

@@ -52,6 +52,7 @@ def apart(
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid or 0, signal.SIGKILL)  # also what it has started
+        process.kill()  # it may have no group yet
         raise
     finally:
         ended.set()

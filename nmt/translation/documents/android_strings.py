@@ -21,7 +21,7 @@ from nmt.translation.documents.xml_tokens import XmlSource, set_attribute, write
 
 _PREFIXES = {"urn:oasis:names:tc:xliff:document:1.2": "xliff"}
 _WRITTEN = MARKUP | {"\\": "\\\\", "'": "\\'", '"': '\\"'}
-_PART = re.compile(r'(?P<mark>(?:\\[nt])+|")|(?:\\(?![nt]).|[^"\\]|\\\Z)+', re.DOTALL)
+_PART = re.compile(r'(?P<mark>(?:\\[nt])+|")|(?:\\(?![nt]).|[^"\\]++|\\\Z)++', re.DOTALL)
 """of a word: line breaks, quotation marks around white space that counts, and the rest"""
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _REFERENCE = re.compile(r"\s*[@?][\w+:.]*/?[\w.:]+\s*")

@@ -49,7 +49,7 @@ _CONTROL = r"&#(?:0*(?:[0-8]|1[1245-9]|2\d|3[01]|127)|[xX]0*(?:[0-8bBcCeEfF]|1[\
 """references to control characters, which are no white space and part of no word"""
 _CHUNKS = re.compile(
     rf"(?P<space>[ \t\n\r\f]+)|(?P<fixed>{_FIXED})|(?P<break>{_BREAK})|(?P<tag>{_CONTROL})"
-    rf"|(?:(?!{_FIXED}|{_BREAK}|{_CONTROL})[^ \t\n\r\f])+"
+    rf"|(?:(?!{_FIXED}|{_BREAK}|{_CONTROL})[^ \t\n\r\f])++"
 )
 _ENTITY = re.compile(r"&#?\w+;")
 _SOFT_HYPHEN = "\u00ad"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _KEPT = r"\{\{.*?\}\}|\{%.*?%\}|https?://[^\s<>]*[^\s<>.,;:!?)\]'\"]"
 """templates and addresses"""
-_PART = re.compile(rf"(?P<kept>{_KEPT})|(?P<space>[ \t\n]+)|(?:(?!{_KEPT})[^ \t\n])+")
+_PART = re.compile(rf"(?P<kept>{_KEPT})|(?P<space>[ \t\n]+)|(?:(?!{_KEPT})[^ \t\n])++")
 _SPECIAL = "*`[<\\~"
 """characters that may begin a mark"""
 _EMPHASIS = ("em_", "strong_", "s_")

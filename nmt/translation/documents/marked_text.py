@@ -95,6 +95,7 @@ def join_messages(pieces: Iterable[Piece]) -> list[Piece]:
     if not spans:
         return pieces
     joined: list[Piece] = []
+    texts_of_messages: dict[int, list[str]] = {}  # of the pieces of each one, by its index
     at = 0
     for piece, text in zip(pieces, texts, strict=True):
         start, at = at, at + len(text)
@@ -105,10 +106,13 @@ def join_messages(pieces: Iterable[Piece]) -> list[Piece]:
             continue
         marks = [] if piece.kind == "word" or text.isspace() else [Token("other", text)]
         if spans[0][0] < start:  # the message begins in the last piece
-            last = joined.pop()
-            joined.append(last._replace(tokens=last.tokens + marks, text=last.text + text))
+            joined[-1].tokens.extend(marks)
+            texts_of_messages[len(joined) - 1].append(text)
         else:
-            joined.append(Piece("message", marks, text))
+            texts_of_messages[len(joined)] = [text]
+            joined.append(Piece("message", marks))
+    for i, parts in texts_of_messages.items():
+        joined[i] = joined[i]._replace(text="".join(parts))
     ends = Counter(each.element for each in joined if each.kind in ("open", "close"))
     # an element that begins or ends in a message is none outside of it
     return [

@@ -43,11 +43,11 @@ MAX_PAGE_TEXT = 255
 _FILE_NAME = re.compile(r"\S+\.[a-z]{3,4}|(?:[A-Z]:|\\\\).*|https?:.*", re.IGNORECASE)
 _VALUES = {**MARKUP, '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _NUMBER = re.compile(r"%\d")
-_NUMBER_PIECE = re.compile(r"(?P<kept>%\d%?)|(?P<space> (?!\s))|(?P<break>\s+)|(?:(?!%\d)\S)+")
+_NUMBER_PIECE = re.compile(r"(?P<kept>%\d%?)|(?P<space> (?!\s))|(?P<break>\s+)|(?:(?!%\d)\S)++")
 _CODE = re.compile(
     r"&(?:(?P<place>[LCR])|(?P<kept>[PNDTFAZ](?:[+-]\d+)?)"
     r'|"[^"]*"|\d+|K[0-9A-F]{6}|K\d\d[+-]\d{3}|[^&])|(?P<space> (?! ))|(?P<break>[ \r\n\t]+)'
-    r"|(?:&&|[^& \r\n\t])+"
+    r"|(?:&&|[^& \r\n\t]++)++"
 )
 """a piece of the text at the top or bottom of a page of Excel; && stands for &"""
 _SHOWN = {"P": "1", "N": "2", "D": "2030-01-01", "T": "12:00", "F": "1.xlsx", "A": "1", "Z": "/"}

@@ -114,7 +114,7 @@ def _piece_pattern(kept: str) -> re.Pattern[str]:
     special = rf"{kept or '(?!)'}|{TAG}|{_CONTROL}|{_NO_BREAK_SPACE}"
     return re.compile(
         rf"(?P<kept>(?:{kept or '(?!)'})+)|(?P<tag>{TAG}|{_CONTROL}+)|(?P<fixed>{_NO_BREAK_SPACE})"
-        rf"|(?P<space> (?![ \t\r\n]))|(?P<break>[ \t\r\n]+)|(?:(?!{special})[^ \t\r\n])+"
+        rf"|(?P<space> (?![ \t\r\n]))|(?P<break>[ \t\r\n]+)|(?:(?!{special})[^ \t\r\n])++"
     )
 
 

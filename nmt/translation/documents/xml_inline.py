@@ -10,13 +10,14 @@ from nmt.translation.documents.strings import tag_partners
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.documents.xml_tokens import XmlSource, text_of_xml, write_text
 
-_WORD = rf"(?:(?!{BREAK_REFERENCE})[^ \t\r\n])+"
+_WORD = rf"(?:[^ \t\r\n&]++|(?!{BREAK_REFERENCE})&)++"
+# of a row of white space or letters, a repeated group that is not possessive would keep each one
 _WORDS = re.compile(
-    rf"(?P<break>[ \t\r\n]*(?:{BREAK_REFERENCE}[ \t\r\n]*)+)|(?P<space>[ \t\r\n]+)|{_WORD}"
+    rf"(?P<break>[ \t\r\n]*+(?:{BREAK_REFERENCE}[ \t\r\n]*+)++)|(?P<space>[ \t\r\n]++)|{_WORD}"
 )
 _EXACT_WORDS = re.compile(
     rf"(?P<space> (?![ \t\r\n]|{BREAK_REFERENCE}))"
-    rf"|(?P<break>(?:[ \t\r\n]|{BREAK_REFERENCE})+)|{_WORD}"
+    rf"|(?P<break>(?:[ \t\r\n]++|{BREAK_REFERENCE})++)|{_WORD}"
 )
 _VALUE = r"""(?:"[^"<]*+"|'[^'<]*+'|&quot;(?:(?!&quot;)[^<])*+&quot;|[^\s"'<>&]++)"""
 _TAG = re.compile(rf"(&lt;/?[A-Za-z][\w:.-]*+(?:\s++[\w:.-]++\s*+=\s*+{_VALUE})*+\s*+/?(?:&gt;|>))")

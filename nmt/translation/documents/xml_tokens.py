@@ -17,7 +17,7 @@ from nmt.translation.documents.tokens import Token
 
 _TOKEN = re.compile(
     r"(?P<text>[^<]+|<!\[CDATA\[.*?\]\]>)|(?P<other><!--.*?-->|<\?.*?\?>|<![^>]*>)"
-    r"""|<(?P<end>/)?(?P<name>[^\s/>]+)(?P<attributes>(?:[^>"'/]|"[^"]*"|'[^']*'|/(?!>))*)"""
+    r"""|<(?P<end>/)?(?P<name>[^\s/>]+)(?P<attributes>(?:[^>"'/]++|"[^"]*"|'[^']*'|/(?!>))*+)"""
     r"(?P<empty>/)?>",
     re.DOTALL,
 )
