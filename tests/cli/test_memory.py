@@ -1,94 +1,195 @@
-"""`nmt memory`: from an empty file to a memory that other programs read."""
+"""What translating holds in memory does not grow with the text."""
 
-import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from nmt.errors import ConfigError, DataError
-from tests.cli.commands import fail, invoke, lines_of, records_of, succeed
+from nmt.files import read_json_or_empty
+from tests.cli.commands import write_lines
+from tests.cli.test_ray import descendants
 
-ROWS = "Article 12 applies here.\tL'article 12 s'applique ici.\nThe dog barks.\tLe chien aboie.\n"
+MEGABYTE = 1 << 20
 
+# Counts from where the model is loaded: VmHWM is the most that was ever held, "5" sets it back.
+# Of other processes only what is theirs alone: RssAnon less what they were born with.
+MEASURING = """
+import atexit, os, pathlib, re, sys
+import nmt.cli.translate as command
+from nmt.cli.app import main
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.searcher import Searcher
+from nmt.translation.pipeline import Pipeline
 
-@pytest.fixture
-def memory(tmp_path: Path) -> Path:
-    path = tmp_path / "laws.tm"
-    succeed("memory", "create", path, "--languages", "en-fr")
-    result = invoke("memory", "add", path, "--author", "anna", text=f"{ROWS}\t \n")
-    assert result.stderr == (
-        f"stdin: 2 new pairs, 0 that were there already; left out: 1 empty; {path} has 2 pairs\n"
-    )
-    return path
+notes = pathlib.Path(os.environ["NOTES"])
 
+def held(name):
+    return int(re.search(name + r":\\s+(\\d+)", open("/proc/self/status").read())[1])
 
-def test_search_prints_score_source_and_target(memory: Path) -> None:
-    assert lines_of("memory", "search", memory, "Article 15 applies here.") == [
-        "1.00\tArticle 12 applies here.\tL'article 15 s'applique ici."
+def loaded(*given, load=command.make_translator, **named):
+    translator = load(*given, **named)
+    open("/proc/self/clear_refs", "w").write("5")
+    before, process, born_with = held("VmRSS"), os.getpid(), [0]
+    os.register_at_fork(after_in_child=lambda: born_with.insert(0, held("RssAnon")))
+
+    def translate(self, lines, search=Pipeline.translate_batch):
+        found = search(self, lines)
+        if os.getpid() != process:
+            note = notes / str(os.getpid())
+            most = int(note.read_text()) if note.exists() else 0
+            note.write_text(str(max(most, held("RssAnon") - born_with[0])))
+        return found
+
+    def report():
+        others = sum(int(note.read_text()) for note in notes.iterdir())
+        print(f"held {held('VmHWM') - before} {others}", file=sys.stderr)
+
+    Pipeline.translate_batch = translate
+    atexit.register(report)
+    return translator
+
+command.make_translator = loaded
+if os.environ.get("COPY"):
+    Searcher.search = lambda self, ids, *rest, **others: [
+        [Hypothesis(tuple(row[:-1]), 0.0)] for row in ids
     ]
-    [match] = records_of("memory", "search", memory, "The dog sleeps.", "--json")
-    assert match == {
-        "source": "The dog barks.",
-        "target": "Le chien aboie.",
-        "score": 0.75,
-        "identity": 2,
-        "same_context": False,
-    }
-    assert lines_of("memory", "search", memory, "The dog sleeps.", "--minimum", 0.8) == []
+main()
+"""
 
 
-def test_words_that_differ_are_marked_in_a_terminal(
-    memory: Path, monkeypatch: pytest.MonkeyPatch
+class Measured:
+    """`nmt translate` in a process of its own, and what it held beyond the model."""
+
+    def __init__(self, run: Path, folder: Path, environment: dict[str, str]) -> None:
+        self.run, self.folder, self.environment = run, folder, environment
+
+    def __call__(self, text: Iterable[str], *options: str) -> tuple[int, int]:
+        """Bytes of this process and of those that it started, for these lines."""
+        notes = Path(tempfile.mkdtemp(dir=self.folder))
+        source, output = self.folder / "in.txt", self.folder / "out.txt"
+        lines = 0
+        with source.open("w", encoding="utf-8") as file:
+            for lines, line in enumerate(text, start=1):  # noqa: B007
+                file.write(line + "\n")
+        arguments = ["translate", "-m", self.run, source, "-o", output, *options]
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURING, *map(str, arguments)],
+            env=self.environment | {"NOTES": str(notes)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        with output.open("rb") as file:
+            assert sum(1 for _ in file) == lines
+        own, others = done.stderr.split("held ")[1].split()
+        print(f"{lines} lines {' '.join(options)}: {int(own) >> 10} MB, {int(others) >> 10} MB")
+        return 1024 * int(own), 1024 * int(others)
+
+
+def captions(lines: int) -> Iterator[str]:
+    return (f"dog {n}" if n % 7 else "a small dog. A cat" for n in range(lines))
+
+
+LONG = ["a dog", "a" * 1_000_000, "A dog. " * 20_000]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [["--workers", "1"], ["--workers", "2"]])
+def test_twenty_thousand_lines_hold_as_much_as_two_thousand(
+    tiny_run: Path, tmp_path: Path, environment: dict[str, str], options: list[str]
 ) -> None:
-    monkeypatch.setattr("nmt.cli.memory._is_terminal", lambda: True)
-    [line] = lines_of("memory", "search", memory, "The dog sleeps.")
-    assert line == "0.75\tThe dog \x1b[1;4mbarks\x1b[0m.\tLe chien aboie."
+    translate = Measured(tiny_run, tmp_path, environment)
+    few = translate(captions(2_000), "--beam-size", "1", *options)
+    many = translate(captions(20_000), "--beam-size", "1", *options)
+    for before, after in zip(few, many, strict=True):
+        assert after < before + 40 * MEGABYTE
+    assert sum(many) < 300 * MEGABYTE
 
 
-@pytest.mark.parametrize("suffix", ["tmx", "tsv", "xlf"])
-def test_an_exported_memory_can_be_imported(memory: Path, tmp_path: Path, suffix: str) -> None:
-    file = tmp_path / f"laws.{suffix}"
-    succeed("memory", "export", memory, "-o", file)
-    copy = tmp_path / "copy.tm"
-    succeed("memory", "create", copy, "--languages", "en-fr")
-    result = invoke("memory", "import", copy, file, file, "--domain", "law")
-    new, again = result.stderr.splitlines()
-    assert new == f"{file}: 2 new pairs, 0 that were there already; left out: none; " + (
-        f"{copy} has 2 pairs"
-    )
-    assert "0 new pairs, 2 that were there already" in again
-    facts = json.loads(succeed("memory", "stats", copy, "--json"))
-    assert facts["pairs"] == facts["domains"]["law"] == 2
-    assert facts["authors"] == ({} if suffix == "xlf" else {"anna": 2})
-    succeed("memory", "export", copy, "-o", file, "--domain", "medicine")
-    assert "Article" not in file.read_text("utf-8")
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        pytest.param(LONG * 8, "", id="lines of a megabyte"),
+        pytest.param(LONG, "--document", id="documents of a megabyte", marks=pytest.mark.slow),
+        *(
+            pytest.param(
+                captions(1_000_000),
+                options,
+                id=f"a million lines {options}",
+                marks=pytest.mark.slow,
+            )
+            for options in ("--workers 1", "--workers 2", "--document")
+        ),
+    ],
+)
+def test_any_text_holds_at_most_300_megabytes(
+    tiny_run: Path, tmp_path: Path, environment: dict[str, str], text: Iterable[str], options: str
+) -> None:
+    """All but the search itself, which holds one batch, whatever comes before and after it."""
+    translate = Measured(tiny_run, tmp_path, environment | {"COPY": "1"})
+    assert sum(translate(text, "--beam-size", "1", *options.split())) < 300 * MEGABYTE
 
 
-def test_sentences_of_a_test_set_are_found_and_named(memory: Path, tmp_path: Path) -> None:
-    test = tmp_path / "test.en"
-    test.write_text("the dog barks\nA cat.\n\nle chien aboie!\n", "utf-8")
-    *_, counts, first, second = lines_of("memory", "stats", memory, "--test", test)
-    assert counts == "test: 2 of 3 sentences are in the memory"
-    assert [first, second] == ["  the dog barks", "  le chien aboie!"]
-    test.write_text("\n", "utf-8")
-    assert "has no sentence to look for" in fail(
-        ConfigError, "memory", "stats", memory, "--test", test
-    )
+def held_alone(process: int) -> int:
+    """Bytes that a process holds and shares with no file; none if it has ended."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"RssAnon:\s+(\d+)", status)
+    return 1024 * int(found[1]) if found else 0
 
 
-def test_wrong_input_is_one_sentence(memory: Path, tmp_path: Path) -> None:
-    missing = tmp_path / "none.tm"
-    assert "no such memory" in fail(DataError, "memory", "search", missing, "text")
-    assert "exists already" in fail(ConfigError, "memory", "create", memory, "--languages", "en-fr")
-    assert "expected the codes" in fail(
-        ConfigError, "memory", "create", missing, "--languages", "enfr"
-    )
-    assert "is no format of a memory" in fail(
-        ConfigError, "memory", "export", memory, "-o", tmp_path / "a.doc"
-    )
-    assert not (tmp_path / "a.doc").exists()
-    assert "are the same file" in fail(ConfigError, "memory", "export", memory, "-o", memory)
-    table = tmp_path / "wrong.tsv"
-    table.write_text("Le juge a lu toute la lettre.\tThe judge has read the letter.\n" * 3, "utf-8")
-    assert "the other way round?" in fail(DataError, "memory", "import", memory, table)
-    assert "laws.tm: no such file" not in fail(DataError, "memory", "import", memory, missing)
+def watch(process: "subprocess.Popen[bytes]", state: Path, every: int) -> list[tuple[int, int]]:
+    """Memory of a command and of all that it has started, each time so many more lines are done.
+
+    Prints them, and the lines per second since the first time, which leaves out the start.
+    """
+    held: list[tuple[int, int]] = []
+    marks: list[tuple[int, float]] = []  # lines and times
+    while process.poll() is None:
+        lines = read_json_or_empty(state).get("lines", 0)
+        if lines >= every * (len(held) + 1):
+            held.append((held_alone(process.pid), sum(map(held_alone, descendants(process.pid)))))
+            marks.append((lines, time.monotonic()))
+            (first, start), (_, now) = marks[0], marks[-1]
+            speed = (lines - first) / max(now - start, 1e-9)
+            own, others = (amount // MEGABYTE for amount in held[-1])
+            print(f"{lines:,} lines: {own} MB, others {others} MB, {speed:,.0f} lines/s")
+        time.sleep(0.02)
+    return held
+
+
+needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="needs the extra nmt[ray]")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--workers 2",
+        pytest.param("--ray local --workers 1", marks=needs_ray),
+        pytest.param("--ray local --workers 2", marks=needs_ray),
+    ],
+)
+def test_memory_is_flat_over_a_million_lines(
+    tiny_run: Path, tmp_path: Path, environment: dict[str, str], options: str
+) -> None:
+    source = write_lines(tmp_path / "in.txt", captions(1_000_000))
+    output = tmp_path / "out.txt"
+    files = ["-m", str(tiny_run), str(source), "-o", str(output), "--beam-size", "1"]
+    command = [sys.executable, "-m", "nmt", "translate", *files, *options.split()]
+    with subprocess.Popen(command, env=environment) as process:
+        held = watch(process, Path(f"{output}.part.json"), every=100_000)
+    assert process.returncode == 0
+    with output.open("rb") as file:
+        assert sum(1 for _ in file) == 1_000_000
+    assert len(held) >= 8
+    for before, after in zip(held[1], held[-1], strict=True):
+        assert after < before + 40 * MEGABYTE
