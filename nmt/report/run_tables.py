@@ -11,6 +11,7 @@ from nmt.report.tables import columns, with_deviation, wrap
 
 MOST_SETTINGS = 5
 """columns of settings in a table for a terminal; where there are more, they stand below it"""
+LONGEST_VALUE = 40  # characters of a setting
 _WHOLE = ("steps", "parameters", "seconds")
 """columns of numbers without digits after the point"""
 _LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
@@ -21,6 +22,7 @@ _LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "±": r"$\pm$",
+    "…": r"\dots{}",
 }
 
 
@@ -35,9 +37,14 @@ def render_text(rows: Sequence[Row], groups: Sequence[Row], settings: Sequence[s
     shown = settings if len(settings) <= MOST_SETTINGS else []
     parts = ["mean ± standard deviation of the runs with equal settings"] * bool(groups)
     parts += columns(_table(groups, ["group", *shown, "runs", *_WHOLE], names)) if groups else ()
-    for group in groups if settings and not shown else ():
-        values = (f"{names[key]} {_cell(value)}" for key, value in group["settings"].items())
-        parts.append(wrap(f"{group['group']}: {', '.join(values)}"))
+    for group in [] if shown else groups[1:]:
+        first = groups[0]["settings"].items()
+        changes = [
+            f"{names[k]} {_cell(group['settings'][k], k)} (not {_cell(v, k)})"
+            for k, v in first
+            if v != group["settings"][k]
+        ]
+        parts.append(wrap(f"{group['group']}: {', '.join(changes)}"))
     if done := [row for row in rows if row["state"] == DONE]:
         parts += ["", *columns(_table(done, ["run", "seed", *_WHOLE], names))]
     parts += [wrap(f"{row['run']} is {row['state']}") for row in rows if row["state"] != DONE]
@@ -102,16 +109,17 @@ def _table(rows: Sequence[Row], first: Sequence[str], names: dict[str, str]) -> 
     return [[names.get(key, "" if key in ("group", "run") else key) for key in shown], *cells]
 
 
-def _cell(value: Any, column: str = "") -> str:
+def _cell(value: Any, column: str) -> str:
     """Format a value: a list of figures (mean ± deviation), a figure, or a setting."""
     values = value if isinstance(value, list) else [value]
-    if column in _WHOLE and None not in values and values:
+    if column in _WHOLE and values and None not in values:
         return f"{statistics.mean(values):,.0f}"
     if isinstance(value, list) and value and isinstance(value[0], float):
         return with_deviation(value)
-    if isinstance(value, float):
-        return f"{value:.2f}" if "." not in column else f"{value:g}"
-    return "-" if value is None else str(value)
+    if "." in column and value is not None:  # a setting
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+    return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def _short_keys(keys: Sequence[str]) -> dict[str, str]:

@@ -59,6 +59,10 @@ def _read_run(directory: RunDirectory) -> Row:
     best, result = read_json_or_empty(directory.best), read_json_or_empty(directory.result)
     row: Row = {"state": DONE, "settings": {}, "seed": None, "steps": best.get("trained_steps")}
     row |= {"parameters": None, "seconds": best.get("training_seconds"), "signatures": {}}
+    if not directory.config.is_file():
+        return row | {"state": "unfinished: it has no config.yaml yet"}
+    if directory.imported.is_dir() and not directory.environment.is_file():
+        return row | {"state": "imported, and not trained here"}
     try:
         config = load_config(str(directory.config))
         row["seed"], row["state"] = config.seed, missing_part(directory, config) or DONE
