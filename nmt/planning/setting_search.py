@@ -83,6 +83,8 @@ class SettingSearch:
         self.study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
         self._running: dict[str, Any] = {}
         """trials by the name of their runs"""
+        self._reported: dict[str, set[int]] = {}
+        """steps of the validations that Optuna knows, by the name of the run"""
 
     def points(self, trials: int, settings: Sequence[str]) -> Iterator[Point]:
         """Yield runs until there are so many trials; those that were interrupted go on first.
@@ -102,6 +104,7 @@ class SettingSearch:
         }
         name = "-".join([f"trial{trial.number + 1}", *name_parts(chosen)])
         self._running[name] = trial
+        self._reported[name] = set(self.study.trials[trial.number].intermediate_values)
         return Point(name, (*settings, *write_settings(chosen)))
 
     def is_pruned(self, name: str) -> bool:
@@ -112,8 +115,10 @@ class SettingSearch:
         with contextlib.suppress(OSError, ValueError):  # it is being written
             for line in RunDirectory(self._folder / name).metrics.read_text("utf-8").splitlines():
                 record = json.loads(line)
-                if record["event"] == "validation":
-                    trial.report(record[self._metric], record["step"])
+                step = record["step"]
+                if record["event"] == "validation" and step not in self._reported[name]:
+                    self._reported[name].add(step)
+                    trial.report(record[self._metric], step)
         is_pruned = bool(trial.should_prune())
         if is_pruned:
             trial.set_user_attr("pruned", True)
