@@ -7,15 +7,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from nmt.data.fuzzy_repair import NearPair
 from nmt.data.text.parallel_text import SentencePair, read_pairs
+from nmt.data.tokens.matches import match_symbols
 from nmt.data.tokens.tokenizer import BOS
-from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.data.tokens.vocabulary import learn_vocabulary, with_symbols
 from nmt.evaluation.metrics import bleu, chrf_metric
 from nmt.run.model import LoadedModel, build_model
 from nmt.training import validation
 from nmt.training.validation import (
     KEPT_EXAMPLES,
     ExampleTranslation,
+    PreparedMatches,
     Validation,
     ValidationText,
     Validator,
@@ -24,6 +27,7 @@ from nmt.training.validation import (
     thin_out_examples,
     write_examples,
 )
+from nmt.translation.memory_matches import MemoryUse
 from nmt.translation.translator import Translator
 from tests.training.runs import Recipe
 
@@ -74,6 +78,22 @@ def test_loss_is_the_unsmoothed_mean_per_token_without_dropout(
     result = Validator(texts(all=pairs), loaded, "fp32").validate()
     assert result.loss == pytest.approx(loss_one_by_one(loaded, pairs), rel=1e-5)
     assert (result.quality, result.translations) == ({}, [])
+
+
+def test_loss_and_translations_are_those_of_sources_with_their_matches(
+    make_run: MakeRun, pairs: list[SentencePair]
+) -> None:
+    loaded = make_run("data.memory={}", "training.validation_metric=bleu")
+    tokenizer = with_symbols(loaded.tokenizer, match_symbols(loaded.config.data))
+    loaded = LoadedModel(loaded.config, tokenizer, build_model(loaded.config, tokenizer), Path())
+    match = NearPair("a", pairs[0].target, 0.95)
+    memory = MemoryUse((PreparedMatches({pairs[0].source: [match]}, "en"),), exact=False)
+    plain, found = (Validator(texts(all=pairs), loaded, "fp32", m) for m in (None, memory))
+    symbol = tokenizer.source.pieces.index("<match-high>")
+    rows = torch.cat([batch.source.flatten() for batch in found.batches])
+    assert (rows == symbol).sum() == 1
+    assert not any((batch.source == symbol).any() for batch in plain.batches)
+    assert found.validate().loss != plain.validate().loss
 
 
 @pytest.mark.parametrize(("metric", "name"), [("bleu", "BLEU"), ("chrf", "chrF")])
