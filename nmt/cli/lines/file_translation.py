@@ -101,6 +101,11 @@ class FileTranslation:
             if not is_stdin(file):  # a stream may well have no line
                 lines = _with_warning_if_empty(lines, input_name(file))
             done = sink.begin(lines, lambda: self.settings(translator, TEXT))
+            if done and self.options.document and translator.loaded.config.data.context:
+                print_warning(
+                    f"line {done + 1} is translated without the sentences before it, which were "
+                    "translated before the interruption"
+                )
             translate_lines(pipeline, file, lines, self.options, done, sink)
 
     def _translate_document(

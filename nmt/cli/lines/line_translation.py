@@ -38,7 +38,8 @@ class OutputOptions:
     """The language to translate into, for a model of several that learnt from tagged text:
     --to fr puts the tag >>fr<< before each line."""
     document: Annotated[bool, typer.Option("--document")] = False
-    """Split each line into sentences, and join their translations."""
+    """Split each line into sentences, and join their translations. A model that has learnt context
+    (data.context) takes the lines for a document, and a blank line for its end."""
     json_input: Annotated[bool, typer.Option("--json-input")] = False
     """Each line is an object with a `source`; --json passes on its other keys."""
     n_best: Annotated[int, typer.Option(min=1)] = 1
