@@ -40,7 +40,10 @@ class MemoryUse:
         """Return the best pairs of all memories, best first; their targets differ."""
         found = [m for each in self.memories for m in each.search(text, count, minimum, before)]
         found.sort(key=lambda match: (match.score, match.same_context), reverse=True)
-        return list({match.target: match for match in reversed(found)}.values())[::-1][:count]
+        best: dict[str, Match] = {}
+        for match in found:
+            best.setdefault(match.target, match)
+        return list(best.values())[:count]
 
 
 def can_repair(loaded: LoadedModel) -> bool:

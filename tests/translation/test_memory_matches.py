@@ -157,8 +157,9 @@ def test_a_text_of_several_translations_has_its_exact_match_alone(
 
 
 def test_the_match_of_the_best_memory_is_taken() -> None:
-    use = MemoryUse((StandInMemory({"a b": "X"}), StandInMemory({"a": "Y", "a c": "X"})))
-    assert [match.target for match in use.search("a", 3, 0.5, None)] == ["Y", "X"]
+    use = MemoryUse((StandInMemory({"a b": "X"}), StandInMemory({"a c": "Y", "a": "X"})))
+    found = use.search("a", 3, 0.5, None)
+    assert [(match.target, match.score) for match in found] == [("X", 1.0), ("Y", 0.8)]
 
 
 def test_a_tag_is_no_part_of_what_is_looked_for(byte_tokenizer: object) -> None:
