@@ -116,12 +116,8 @@ def init(options: InitOptions) -> None:
     from nmt.files import create_folder_atomically
     from nmt.planning.first_recipe import choose_recipe, describe_recipe
 
-    for path in (
-        output,
-        *(options.texts or ()),
-        *(options.validation or ()),
-        *(options.test or ()),
-    ):
+    given = options.texts, options.validation, options.test
+    for path in (output, *(name for names in given for name in names or ())):
         check_name(Path(path))  # the recipe will hold it
         check_no_pipe(Path(path))
     text, held_out = options.text(), options.held_out()
