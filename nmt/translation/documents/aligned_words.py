@@ -50,7 +50,9 @@ class AlignedWords:
         """whether each source word is a punctuation mark or another symbol"""
         self.marks = [_is_mark(text.target, span) for span in self.target]
         """whether each word of the translation is such a mark"""
-        self.centres = np.array([np.mean(each) if each else np.nan for each in self.sources])
+        self.centres = np.array(
+            [sum(each) / len(each) if each else np.nan for each in self.sources]
+        )
         """the mean of the source words of each word of the translation; NaN if there are none"""
 
     def source_words(self, span: Span) -> range:

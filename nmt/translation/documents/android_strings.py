@@ -21,8 +21,10 @@ from nmt.translation.documents.xml_tokens import XmlSource, set_attribute, write
 
 _PREFIXES = {"urn:oasis:names:tc:xliff:document:1.2": "xliff"}
 _WRITTEN = MARKUP | {"\\": "\\\\", "'": "\\'", '"': '\\"'}
-_PART = re.compile(r'(?P<mark>(?:\\[nt])+|")|(?:\\(?![nt]).|[^"\\]++|\\\Z)++', re.DOTALL)
-"""of a word: line breaks, quotation marks around white space that counts, and the rest"""
+_PART = re.compile(
+    r'(?P<mark>(?:\\[nt])+|")|(?P<space> )|(?:\\(?![nt]).|[^"\\ ]++|\\\Z)++', re.DOTALL
+)
+"""of words: line breaks, quotation marks around white space that counts, spaces, and the rest"""
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _REFERENCE = re.compile(r"\s*[@?][\w+:.]*/?[\w.:]+\s*")
 """a name of another resource, such as @string/app_name"""
@@ -143,7 +145,9 @@ def _without_escapes(pieces: Iterable[Piece]) -> Iterator[Piece]:
             continue
         for found in _PART.finditer(piece.text):
             tokens = [Token("text", write_text(found[0]))]
-            if found["mark"]:
+            if found["space"]:
+                yield Piece("space", tokens)
+            elif found["mark"]:
                 yield Piece("break" if found[0].startswith("\\") else "tag", tokens)
             else:
                 yield Piece("word", tokens, _unescape(found[0]))

@@ -47,12 +47,13 @@ _FIXED = r"&(?:nbsp|#160|#[xX]0*[aA]0);"
 _BREAK = rf"(?:{BREAK_REFERENCE}|&(?:Tab|NewLine);)"
 _CONTROL = r"&#(?:0*(?:[0-8]|1[1245-9]|2\d|3[01]|127)|[xX]0*(?:[0-8bBcCeEfF]|1[\da-fA-F]|7[fF]));"
 """references to control characters, which are no white space and part of no word"""
+_SOFT_HYPHEN = "\u00ad"
 _CHUNKS = re.compile(
     rf"(?P<space>[ \t\n\r\f]+)|(?P<fixed>{_FIXED})|(?P<break>{_BREAK})|(?P<tag>{_CONTROL})"
+    rf"|[^ \t\n\r\f&{_SOFT_HYPHEN}]++(?: [^ \t\n\r\f&{_SOFT_HYPHEN}]++)*+"
     rf"|(?:(?!{_FIXED}|{_BREAK}|{_CONTROL})[^ \t\n\r\f])++"
 )
 _ENTITY = re.compile(r"&#?\w+;")
-_SOFT_HYPHEN = "\u00ad"
 
 
 def read_html(content: bytes, name: str, options: ReadingOptions) -> Document:

@@ -19,8 +19,10 @@ from nmt.translation.documents.office_runs import Atom, Marks, RunNames, RunRead
 from nmt.translation.documents.tokens import Token
 from nmt.translation.documents.xml_tokens import XmlSource, write_text
 
-_WORDS = re.compile(r"(?P<space> (?![ \t\r\n]))|(?P<break>[ \t\r\n]+)|[^ \t\r\n]+")
-"""rows of white space are marks, at their place"""
+_WORDS = re.compile(
+    r"(?P<space> (?![ \t\r\n]))|(?P<break>[ \t\r\n]+)|[^ \t\r\n]++(?: [^ \t\r\n]++)*+"
+)
+"""words with single spaces between them; rows of white space are marks, at their place"""
 _TEXT = re.compile(r"<(?P<name>(?:[^\s<>/:]+:)?t)(?P<attributes> [^<>]*)?>[^<]*</(?P=name)>")
 
 

@@ -11,7 +11,7 @@ translate tags.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -157,7 +157,8 @@ class _Runs:
         """how many of the first words of the parent are aligned"""
         for word in range(parent.first, parent.end):
             sources = words.sources[word]
-            votes = Counter(owner[source] for source in sources if source in owner)
+            owners = [owner[source] for source in sources if source in owner]
+            votes: Mapping[int, int] = Counter(owners) if owners else {}
             # An element without punctuation marks has none in the translation, or in its middle.
             is_unlikely = words.marks[word] and not any(has_marks[element] for element in votes)
             for element, count in votes.items() if not (votes and is_unlikely) else ():

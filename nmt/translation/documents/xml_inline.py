@@ -10,7 +10,8 @@ from nmt.translation.documents.strings import tag_partners
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.documents.xml_tokens import XmlSource, text_of_xml, write_text
 
-_WORD = rf"(?:[^ \t\r\n&]++|(?!{BREAK_REFERENCE})&)++"
+_WORD = rf"[^ \t\r\n&]++(?: [^ \t\r\n&]++)*+|(?:[^ \t\r\n&]++|(?!{BREAK_REFERENCE})&)++"
+"""words with single spaces between them, or one with references to characters"""
 # of a row of white space or letters, a repeated group that is not possessive would keep each one
 _WORDS = re.compile(
     rf"(?P<break>[ \t\r\n]*+(?:{BREAK_REFERENCE}[ \t\r\n]*+)++)|(?P<space>[ \t\r\n]++)|{_WORD}"

@@ -42,6 +42,7 @@ def translated(inside: str, target: str = "de", keys: tuple[str, ...] = ()) -> s
         ("@string/a", "@string/a"),
         ("?attr/a", "?attr/a"),
         ("a &amp; b", "A &amp; B"),
+        ("a\\n b c", "A\\n B C"),
         ("a &lt;b>b&lt;/b> c", "A &lt;b>B&lt;/b> C"),
         ("<![CDATA[a <b>b</b>]]>", "A &lt;b&gt;B&lt;/b&gt;"),
         ("12", "12"),
