@@ -41,7 +41,7 @@ class SeedTest:
     p: float
     """two-sided p-value"""
     low: float
-    """lower end of the 95 % interval of the difference"""
+    """lower end of the interval of the difference, of 95 % if one pair is compared (1 - level)"""
     high: float
 
 
@@ -70,9 +70,10 @@ class GroupDifference:
             )
         low, high = sorted([test.low, test.high], reverse=self.difference < 0)
         sign = -1 if self.difference < 0 else 1
+        p = f"p = {test.p:.2g}" if test.p >= 1e-4 else "p < 0.0001"
         figures = (
-            f"(95 % interval {sign * low:.2f} to {sign * high:.2f}, p = {test.p:.2g}; standard "
-            f"error {test.of_seeds:.2f} by seeds, {test.of_sentences:.2f} by sentences)"
+            f"({100 * (1 - self.level):.3g} % interval {sign * low:.2f} to {sign * high:.2f}, {p}; "
+            f"standard error {test.of_seeds:.2f} by seeds, {test.of_sentences:.2f} by sentences)"
         )
         if test.p < self.level:
             return f"{better} is better than {worse} by {gap}: unlikely to be chance {figures}."
@@ -130,13 +131,17 @@ def compare_groups(
             drawn[group] = np.array(of_runs)
         for pair in pairs:
             own = [np.array([each[-1].value for each in scores[name].values()]) for name in pair]
-            test = seed_test(own, [drawn[name] for name in pair])
+            test = seed_test(own, [drawn[name] for name in pair], level)
             gap = float(own[1].mean() - own[0].mean())
             differences.append(GroupDifference(*pair, metric.name, gap, test, level))
     return GroupComparison(test_set, scores, differences)
 
 
-def seed_test(scores: Sequence[FloatArray], resampled: Sequence[FloatArray]) -> SeedTest | None:
+def seed_test(
+    scores: Sequence[FloatArray],
+    resampled: Sequence[FloatArray],
+    level: float = SIGNIFICANCE_LEVEL,
+) -> SeedTest | None:
     """Test the difference of two groups of runs; None if one has a single run.
 
     `scores` are those of the runs of each group (n,), `resampled` those on resamples of the
@@ -159,7 +164,7 @@ def seed_test(scores: Sequence[FloatArray], resampled: Sequence[FloatArray]) -> 
     error = math.sqrt(variance)
     gap = float(scores[1].mean() - scores[0].mean())
     p = float((t_values * error >= abs(gap)).mean())
-    half_width = error * float(np.quantile(t_values, 0.95))
+    half_width = error * float(np.quantile(t_values, 1 - level))
     return SeedTest(
         standard_error=error,
         of_seeds=math.sqrt(sum(of_seeds)),

@@ -60,23 +60,28 @@ def render_markdown(rows: Sequence[Row], groups: Sequence[Row], settings: Sequen
 
 
 def render_latex(rows: Sequence[Row], groups: Sequence[Row], settings: Sequence[str]) -> str:
-    """Return the table of groups for LaTeX with the package booktabs; signatures are comments."""
-    head, *body = (
-        [escape_latex(cell) for cell in line]
-        for line in _table(groups, ["group", *settings, "runs"], _short_keys(settings))
-    )
-    alignment = "l" * (1 + len(settings)) + "r" * (len(head) - 1 - len(settings))
+    """Return a table of groups and their test scores for LaTeX with the package booktabs.
+
+    The settings of the groups, and the signatures of the scores, are comments below it.
+    """
+    names = _short_keys(settings)
+    table = _table(groups, ["group", "runs"], names, decimals=1)
+    if any(column in rows[0]["signatures"] for column in table[0]):
+        kept = [n for n, name in enumerate(table[0]) if not name.startswith("validation")]
+        table = [[line[n] for n in kept] for line in table]
+    head, *body = (" & ".join(map(escape_latex, line)) + r" \\" for line in table)
+    comments = [
+        f"{group['group']}: {', '.join(f'{names[k]} {_cell(v, k)}' for k, v in changed.items())}"
+        for group in groups
+        if (changed := group["settings"])
+    ]
     return "\n".join(
         [
             "% \\usepackage{booktabs}; mean and standard deviation of the runs",
-            f"\\begin{{tabular}}{{{alignment}}}",
-            "\\toprule",
-            " & ".join(head) + r" \\",
-            "\\midrule",
-            *(" & ".join(line) + r" \\" for line in body),
-            "\\bottomrule",
+            f"\\begin{{tabular}}{{l{'r' * (len(table[0]) - 1)}}}",
+            *("\\toprule", head, "\\midrule", *body, "\\bottomrule"),
             "\\end{tabular}",
-            *(f"% {line}" for line in _signatures(rows)),
+            *(f"% {line}" for line in [*comments, *_signatures(rows)]),
         ]
     )
 
@@ -96,7 +101,9 @@ def render_csv(rows: Sequence[Row]) -> str:
     return sink.getvalue().rstrip()
 
 
-def _table(rows: Sequence[Row], first: Sequence[str], names: dict[str, str]) -> list[list[str]]:
+def _table(
+    rows: Sequence[Row], first: Sequence[str], names: dict[str, str], decimals: int = 2
+) -> list[list[str]]:
     """Return a table with its head: the columns `first`, then those of the scores.
 
     The loss of the validation is left out where there is a better figure.
@@ -105,17 +112,19 @@ def _table(rows: Sequence[Row], first: Sequence[str], names: dict[str, str]) -> 
     if len(scores) > 1:
         scores = [column for column in scores if column != "validation loss"]
     shown = [*first, *scores]
-    cells = ([_cell({**row["settings"], **row}.get(key), key) for key in shown] for row in rows)
+    cells = (
+        [_cell({**row["settings"], **row}.get(key), key, decimals) for key in shown] for row in rows
+    )
     return [[names.get(key, "" if key in ("group", "run") else key) for key in shown], *cells]
 
 
-def _cell(value: Any, column: str) -> str:
+def _cell(value: Any, column: str, decimals: int = 2) -> str:
     """Format a value: a list of figures (mean ± deviation), a figure, or a setting."""
     values = value if isinstance(value, list) else [value]
     if column in _WHOLE and values and None not in values:
         return f"{statistics.mean(values):,.0f}"
     if isinstance(value, list) and value and isinstance(value[0], float):
-        return with_deviation(value)
+        return with_deviation(value, decimals)
     if "." in column and value is not None:  # a setting
         text = f"{value:g}" if isinstance(value, float) else str(value)
         return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

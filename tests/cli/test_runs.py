@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_each_format_has_its_output(folder: Path) -> None:
     assert succeed("runs", folder).startswith("mean ± standard deviation of the runs with equal")
-    assert lines_of("runs", folder, "--latex")[1] == r"\begin{tabular}{lrrr}"
+    assert lines_of("runs", folder, "--latex")[1] == r"\begin{tabular}{lrr}"
     assert lines_of("runs", folder, "--markdown")[0].startswith("|  | runs | validation BLEU |")
     rows = list(csv.DictReader(lines_of("runs", folder, "--csv", "--sort=-BLEU")))
     assert [row["run"] for row in rows] == ["base-seed2", "base-seed1"]

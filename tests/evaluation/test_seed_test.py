@@ -136,7 +136,7 @@ def test_groups_are_compared_by_mean_and_the_sentences_say_what_follows(
     assert "which may well be chance" in str(chance)
     turned = by_pair["good", "same"]
     assert turned.difference < 0 and turned.test
-    interval = f"(95 % interval {-turned.test.high:.2f} to {-turned.test.low:.2f}"
+    interval = f"(98.3 % interval {-turned.test.high:.2f} to {-turned.test.low:.2f}"
     assert str(turned).startswith("good is better than same") and interval in str(turned)
     assert clear.level == pytest.approx(0.05 / 3)
     verdicts = [each["verdict"] for each in compared.as_json()["differences"]]  # type: ignore[attr-defined]
