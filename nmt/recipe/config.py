@@ -263,7 +263,7 @@ class TermsConfig(Section):
     2019; Bergmanis and Pinnis, 2021).
     """
 
-    share: float = Field(0.5, gt=0, le=1)
+    share: float = Field(0.3, gt=0, le=1)
     """share of the training pairs that have terms; the others stay plain, and validation does, so
     that the model translates as well without a glossary"""
     source: FilePath = "lexicon"
