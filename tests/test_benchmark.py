@@ -1,5 +1,6 @@
 """What the benchmarks compare is the same, and those for a GPU run on a CPU as well."""
 
+import importlib
 import json
 import multiprocessing
 import runpy
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -18,6 +20,7 @@ from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.exchange.ctranslate2 import write_model
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import DecodingConfig, ModelConfig, Norm
+from nmt.recipe.config_file import load_config
 from nmt.search.beam_search import beam_search
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "scripts" / "benchmarks"
@@ -152,3 +155,44 @@ def test_every_part_that_never_ran_on_a_gpu_runs_on_a_cpu(run_tiny: RunTiny) -> 
 def test_a_part_that_fails_or_takes_too_long_is_a_row_that_says_so(run_tiny: RunTiny) -> None:
     rows = run_tiny("never_run", "--limit 0.01 --parts LoRA")
     assert rows == [{"part": "LoRA", "failed": "lora took longer than 0.01 seconds"}]
+
+
+def test_only_the_context_tells_the_right_translation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Examples of the benchmark `document_context` are as it says, and none is learnt."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    benchmark = importlib.import_module("document_context")
+    monkeypatch.setattr(benchmark, "DOCUMENTS", {"train": 300, "validation": 5, "test": 5})
+    monkeypatch.setattr(benchmark, "EXAMPLES", 20)
+    benchmark.write_demo(tmp_path)
+    assert load_config(str(tmp_path / "context.yaml")).data.context
+    documents = iter(_documents(tmp_path, "contrastive"))
+    learnt, right = _documents(tmp_path, "train"), set[tuple[Any, ...]]()
+    for row in (tmp_path / "contrastive.kinds").read_text().splitlines():
+        group = [next(documents) for _ in range(int(row.split()[1]))]
+        assert len({document[0] for document in group}) == 1
+        assert len({document[1][0] for document in group}) == 1
+        assert len({document[1][1] for document in group}) == len(group) > 1
+        assert not any(document[-2:] == group[0] for document in learnt)
+        right.add(tuple(group[0]))
+    scored = [
+        SimpleNamespace(log_probability=-float(tuple(document[:n]) not in right))
+        for document in _documents(tmp_path, "contrastive")
+        for n in (1, 2, 3)
+    ]
+    oracle = SimpleNamespace(score=lambda pairs: scored[: len(pairs)])
+    assert benchmark.accuracy(oracle, tmp_path) == dict.fromkeys(
+        ("pronoun", "word", "ellipsis"), 100
+    )
+    segment = [("The net.", "Le filet."), ("It is big.", "Il est grand."), ("It is so.", "Voilà.")]
+    [example] = benchmark.examples_of([segment])
+    assert (example.before, example.wrong) == (segment[:1], ["Elle est grand."])
+
+
+def _documents(folder: Path, name: str) -> list[list[tuple[str, str]]]:
+    sides = (
+        [document.splitlines() for document in path.read_text("utf-8").split("\n\n")]
+        for path in (folder / f"{name}.source", folder / f"{name}.target")
+    )
+    return [list(zip(*document, strict=True)) for document in zip(*sides, strict=True)]
