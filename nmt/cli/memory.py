@@ -116,7 +116,10 @@ def search(
     the text are put into the target if they stand on both sides.
     """
     with _open(memory) as opened:
-        for match in opened.search(text, count, minimum, before):
+        found = opened.search(text, count, minimum, before)
+        if not found:
+            log(f"{memory}: none of its {len(opened):,} pairs has a score of {minimum:g} or more")
+        for match in found:
             if as_json:
                 typer.echo(json.dumps(asdict(match), ensure_ascii=False))
                 continue

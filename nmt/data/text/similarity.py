@@ -1,7 +1,7 @@
 """How similar two sentences are, word by word: the fuzzy match score of translation memories.
 
 The score is 1 - ED(x, y) / max(|x|, |y|), where ED is the number of words to insert, delete or
-replace (Bulté and Tezcan, 2019, section 3.1; Koehn and Senellart, 2010, section 3). Words are those
+replace (Koehn and Senellart, 2010; Bulté and Tezcan, 2019). Words are those
 of `words`: punctuation marks count, and in unspaced scripts each cluster is a word. All numbers
 equal each other, with dates and times in digits, and so do placeholders and addresses.
 
