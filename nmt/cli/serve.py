@@ -20,6 +20,9 @@ class ServeOptions:
     """The address to listen at.  [default: 127.0.0.1]"""
     port: Annotated[int | None, typer.Option(min=0, max=65535)] = None
     """The port to listen at.  [default: 5000]"""
+    memories: Annotated[list[str] | None, typer.Option("--memory", metavar="NAME=FILE")] = None
+    """A translation memory, and the name by which requests ask for it; may be given several
+    times."""
     pivot: Annotated[bool | None, typer.Option("--pivot")] = None
     """Translate a pair that no model has through a third language, as de -> en -> fr."""
     workers: Annotated[int | None, typer.Option(metavar="N", min=1)] = None
@@ -54,4 +57,13 @@ def serve(
             raise ConfigError("--add-key writes into the file of keys; name it with --keys FILE")
         typer.echo(access.add_key(Path(options.keys), add_key))
         return
-    http_server.serve(load_settings(config, asdict(options)))
+    memories = options.memories and dict(map(_name_and_file, options.memories))
+    http_server.serve(load_settings(config, {**asdict(options), "memories": memories}))
+
+
+def _name_and_file(memory: str) -> tuple[str, str]:
+    """Return the two sides of NAME=FILE; raise a ConfigError if one is missing."""
+    name, _, file = memory.partition("=")
+    if name and file:
+        return name, file
+    raise ConfigError(f"--memory is {memory!r}, expected NAME=FILE, as --memory laws=laws.memory")

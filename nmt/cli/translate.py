@@ -178,7 +178,11 @@ def translate(
         # takes seconds: input and output are opened before
         translator = make_translator(models, compute, search, sampling.sampling())
         request = options.request(translator, terminology, protected)
-        return translator, replace(request, memory=memories.use(translator.loaded, options.to))
+        use, adapt = (
+            memories.use(translator.loaded, options.to),
+            memories.adaptation(translator.loaded),
+        )
+        return translator, replace(request, memory=use, adapt=adapt)
 
     def settings(translator: "Translator", of_file: str) -> dict[str, object]:
         return _settings(translator, terminology, context.params, of_file)
@@ -333,7 +337,7 @@ def _settings(
     not_compared = {*NOT_COMPARED, *search, "precision"}
     of_documents = {each.name for each in fields(DocumentOptions)}
     if not options.get("memory"):  # so that outputs of earlier versions can be resumed
-        not_compared |= {"memory", "no_exact_matches"}
+        not_compared |= {"memory", "no_exact_matches", "adapt"}
     # the rows of a document's part hold all that --json writes
     not_compared |= of_documents if file_format == TEXT else {"format", "html", "as_json"}
     others = {name: value for name, value in options.items() if name not in not_compared}

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -42,6 +42,8 @@ class ApiKey(Section):
     """null: the server's limit"""
     characters_per_day: int | None = Field(None, ge=1)
     """null: the server's limit"""
+    memories: list[str] | None = None
+    """names of the translation memories that requests with this key search and add to"""
 
 
 class KeyFile(Section):
@@ -89,11 +91,25 @@ class Access:
         """
         if self._settings.keys:
             try:
-                self._keys = read_keys(Path(self._settings.keys)).keys
+                keys = read_keys(Path(self._settings.keys)).keys
+                self._check_memories(keys)
+                self._keys = keys
             except ConfigError as error:
                 self.stale = str(error)
                 raise
             self._read_at, self.stale = time.time(), None
+
+    def _check_memories(self, keys: Sequence[ApiKey]) -> None:
+        """Raise a ConfigError if a key may use a memory that the server does not have."""
+        served = self._settings.memories
+        for key in keys:
+            for name in key.memories or ():
+                if name not in served:
+                    raise ConfigError(
+                        f"{self._settings.keys}: the key of '{key.name}' names the memory "
+                        f"{name!r}, and this server has {', '.join(served) or 'none'}; correct the "
+                        "name, or add the memory to `memories`"
+                    )
 
     @property
     def stale_seconds(self) -> float:
@@ -141,6 +157,16 @@ class Access:
             RequestError: the key is missing or unknown.
         """
         return f"key {self._find(key).name}" if self.needs_key else None
+
+    def memories_of(self, key: str | None) -> list[str]:
+        """Return the names of the memories that a client with this key may use.
+
+        Raises:
+            RequestError: the key is missing or unknown.
+        """
+        if self.needs_key:
+            return self._find(key).memories or []
+        return list(self._settings.memories)
 
     def _find(self, key: str | None) -> ApiKey:
         """Return the known key that a client has sent.

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from nmt import __version__
 from nmt.errors import NmtError
 from nmt.serving.answers import RequestError, busy, error_answer, refusal_of
+from nmt.serving.corrections import CorrectionsBody, memory_router
 from nmt.serving.document_jobs import DocumentJobs
 from nmt.serving.documents import documents_router
 from nmt.serving.file_store import FileStore
@@ -58,7 +59,7 @@ def build_application(server: Server) -> ASGIApp:
         return JSONResponse(app.openapi() | ({"servers": [{"url": root}]} if root else {}))
 
     description = app.openapi()  # built once, and kept
-    bodies = (TranslateBody, DetectBody, TranslationBody)
+    bodies = (TranslateBody, DetectBody, TranslationBody, CorrectionsBody)
     description["components"]["schemas"] |= component_schemas(bodies)
     for path in description["paths"].values():
         for operation in path.values():
@@ -84,8 +85,9 @@ def build_application(server: Server) -> ASGIApp:
 def _routers(server: Server) -> list[APIRouter]:
     """Return the routes of a server."""
     store = FileStore(server.settings, server.operations)
+    routers = libretranslate_router, v1_router, memory_router, _operations_router
     return [
-        *(router(server) for router in (libretranslate_router, v1_router, _operations_router)),
+        *(router(server) for router in routers),
         files_router(server, store),
         documents_router(server, DocumentJobs(server, store)),
         page_router(),

@@ -6,18 +6,24 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmt.errors import CheckpointError
 from nmt.files import read_json_or_empty
 from nmt.machine.memory import return_freed_memory
 from nmt.run.checkpoint_files import MANIFEST, WEIGHTS
 from nmt.run.directory import find_run, weights_folder
+from nmt.serving.searched_memory import SearchedMemory
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Line, Translation
 from nmt.translation.load import load_translator
+from nmt.translation.memory_matches import MemoryUse
 from nmt.translation.pipeline import Pipeline
-from nmt.translation.request import TranslationRequest
+from nmt.translation.request import Adapt, TranslationRequest
 from nmt.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from nmt.training.adaptation import Adaptation
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,10 @@ class SearchKind:
     """whether its segments have terms, forbidden words or a beginning, which take longer"""
     no_repeat_ngram: int | None = None
     """no sequence of so many tokens may come twice; None: as the run is configured"""
+    memories: tuple[str, ...] = ()
+    """names of the translation memories to search"""
+    adapt: bool = False
+    """whether the model learns from the nearest pairs in them before it translates a segment"""
 
 
 class Engine:
@@ -83,6 +93,8 @@ class Engine:
         self._settings = settings
         self._translators: dict[str, Translator] = {}
         self._pipelines: dict[tuple[str, SearchKind], Pipeline] = {}
+        self._adaptations: dict[str, Adaptation] = {}
+        self._memories: dict[str, SearchedMemory] = {}
         self._loading = threading.Lock()
 
     def load(self, version: ModelVersion) -> None:
@@ -119,6 +131,7 @@ class Engine:
     def unload(self, version: ModelVersion) -> None:
         """Drop a model; a batch that uses it ends normally."""
         self._translators.pop(version.digest, None)
+        self._adaptations.pop(version.digest, None)
         for digest, kind in list(self._pipelines):
             if digest == version.digest:
                 self._pipelines.pop((digest, kind), None)
@@ -144,10 +157,30 @@ class Engine:
         pipeline = self._pipelines.get(key)
         if pipeline is None:
             self.load(version)
-            request = TranslationRequest(n_best=kind.n_best, alignments=kind.alignments)
             translator = self._translators[version.digest]
+            request = TranslationRequest(
+                n_best=kind.n_best,
+                alignments=kind.alignments,
+                memory=self._memory_use(kind),
+                adapt=self._adaptation(version.digest) if kind.adapt else None,
+            )
             if kind.no_repeat_ngram is not None:
                 translator = translator.with_settings(no_repeat_ngram=kind.no_repeat_ngram)
             pipeline = translator.pipeline(request)
             self._pipelines[key] = pipeline
         return pipeline
+
+    def _memory_use(self, kind: SearchKind) -> MemoryUse | None:
+        """Return the memories that a kind of search uses; None: it uses none."""
+        for name in kind.memories:
+            path = Path(self._settings.memories[name])
+            self._memories.setdefault(name, SearchedMemory(path))
+        memories = tuple(self._memories[name] for name in kind.memories)
+        return MemoryUse(memories) if memories else None
+
+    def _adaptation(self, digest: str) -> Adapt:
+        """Return what lets a model learn from pairs; one serves all pipelines of the model."""
+        from nmt.training.adaptation import Adaptation  # it imports PyTorch
+
+        loaded = self._translators[digest].loaded
+        return self._adaptations.setdefault(digest, Adaptation(loaded)).adapted

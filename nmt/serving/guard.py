@@ -36,7 +36,7 @@ _GOOD_ID = re.compile(r"[\w.:/+=@-]{1,128}", re.ASCII)
 """identifiers of clients and proxies that are taken over; other ones could forge lines of a log"""
 FILE_PATHS = ("/translate_file", "/v1/documents")
 """the paths of the requests whose body may be as large as a file"""
-HEADER_PATHS = ("/v1/translate", "/v1/documents")
+HEADER_PATHS = ("/v1/translate", "/v1/documents", "/v1/memory")
 """the paths of the requests whose key stands in a header"""
 MAX_DISCARDED_BYTES = 32_000_000
 """bytes of a body beyond its limit that are read, so that the client gets to see the refusal"""

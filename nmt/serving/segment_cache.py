@@ -13,7 +13,7 @@ class SegmentCache:
     """Translations of the segments that were used last.
 
     `digest` is that of the model. All else that a translation depends on are settings of the
-    server, and constraints, with which nothing is kept.
+    server, and constraints and memories, with which nothing is kept.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -25,7 +25,7 @@ class SegmentCache:
 
     def get(self, digest: str, kind: SearchKind, line: Line) -> list[Translation] | None:
         """Return the translations of a segment, best first; None: they are not known."""
-        if not _is_kept(line):
+        if not _is_kept(kind, line):
             return None
         key = digest, kind, line.text
         translations = self._found.get(key)
@@ -37,14 +37,14 @@ class SegmentCache:
         self, digest: str, kind: SearchKind, line: Line, translations: list[Translation]
     ) -> None:
         """Keep the translations of a segment; those that were used least recently give way."""
-        if not self._capacity or not _is_kept(line):
+        if not self._capacity or not _is_kept(kind, line):
             return
         self._found[digest, kind, line.text] = translations
         if len(self._found) > self._capacity:
             self._found.popitem(last=False)
 
 
-def _is_kept(line: Line) -> bool:
+def _is_kept(kind: SearchKind, line: Line) -> bool:
     """Return whether the translation of a line depends on its text alone, which is short."""
-    alone = not (line.terminology or line.parts or line.context)
+    alone = not (kind.memories or line.terminology or line.parts or line.context)
     return alone and len(line.text) <= MAX_CACHED_CHARACTERS

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from nmt.data.text.protected_text import ProtectedText
 from nmt.data.text.sentences import space_between
+from nmt.memory.match import Match
 from nmt.serving.answers import RequestError
 from nmt.serving.models import LoadedVersion
 from nmt.translation.capitals import CapitalsTransform
@@ -51,6 +52,8 @@ class TranslatedText:
     """(name, digest of the weights) of each model that has translated it, one after the other"""
     detected: dict[str, object] | None = None
     """the language that was found, in LibreTranslate's shape; None: it was given"""
+    matches: tuple[tuple[Span, Match], ...] = ()
+    """the pair of a memory that each sentence was translated with, if any, and its place"""
 
     def option(self, n: int) -> Translation:
         """Return the n-th best translation, counted from 0, or the last one, with its links."""
@@ -97,6 +100,20 @@ class SegmentedText:
             context.append((without_tags(text).text, ""))
         return cls(line.text, segments)
 
+    @classmethod
+    def whole(cls, line: Line, loaded: LoadedVersion, tag: str) -> "SegmentedText":
+        """Take a text as one segment, without the white space around it."""
+        text = line.text.strip()
+        start, with_tag = line.text.index(text), add_tag(text, tag)
+        protected = _inside(line.protected, start, len(text))
+        given = replace(
+            line,
+            text=with_tag,
+            protected=tuple(shift_span(span, len(with_tag) - len(text)) for span in protected),
+            tag_length=loaded.tokenizer.source.tag_length(with_tag),
+        )
+        return cls(line.text, [Segment(given, (start, start + len(text)))])
+
     def join(self, translations: Sequence[str]) -> tuple[str, list[Span]]:
         """Put the translations of the sentences in their places: the text, and where they stand."""
         parts: list[str] = []
@@ -132,7 +149,12 @@ class SegmentedText:
                 )
                 joined[whole] = TranslatedText(whole, score, links=links)
         best, *alternatives = joined.values()
-        return replace(best, alternatives=alternatives)
+        matches = tuple(
+            (segment.span, row[0].match)
+            for segment, row in zip(self.segments, rows, strict=True)
+            if row[0].match
+        )
+        return replace(best, alternatives=alternatives, matches=matches)
 
 
 def split_texts(

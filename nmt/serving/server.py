@@ -17,6 +17,7 @@ from nmt.serving.access import Access, bearer_of
 from nmt.serving.answers import RequestError
 from nmt.serving.batcher import Batcher
 from nmt.serving.compute import Compute, ThreadCompute
+from nmt.serving.memories import Memories
 from nmt.serving.models import Models
 from nmt.serving.operations import Operations
 from nmt.serving.parsing import HALF_A_PAIR
@@ -43,6 +44,7 @@ class Server:
     models: Models
     batcher: Batcher
     access: Access
+    memories: Memories
     service: TranslationService
     is_ready: bool = False
     background: set[asyncio.Task[None]] = field(default_factory=set)
@@ -61,10 +63,11 @@ class Server:
         models = Models(settings, compute, operations)
         batcher = Batcher(settings, compute, operations)
         cache = SegmentCache(settings.cache_segments)
-        service = TranslationService(models, batcher, cache, operations)
+        memories = Memories(settings, models)
+        service = TranslationService(models, batcher, cache, operations, memories)
         access = Access(settings)
         operations.stale_keys.set_function(lambda: access.stale_seconds)
-        return cls(settings, operations, compute, models, batcher, access, service)
+        return cls(settings, operations, compute, models, batcher, access, memories, service)
 
     @contextlib.asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
@@ -99,6 +102,7 @@ class Server:
             await asyncio.gather(*self.background, return_exceptions=True)
             await self.batcher.close()
             await self.compute.close()
+            self.memories.close()
             sys.setswitchinterval(switch_seconds)
             gc.set_threshold(*thresholds)
             self.operations.log("stopped")
@@ -161,6 +165,21 @@ class Server:
         """
         if not self.settings.public_metrics:
             self.access.check_key(bearer_of(request.headers))
+
+    def check_memories(self, request: Request, names: Sequence[str]) -> None:
+        """Check that the sender of a request may use the memories with these names.
+
+        Raises:
+            RequestError: it may not, or there is none of a name; which of the two is not told.
+        """
+        known = self.access.memories_of(bearer_of(request.headers)) if names else []
+        for name in names:
+            if name not in known:
+                raise RequestError(
+                    400,
+                    f"Invalid request: memory: {name!r} is not one of yours, which are "
+                    f"{', '.join(known) or 'none'}; GET /v1/memory lists them",
+                )
 
     def check_texts(self, texts: Sequence[str], name: str) -> None:
         """Check the texts of a request; `name` is what the request calls them.

@@ -18,6 +18,8 @@ class ServerSettings(Section):
 
     models: list[FilePath] = Field(min_length=1)
     """run directories or checkpoints; their configurations name the languages"""
+    memories: dict[Annotated[str, Field(pattern=r"^[\w.-]{1,64}$")], FilePath] = {}
+    """translation memories, {name: file}; without `keys`, all requests may use them"""
     pivot: bool = False
     """whether a missing pair is translated through a third language, as de -> en -> fr"""
     host: str = "127.0.0.1"

@@ -12,11 +12,12 @@ from nmt.serving.batcher import Batcher, Lane, QueuedSegment
 from nmt.serving.detection import AUTO, detect
 from nmt.serving.engine import SearchKind
 from nmt.serving.long_work import UNKNOWN, LongWork
+from nmt.serving.memories import Memories
 from nmt.serving.models import Direction, Models
 from nmt.serving.operations import Operations
 from nmt.serving.pending_texts import Finished, PendingTexts, Place, Progress
 from nmt.serving.segment_cache import SegmentCache
-from nmt.serving.segments import TranslatedText, split_texts
+from nmt.serving.segments import SegmentedText, TranslatedText, split_texts
 from nmt.translation.documents.document import Document, LanguagePair
 from nmt.translation.documents.html import html_document
 from nmt.translation.line import Context, Line, Terminology, Translation
@@ -46,6 +47,10 @@ class Asked:
     progress: Progress | None = None
     context: Context = ()
     """the sentences before each text"""
+    memories: tuple[str, ...] = ()
+    """names of the translation memories to search"""
+    adapt: bool = False
+    """whether the model learns from the nearest pairs of each segment before it translates it"""
 
 
 @dataclass(frozen=True)
@@ -72,9 +77,14 @@ class TranslationService:
     """Translates the texts of requests."""
 
     def __init__(
-        self, models: Models, batcher: Batcher, cache: SegmentCache, operations: Operations
+        self,
+        models: Models,
+        batcher: Batcher,
+        cache: SegmentCache,
+        operations: Operations,
+        memories: Memories,
     ) -> None:
-        self.models = models
+        self.models, self._memories = models, memories
         self._batcher, self._cache, self._operations = batcher, cache, operations
         self.long_work = LongWork()
         """for all that Python computes besides the translation: detecting languages, cutting texts
@@ -198,13 +208,14 @@ class TranslationService:
                 f"Invalid request: no model from {asked.source} to {asked.target} has learnt to "
                 "use a context; leave it out",
             )
-        if len(route) > 1 and (asked.alignments or asked.terminology):
+        if len(route) > 1 and (asked.alignments or asked.terminology or asked.memories):
             raise RequestError(
                 400,
                 f"{asked.source} is translated to {asked.target} through {route[-1].source}, which "
-                "allows neither alignments nor terms, forbidden words and beginnings; leave them "
-                "out",
+                "allows neither alignments nor terms, forbidden words, beginnings and memories; "
+                "leave them out",
             )
+        self._memories.check_direction(asked.memories, asked.source, asked.target)
         return route
 
     async def _through(
@@ -282,16 +293,23 @@ class TranslationService:
         loop = asyncio.get_running_loop()
         started = loop.time()
         model = direction.model
+        texts = [line.text.strip() for line in lines]
+        are_whole = await self._memories.hold(asked.memories, texts)
         async with self.models.use(model) as loaded:
             n_best = min(asked.n_best, loaded.beam_size)
             kind = SearchKind(
-                n_best, asked.alignments, bool(asked.terminology), asked.no_repeat_ngram
+                *(n_best, asked.alignments, bool(asked.terminology), asked.no_repeat_ngram),
+                memories=asked.memories,
+                adapt=asked.adapt and bool(asked.memories),
             )
             lane = Lane(model.name, loaded.version, kind)
 
             def cut_texts() -> PendingTexts:
                 messages = MessageTexts(lines, asked.protected)
                 texts = split_texts(messages.lines, loaded, direction.tag, asked.protected)
+                for i, line in enumerate(lines):
+                    if are_whole[i] and "\n" not in texts[i].text.strip():
+                        texts[i] = SegmentedText.whole(line, loaded, direction.tag)
                 return PendingTexts(lane, texts, client, messages, finished, asked.progress)
 
             characters = sum(len(line.text) for line in lines)

@@ -19,7 +19,7 @@ from nmt.serving.answers import RequestError
 from nmt.serving.detection import LanguageCode
 from nmt.serving.libretranslate import ERRORS, MAX_NGRAM
 from nmt.serving.parsing import JSON, body_schema, read_json
-from nmt.serving.segments import SegmentedText, TranslatedText
+from nmt.serving.segments import Segment, SegmentedText, TranslatedText
 from nmt.serving.server import Server, check_characters
 from nmt.serving.translate_request import Asked
 from nmt.translation.line import Terminology, Translation
@@ -84,6 +84,10 @@ class TranslationBody(BaseModel):
     """no sequence of so many tokens may come twice in a sentence; 0 allows all"""
     context: list[Sentence | BeforeBody] = Field([], max_length=MAX_BEFORE)
     """the sentences before each text, oldest first, with their translations if these are known"""
+    memory: str | list[str] = []
+    """names of the translation memories to search, which `GET /v1/memory` lists"""
+    adapt: bool = False
+    """whether the model learns from the nearest pairs in them before it translates a sentence"""
     stream: bool = False
     """whether each sentence is sent as soon as it is translated, as server-sent events"""
 
@@ -91,6 +95,11 @@ class TranslationBody(BaseModel):
     def texts(self) -> list[str]:
         """The texts, also if it is a single one."""
         return [self.text] if isinstance(self.text, str) else self.text
+
+    @property
+    def memories(self) -> list[str]:
+        """The names of the memories, also if it is a single one."""
+        return [self.memory] if isinstance(self.memory, str) else self.memory
 
     def asked(self, protect: bool) -> Asked:
         """Return what is asked of each text; `protect` is what holds by default.
@@ -121,6 +130,8 @@ class TranslationBody(BaseModel):
             protected,
             self.no_repeat_ngram,
             context=tuple(before),
+            memories=tuple(self.memories),
+            adapt=self.adapt,
         )
 
     def _glossary(self) -> dict[str, str]:
@@ -179,6 +190,20 @@ class TranslationAnswer(BaseModel):
     target_words: list[tuple[int, int]] | None = None
     source: str | None = None
     """the language that was detected"""
+    matches: list["MatchAnswer"] | None = None
+
+
+class MatchAnswer(BaseModel):
+    """The pair of a memory that a sentence was translated with."""
+
+    span: tuple[int, int]
+    """where the sentence stands in the text"""
+    type: Literal["exact-match", "fuzzy-match"]
+    """of an exact match, the target is the translation"""
+    score: float
+    """how similar the sources are, from 0 to 1"""
+    source: str
+    target: str
 
 
 class AnswerBody(BaseModel):
@@ -222,6 +247,7 @@ def v1_router(server: Server) -> APIRouter:
         )
         server.check_texts([text + around for text in body.texts], "text")
         client = server.admit(request, None, body.texts)
+        server.check_memories(request, body.memories)
         asked = body.asked(server.settings.protect)
         if body.stream:
             return await _stream(server, request, body, asked, client)
@@ -286,6 +312,17 @@ def _as_record(source: str, text: TranslatedText, body: TranslationBody) -> dict
             "source_words": spaced_word_spans(source),
             "target_words": spaced_word_spans(text.text),
         }
+    if body.memories:
+        record["matches"] = [
+            {
+                "span": span,
+                "type": match.kind,
+                "score": round(match.score, 4),
+                "source": match.source,
+                "target": match.target,
+            }
+            for span, match in text.matches
+        ]
     if text.detected:
         record["source"] = text.detected["language"]
     return record
@@ -302,10 +339,8 @@ async def _stream(
     events: asyncio.Queue[bytes | RequestError | None] = asyncio.Queue()
 
     def finished(i: int, text: SegmentedText, j: int, found: Sequence[Translation]) -> None:
-        (best, *others), segment = found, text.segments[j]
-        alternatives = [TranslatedText(other.text, other.score) for other in others]
-        links = segment.links(best)
-        translated = TranslatedText(best.text, best.score, alternatives, links)
+        segment = text.segments[j]
+        translated = _as_text(segment, found)
         record = _as_record(text.text[slice(*segment.span)], translated, body)
         events.put_nowait(_event("translation", {"index": i, "span": segment.span, **record}))
 
@@ -341,6 +376,15 @@ async def _stream(
             work.cancel()
 
     return StreamingResponse(written(), media_type="text/event-stream")
+
+
+def _as_text(segment: Segment, found: Sequence[Translation]) -> TranslatedText:
+    """Return the translations of a sentence, best first, as those of a text."""
+    best, *others = found
+    alternatives = [TranslatedText(other.text, other.score) for other in others]
+    matches = (((0, segment.span[1] - segment.span[0]), best.match),) if best.match else ()
+    links = segment.links(best)
+    return TranslatedText(best.text, best.score, alternatives, links, matches=matches)
 
 
 def _event(name: str, value: dict[str, Any]) -> bytes:

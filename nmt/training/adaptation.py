@@ -33,10 +33,10 @@ from nmt.training.loss import loss_and_gradient
 from nmt.translation.line import MAX_SOURCE_TOKENS
 from nmt.translation.scoring import pair_batches
 
-STEPS = 16
+STEPS = 64
 """steps for pairs of the similarity 1"""
-RATE = 2.0
-"""learning rate for pairs of the similarity 1, over a bound of the largest eigenvalue of K; below 4
+RATE = 4.0
+"""learning rate for pairs of the similarity 1, over a bound of the largest eigenvalue of K; up to 4
 the loss, which is convex in E, falls with each step, for every model"""
 
 
@@ -44,7 +44,16 @@ class Adaptation:
     """Lets a model learn from a few pairs, for one translation; several threads may use it."""
 
     def __init__(self, loaded: LoadedModel, steps: int = STEPS, rate: float = RATE) -> None:
-        """Prepare for the model `loaded`; PyTorch's model is made when it is first needed."""
+        """Prepare for the model `loaded`.
+
+        Raises:
+            ConfigError: several models translate together.
+        """
+        if isinstance(loaded.model, Ensemble):
+            raise ConfigError(
+                "a single model can learn from a memory, and several translate together here; "
+                "give one of them"
+            )
         self._loaded, self._steps, self._rate = loaded, steps, rate
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -52,11 +61,7 @@ class Adaptation:
         return Adaptation, (self._loaded, self._steps, self._rate)
 
     def adapted(self, searcher: Searcher, matches: Sequence[Match]) -> Searcher:
-        """Return a searcher like `searcher`, whose model has learnt from `matches`.
-
-        Raises:
-            ConfigError: several models translate together.
-        """
+        """Return a searcher like `searcher`, whose model has learnt from `matches`."""
         projection = self.learn(matches)
         model, loaded = self._loaded.model, self._loaded
         output = copy.copy(model.output_embedding)
@@ -68,11 +73,7 @@ class Adaptation:
 
     @torch.no_grad()
     def learn(self, matches: Sequence[Match]) -> Tensor:
-        """Return the matrix of the output projection (V, D) after the steps for these matches.
-
-        Raises:
-            ConfigError: several models translate together.
-        """
+        """Return the matrix of the output projection (V, D) after the steps for these matches."""
         x, target, similarity = self._decoder_output(matches)  # (U, D), (U), (U, 1)
         output, smoothing = (
             self._model.output_embedding,
@@ -89,10 +90,6 @@ class Adaptation:
 
     @cached_property
     def _model(self) -> Transformer:
-        if isinstance(self._loaded.model, Ensemble):
-            raise ConfigError(
-                "a single model can learn from matches, and several translate together here"
-            )
         return prepare_for_scoring(self._loaded.model)
 
     def _decoder_output(self, matches: Sequence[Match]) -> tuple[Tensor, Tensor, Tensor]:
@@ -103,9 +100,9 @@ class Adaptation:
         model, vocabularies = self._model, self._loaded.tokenizer
         sources = vocabularies.source.encode([match.source for match in matches])
         targets = vocabularies.target.encode([match.target for match in matches])
-        pairs = ([ids[:MAX_SOURCE_TOKENS] for ids in side] for side in (sources, targets))
+        short = [[ids[:MAX_SOURCE_TOKENS] for ids in side] for side in (sources, targets)]
         device, columns = next(model.parameters()).device, []
-        for indices, batch in pair_batches(*pairs, batch_tokens=MAX_SOURCE_TOKENS):
+        for indices, batch in pair_batches(short[0], short[1], MAX_SOURCE_TOKENS):
             batch = batch.to(device)
             x = model.decoder_output(batch.source, batch.target_input)  # (B, T, D)
             scores = torch.tensor([matches[i].score for i in indices], device=device)

@@ -18,6 +18,11 @@ from nmt.translation.documents.declared_languages import is_other_language
 from nmt.translation.line import EncodedLine, Line, Terminology, Translation, encode, one_line
 from nmt.translation.spans import apply_edits
 
+LEARNT_PAIRS = 2
+"""pairs that a model learns from before it translates a line, at most"""
+LEARNT_SIMILARITY = 0.5
+"""the lowest score of such a pair"""
+
 
 class MatchSource(Protocol):
     """Whatever finds the pairs whose sources are nearest to a text, such as a `Memory`."""
@@ -81,6 +86,8 @@ class MemoryTransform:
     """constraints on all lines; an exact match that breaks them is not returned"""
     alignments: bool
     """whether translations have alignments"""
+    adapts: bool = False
+    """whether the model learns from similar pairs before it translates a line"""
 
     def take_exact(self, lines: Sequence[Line]) -> tuple[list[Line], dict[int, Match]]:
         """Return the lines, blank where there is an exact match, and these by index."""
@@ -145,6 +152,8 @@ class MemoryTransform:
         model, data = loaded.tokenizer.source, loaded.config.data
         repair = data.memory if can_repair(loaded) else None
         count, minimum = (repair.count, repair.minimum) if repair else (1, 1.0)
+        if self.adapts:
+            count, minimum = max(count, LEARNT_PAIRS), min(minimum, LEARNT_SIMILARITY)
         found = use.search(text, count, minimum, before)
         if not found:
             return encoded
@@ -152,8 +161,11 @@ class MemoryTransform:
         if best.score == 1 and use.exact and not is_aligned and self._is_allowed(line, best):
             copied = replace(line, text=best.target, parts=(), tag_length=0)
             return EncodedLine(copied, ids=[], match=best)
+        if self.adapts:
+            encoded = replace(encoded, matches=tuple(found[:LEARNT_PAIRS]), match=best)
         if not repair:
             return encoded
+        found = [match for match in found if match.score >= repair.minimum][: repair.count]
         targets = [match.target for match in found]
         for span, part in line.parts:  # the model sees the same placeholder in the targets
             if part.strip():
@@ -161,7 +173,9 @@ class MemoryTransform:
                 targets = [target.replace(part.strip(), hidden) for target in targets]
         near = zip(model.encode(targets), (match.score for match in found), strict=True)
         ids = with_matches(model, encoded.ids, near, most_source_tokens(data))
-        return replace(encoded, ids=ids, match=best if len(ids) > len(encoded.ids) else None)
+        return replace(
+            encoded, ids=ids, match=best if len(ids) > len(encoded.ids) else encoded.match
+        )
 
     def _is_allowed(self, line: Line, match: Match) -> bool:
         """Return whether a target has the protected parts of a line, and what is asked for."""

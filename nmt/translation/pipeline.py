@@ -117,7 +117,9 @@ class Pipeline:
         self._capitals = CapitalsTransform(data, self._source, terms)
         self._terminology = TerminologyTransform(searcher, terms)
         self._context = ContextTransform(searcher)
-        self._memory = MemoryTransform(searcher, request.memory, terms, request.alignments)
+        self._memory = MemoryTransform(
+            searcher, request.memory, terms, request.alignments, bool(request.adapt)
+        )
         self._requested = list(_requested_transforms(searcher, request))
         # minimum Bayes risk leaves `n_best` of its candidates
         self._n_best = request.candidates if request.utilities else request.n_best

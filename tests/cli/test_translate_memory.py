@@ -11,7 +11,10 @@ from nmt.memory.store import Memory
 from tests.cli.commands import fail, invoke, succeed
 
 PAIR = MemoryPair("a small dog", "ein kleiner Hund")
-NOTE = "the model was not trained with data.memory, so of --memory it uses exact matches alone\n"
+NOTE = (
+    "the model was not trained with data.memory, so of --memory it uses exact matches alone; "
+    "--adapt lets it learn from similar ones\n"
+)
 
 
 @pytest.fixture
@@ -42,6 +45,23 @@ def test_json_names_the_match(tiny_run: Path, memory: Path, tmp_path: Path) -> N
     assert "match" not in second
 
 
+def test_a_model_adapts_to_similar_pairs_and_forgets_them(tiny_run: Path, memory: Path) -> None:
+    """Also in other processes; a line without similar pairs is translated as without a memory."""
+    text = b"a small cat\nb c d\na small cat\n"
+    options = ["--model", tiny_run, "--json"]
+    plain = succeed("translate", *options, text=text).splitlines()
+    options += ["--memory", memory, "--adapt"]
+    adapted = succeed("translate", *options, text=text).splitlines()
+    [first], [second], _ = (json.loads(row)["translations"] for row in adapted)
+    assert first["match"] == {"type": "fuzzy-match", "score": 0.6667}
+    assert first["score"] != json.loads(plain[0])["translations"][0]["score"]
+    assert "match" not in second
+    assert adapted[1] == plain[1]
+    alone = succeed("translate", *options, text=b"a small cat\n").splitlines()
+    assert json.loads(adapted[2])["translations"] == json.loads(alone[0])["translations"]
+    assert succeed("translate", *options, "--workers", 2, text=text).splitlines() == adapted
+
+
 def test_a_document_says_where_its_texts_come_from(
     tiny_run: Path, memory: Path, tmp_path: Path
 ) -> None:
@@ -63,6 +83,7 @@ def test_a_document_says_where_its_texts_come_from(
     ("options", "message"),
     [
         (["--no-exact-matches"], "--no-exact-matches says what is done"),
+        (["--adapt"], "--adapt learns from the pairs of --memory; add --memory FILE"),
         (["--memory", "m.db", "--no-exact-matches"], "can use exact matches alone"),
         (["--memory", "other.db"], "other.db: the memory is de-en"),
         (["--memory", "none.db"], "none.db"),

@@ -55,6 +55,8 @@ class StandIn:
     """how far the document is each time that the page asks"""
     requests: list[tuple[str, Any]] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
+    remembered: dict[str, str] | None = None
+    """{source: target} of a translation memory from English to German; None: there is none"""
 
     def asked(self, path: str) -> list[Any]:
         """Return the bodies of the requests to a path."""
@@ -89,6 +91,8 @@ class StandIn:
             return 200, [{"confidence": 90.0, "language": code}] if "?" not in body["q"] else []
         if path.startswith("/v1/documents"):
             return self.documents(path, body)
+        if path == "/v1/memory":
+            return 200, self.memory(body)
         if body["alignments"] and (body["source"], body["target"]) not in pairs:
             return 400, {"error": "no alignments through a third language"}
         if "broken" in body["text"][0]:
@@ -107,8 +111,20 @@ class StandIn:
         status = {"status": "translating", "share": self.shares.pop(0)} if self.shares else {}
         return 200, {"status": "done", "share": 1.0, **status}
 
+    def memory(self, body: Any) -> Any:
+        """Return the list of memories, or keep pairs."""
+        if body is None:
+            one = {"name": "laws", "source": "en", "target": "de"}
+            return [] if self.remembered is None else [one]
+        assert self.remembered is not None
+        self.remembered |= {pair["source"]: pair["target"] for pair in body["pairs"]}
+        return {"added": len(body["pairs"])}
+
     def translate(self, text: str, body: Any) -> dict[str, Any]:
         """Return one translation in the shape of /v1/translate."""
+        if "memory" in body and (target := (self.remembered or {}).get(text)):
+            match = {"span": [0, len(text)], "type": "exact-match", "score": 1.0}
+            return {"text": target, "matches": [{**match, "source": text, "target": target}]}
         terms = {term["source"]: term["target"] for term in body["terms"]}
         source_words = [match.span() for match in re.finditer(r"\S+", text)]
         words = [terms.get(word, word.upper()) for word in text.split()[::-1]]

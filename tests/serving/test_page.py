@@ -335,3 +335,25 @@ def test_no_text_becomes_markup(page: Any) -> None:
     expect(page.locator("#choices button")).to_have_count(4)
     assert page.locator("img").count() == 0
     assert page.locator("script").count() == 1
+
+
+def test_a_translation_that_is_used_is_kept_in_the_memory(page: Any, api: StandIn) -> None:
+    page.fill("#source", "One dog. Two dogs.")
+    expect_translation(page, "DOG. ONE DOGS. TWO")
+    assert "memory" not in api.asked("/v1/translate")[-1]  # there is none
+    expect(page.locator("#memory-box")).to_be_hidden()
+    api.remembered = {"One dog.": "Ein Hund."}
+    page.reload()
+    page.fill("#source", "One dog. Two dogs.")
+    expect_translation(page, "Ein Hund. DOGS. TWO")
+    page.get_by_role("button", name="Alternatives").click()
+    page.fill("#own", "Zwei Hunde.")
+    page.get_by_role("button", name="Use this translation").click()
+    expect_translation(page, "Ein Hund. Zwei Hunde.")
+    expect(page.locator("#of")).to_contain_text("from the memory: 100 %")
+    [added] = [body for body in api.asked("/v1/memory") if body]
+    pair = {"source": "Two dogs.", "target": "Zwei Hunde.", "before": "One dog."}
+    assert added == {"memory": "laws", "pairs": [pair]}
+    page.locator("#memory-box").evaluate("box => { box.open = true; }")
+    page.select_option("#memory", "")  # None
+    expect_translation(page, "DOG. ONE DOGS. TWO")

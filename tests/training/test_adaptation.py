@@ -103,5 +103,5 @@ def log_probability(searcher: Searcher) -> float:
 def test_several_models_cannot_learn_together(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / str(seed), "en", "de", seed) for seed in (1, 2)]
     loaded = load_ensemble(runs, torch.device("cpu"))
-    with pytest.raises(ConfigError, match="a single model can learn from matches"):
-        Adaptation(loaded).learn([MATCH])
+    with pytest.raises(ConfigError, match="a single model can learn from a memory"):
+        Adaptation(loaded)

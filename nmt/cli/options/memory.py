@@ -12,6 +12,7 @@ from nmt.errors import ConfigError
 if TYPE_CHECKING:
     from nmt.run.model import LoadedModel
     from nmt.translation.memory_matches import MemoryUse
+    from nmt.translation.request import Adapt
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,15 @@ class MemoryOptions:
     taken as it is; a model that was trained with data.memory also uses those of similar ones. May
     be given several times."""
     no_exact_matches: Annotated[bool, typer.Option("--no-exact-matches")] = False
-    """Translate also what is in a memory; the model must have been trained with data.memory."""
+    """Translate also what is in a memory; the model must have been trained with data.memory, or
+    --adapt be given."""
+    adapt: Annotated[bool, typer.Option("--adapt")] = False
+    """Before each line, let the model learn from the most similar pairs of the memory: any model
+    can. It forgets them afterwards."""
 
     def __post_init__(self) -> None:
+        if self.adapt and not self.memory:
+            raise ConfigError("--adapt learns from the pairs of --memory; add --memory FILE")
         if self.no_exact_matches and not self.memory:
             raise ConfigError(
                 "--no-exact-matches says what is done with the matches of --memory; add --memory "
@@ -47,11 +54,24 @@ class MemoryOptions:
         memories = tuple(map(Memory.open, self.memory))
         for path, memory in zip(self.memory, memories, strict=True):
             check_direction(memory.languages, loaded, to, str(path))
-        if not can_repair(loaded):
+        if not (self.adapt or can_repair(loaded)):
             untrained = "the model was not trained with data.memory, so of --memory it "
             if self.no_exact_matches:
                 raise ConfigError(
-                    f"{untrained}can use exact matches alone; leave out --no-exact-matches"
+                    f"{untrained}can use exact matches alone; add --adapt, or leave out "
+                    "--no-exact-matches"
                 )
-            log(f"{untrained}uses exact matches alone")
+            log(f"{untrained}uses exact matches alone; --adapt lets it learn from similar ones")
         return MemoryUse(memories, exact=not self.no_exact_matches)
+
+    def adaptation(self, loaded: "LoadedModel") -> "Adapt | None":
+        """Return what lets a model learn from similar pairs; None: it does not.
+
+        Raises:
+            ConfigError: several models translate together.
+        """
+        if not self.adapt:
+            return None
+        from nmt.training.adaptation import Adaptation
+
+        return Adaptation(loaded).adapted

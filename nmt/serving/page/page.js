@@ -14,9 +14,9 @@ const panes = [pane("source"), pane("target")];
 const [source, target] = panes.map(({ area }) => area);
 const [from, to] = [find("source-language"), find("target-language")];
 const known = new Map(); // translations of sentences: {options, chosen: one of them, complete}
-let languages = [], models = [], settings = {};
+let languages = [], models = [], memories = [], settings = {};
 let timer = 0, changed = 0; // of a change that is not sent yet: what will send it, when it came
-let job = { source: "", parts: [] }; // what is shown: parts are {start, text, entry of `known`}
+let job = { source: "", memory: "", parts: [] }; // what is shown: parts are {start, text, entry of `known`}
 let settled = false; // whether the job is the one that the fields ask for, and is finished
 let current = 0; // the part in which the caret is
 let running = new AbortController(), sending = new AbortController();
@@ -191,7 +191,8 @@ async function translate(signal) {
   }
   let code = from.value;
   if (code === "auto") code = text.trim() ? await detect(text, signal) : "";
-  const asked = { source: code, target: to.value, terms: readGlossary() };
+  const memory = offerMemories(code);
+  const asked = { source: code, target: to.value, terms: readGlossary(), memory };
   if (known.size > MOST_KNOWN) known.clear();
   const parts = split(text).map((part) => {
     const key = JSON.stringify([part.text, asked]);
@@ -211,13 +212,14 @@ async function translate(signal) {
 
 // Ask for the `count` best translations of each part, and show first ones as they come.
 async function complete(parts, count, signal) {
-  const { source, target, terms } = job;
+  const { source, target, terms, memory } = job;
   // a pair that goes through a third language has no model of its own, and no alignments
   const alignments = models.some((model) => model.source === source && model.target === target);
   for (let at = 0; at < parts.length; at += BATCH) {
     const batch = parts.slice(at, at + BATCH);
     const text = batch.map((part) => part.text);
     const asked = { text, source, target, terms, n_best: count, alignments };
+    if (memory) Object.assign(asked, { memory, adapt: true });
     const { translations } = await call("v1/translate", asked, signal);
     batch.forEach(({ entry }, index) => {
       for (const option of [translations[index], ...(translations[index].alternatives ?? [])]) {
@@ -248,6 +250,33 @@ function show() {
   draw(panes[1], text, translated);
   if (source.value !== job.text) return;
   draw(panes[0], job.text, parts.map((part, i) => ({ ...part, words: chosen[i].source_words })));
+}
+
+// ---- translation memory
+// Offer the memories of the languages, and return the name of the chosen one, or "".
+function offerMemories(code) {
+  const names = memories.filter(({ source, target }) => source === code && target === to.value);
+  const select = find("memory");
+  const options = [["", "None"], ...names.map(({ name }) => [name, name])];
+  const wanted = kept[`memory:${code}:${to.value}`] ?? names[0]?.name ?? "";
+  select.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
+  select.value = names.some(({ name }) => name === wanted) ? wanted : "";
+  find("memory-box").hidden = !names.length;
+  return select.value;
+}
+
+// Who has no key yet sees none.
+const listMemories = async () => { memories = await call("v1/memory").catch(() => []); };
+
+async function useCorrection(signal) {
+  const target = find("own").value.trim();
+  const part = job.parts[current];
+  if (!part || !target) return;
+  const pair = { source: part.text, target, before: job.parts[current - 1]?.text ?? "" };
+  await call("v1/memory", { memory: job.memory, pairs: [pair] }, signal);
+  known.clear(); // similar sentences may have other translations now
+  await translate(signal);
+  showStatus("Kept in the translation memory.");
 }
 
 // ---- aligned words
@@ -335,12 +364,19 @@ async function offer(signal) {
   const part = job.parts[current];
   if (part && !part.entry.complete) await complete([part], CHOICES, signal);
   const entry = part?.entry ?? { options: [] };
+  const match = entry.options[0]?.matches?.[0];
+  const how = match?.type === "exact-match" ? "from the memory" : "like one in the memory";
+  const percent = match ? ` (${how}: ${Math.floor(100 * match.score)} %)` : "";
+  find("of").textContent = `Alternatives of the sentence at the cursor${percent}`;
+  find("correction").hidden = !part || !job.memory;
+  find("own").value = entry.options[entry.chosen]?.text ?? "";
   const buttons = entry.options.map(({ text }, place) => {
     const button = make("button", { dir: "auto", textContent: text });
     button.ariaPressed = String(place === entry.chosen);
     button.onclick = () => {
       for (const other of buttons) other.ariaPressed = String(other === button);
       entry.chosen = place;
+      find("own").value = text;
       show();
     };
     return button;
@@ -483,7 +519,12 @@ on("glossary", "input", () => {
   schedule();
 });
 on("file", "change", ({ target }) => { translateFiles(target.files); target.value = ""; });
-on("key", "change", () => schedule(0));
+on("memory", "change", () => {
+  kept[`memory:${job.source}:${to.value}`] = find("memory").value;
+  schedule(0);
+});
+on("use", "click", () => asNewest(useCorrection));
+on("key", "change", () => listMemories().then(() => schedule(0)));
 system.addEventListener("change", setTheme);
 document.addEventListener("keydown", (event) => {
   const control = event.ctrlKey || event.metaKey;
@@ -497,7 +538,8 @@ document.addEventListener("keydown", (event) => {
 setTheme();
 asNewest(async () => {
   const paths = ["languages", "v1/models", "frontend/settings"];
-  [languages, models, settings] = await Promise.all(paths.map((path) => call(path)));
+  const answers = Promise.all(paths.map((path) => call(path)));
+  [[languages, models, settings]] = await Promise.all([answers, listMemories()]);
   const { keyRequired, language, supportedFilesFormat: formats } = settings;
   find("key-field").hidden = !keyRequired;
   find("file").accept = formats.join();
