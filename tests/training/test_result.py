@@ -1,6 +1,7 @@
 """A finished run says what it scores, once and exactly, however its end was interrupted."""
 
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,7 @@ def test_a_run_stopped_while_it_scores_scores_again_and_trains_no_more(
     rewritten = run.config.name, run.result.name
     before, log = files_of(run, *rewritten), list[str]()
     train(tested(), run.path, log.append)
+    shutil.rmtree(run.test_translations)  # those of the test set
     assert files_of(run, *rewritten) == before
     said = "already trained to step 12; its test set is not scored yet"
     assert any(line.endswith(said) for line in log)
