@@ -14,7 +14,7 @@ from nmt.data.tokens.tokenizer import EOS, SubwordModel, Tokenizer
 from nmt.search.forced_decoding import ForcedTarget, force_decode_in_c
 from nmt.search.searcher import Searcher
 from nmt.translation.line import Alignment, EncodedLine, Translation, one_line
-from nmt.translation.spans import Link, Span, linked_words
+from nmt.translation.spans import Link, Span
 
 
 def align(
@@ -76,13 +76,12 @@ def _alignment(
     forced: ForcedTarget,
 ) -> Alignment:
     """Return the alignment of one translation."""
-    text, tokens = encoded.line.text, translation.tokens
+    tokens = translation.tokens
     target_spans = spans_of_tokens(tokenizer.target, tokens, translation.text)
     links = link(encoded.source_spans(tokenizer.source), target_spans, forced.attended)
-    words = linked_words(links, text, translation.text)
     with_end = tokens if translation.is_truncated else (*tokens, EOS)
     pieces = tuple(tokenizer.target.pieces[token] for token in with_end)
-    return Alignment(words, pieces, tuple(forced.log_p[: len(pieces)]), links)
+    return Alignment(pieces, tuple(forced.log_p[: len(pieces)]), links)
 
 
 def link(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from nmt.data.tokens.tokenizer import SubwordModel
 from nmt.recipe.config import DataConfig
 from nmt.translation.line import EncodedLine, Line, Terminology, Translation
-from nmt.translation.spans import Edit, Link, apply_edits, linked_words, overlap, span_after
+from nmt.translation.spans import Edit, Link, apply_edits, overlap, span_after
 
 MIN_LETTERS = 4
 """letters of a word in a text in capitals: what has shorter ones alone may be an abbreviation"""
@@ -108,8 +108,7 @@ class CapitalsTransform:
         if alignment:
             growing = [edit for edit in edits if edit.growth]  # such as ß, which becomes SS
             links = tuple(Link(s, span_after(t, growing)) for s, t in alignment.links)
-            words = linked_words(links, encoded.line.text, new)
-            alignment = replace(alignment, words=words, links=links)
+            alignment = replace(alignment, links=links)
         return replace(translation, text=new, alignment=alignment)
 
 

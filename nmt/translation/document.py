@@ -18,7 +18,7 @@ from nmt.translation.line import (
     has_words,
 )
 from nmt.translation.placeholders import sentence_of
-from nmt.translation.spans import Link, linked_words, shift_span, span_after
+from nmt.translation.spans import Link, shift_span, span_after
 
 # most lines of a window: each has many sentences, and all are translated before it is written
 WINDOW_PARAGRAPHS = 200
@@ -137,7 +137,7 @@ def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translatio
         joined += sentence.text
     alignment = None
     if sentences and all(sentence.alignment for _, sentence in sentences):
-        alignment = Alignment(linked_words(links, text, joined), links=tuple(links))
+        alignment = Alignment(links=tuple(links))
     score = sum((sentence.score for _, sentence in sentences), start=0.0)
     terms = tuple(term for _, sentence in sentences for term in sentence.terms)
     match = sentences[0][1].match if len(sentences) == 1 else None

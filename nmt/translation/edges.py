@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from nmt.data.text.list_marks import inner_span
 from nmt.translation.line import Line, Terminology, Translation, one_line
-from nmt.translation.spans import Link, linked_words, shift_span
+from nmt.translation.spans import Link, shift_span
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,7 @@ class EdgesTransform:
                 Link(shift_span(source, size if source[0] >= tags else 0), shift_span(target, size))
                 for source, target in alignment.links  # a tag stands before the edge
             )
-            whole = line.text[:tags] + before + line.text[tags:] + after
-            words = linked_words(links, whole, text)
-            alignment = replace(alignment, words=words, links=links)
+            alignment = replace(alignment, links=links)
         return replace(translation, text=text, alignment=alignment)
 
 

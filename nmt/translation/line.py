@@ -14,7 +14,7 @@ from nmt.data.tokens.context import SentenceContext
 from nmt.data.tokens.tokenizer import EOS, SubwordModel
 from nmt.memory.match import Match
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
-from nmt.translation.spans import Edit, Link, Span, linked_words, links_after
+from nmt.translation.spans import Edit, Link, Span, links_after
 
 MAX_SOURCE_TOKENS = 1024
 """longer sources are truncated, or divided if they are documents; the count includes EOS"""
@@ -201,20 +201,14 @@ class EncodedLine:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Which words of a translation belong to which source words; the log P of its tokens."""
+    """Which part of the source each token of a translation translates; the log P of the tokens."""
 
-    words: tuple[tuple[int, int], ...] = ()
-    """sorted pairs (index of a source word, index of a target word), counted from 0"""
     pieces: tuple[str, ...] = ()
     """the piece of each target token, the last one `</s>` unless the translation is truncated"""
     log_probabilities: tuple[float, ...] = ()
     """log P of each token given the tokens before it, in nats"""
     links: tuple[Link, ...] = ()
     """the piece of the source that each target token translates, in the order of the tokens"""
-
-    def pharaoh(self) -> str:
-        """Return the aligned words in the format of Pharaoh and other word aligners: `0-0 1-2`."""
-        return " ".join(f"{source}-{target}" for source, target in self.words)
 
 
 class TermUse(NamedTuple):
@@ -253,16 +247,12 @@ class Translation:
     match: Match | None = None
     """the best pair of a memory that it was made with; its own target if the score of that is 1"""
 
-    def without_tag(self, tag: str, source: str) -> "Translation":
-        """Return the translation of `tag` + `source` with links that count characters of `source`.
-
-        An empty tag changes nothing.
-        """
+    def without_tag(self, tag: str) -> "Translation":
+        """Return the translation of a text after `tag`, with links that count from its end."""
         if self.alignment is None or not tag:
             return self
         links = links_after(self.alignment.links, len(tag))
-        words = linked_words(links, source, self.text)
-        return replace(self, alignment=replace(self.alignment, words=words, links=links))
+        return replace(self, alignment=replace(self.alignment, links=links))
 
 
 def numbered_lines(texts: Iterable[str], first: int = 1) -> Iterator[Line]:

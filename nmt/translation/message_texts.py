@@ -15,7 +15,6 @@ from nmt.translation.spans import (
     Edit,
     Span,
     apply_edits,
-    linked_words,
     overlap,
     shift_span,
     span_after,
@@ -146,8 +145,7 @@ class MessageTexts:
             links = tuple(
                 link._replace(target=span_after(link.target, edits)) for link in alignment.links
             )
-            words = linked_words(links, self.lines[i].text, new_text)
-            alignment = replace(alignment, words=words, links=links)
+            alignment = replace(alignment, links=links)
         return replace(translation, text=new_text, alignment=alignment)
 
     def _has_tags_in_order(self, i: int, text: str) -> bool:

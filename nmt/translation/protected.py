@@ -16,12 +16,11 @@ from nmt.data.tokens.unknown_parts import has_unknown, unknown_parts
 from nmt.search.searcher import Searcher
 from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation, encode
 from nmt.translation.part_places import PartPlaces
-from nmt.translation.placeholders import original_text, put_placeholders, without_numbers
+from nmt.translation.placeholders import put_placeholders, without_numbers
 from nmt.translation.spans import (
     Edit,
     Link,
     apply_edits,
-    linked_words,
     overlap,
     shift_span,
     span_after,
@@ -158,8 +157,7 @@ class ProtectionTransform:
         if translation.alignment is None:
             return replace(translation, text=text)
         links = _moved_links(line, links, placed)
-        words = linked_words(links, original_text(line), text)
-        moved_alignment = replace(translation.alignment, words=words, links=links)
+        moved_alignment = replace(translation.alignment, links=links)
         return replace(translation, text=text, alignment=moved_alignment)
 
 

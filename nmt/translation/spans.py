@@ -98,6 +98,11 @@ def linked_words(links: Sequence[Link], source: str, target: str) -> tuple[tuple
     return tuple(sorted(pairs))
 
 
+def pharaoh(links: Sequence[Link], source: str, target: str) -> str:
+    """Return the linked words in the format of Pharaoh and other word aligners: `0-0 1-2`."""
+    return " ".join(f"{i}-{j}" for i, j in linked_words(links, source, target))
+
+
 class _Words:
     def __init__(self, text: str) -> None:
         self._spans = spaced_word_spans(text)

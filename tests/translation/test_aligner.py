@@ -34,7 +34,7 @@ from nmt.translation.aligner import link
 from nmt.translation.line import Alignment, Terminology, Translation, numbered_lines
 from nmt.translation.request import TranslationRequest
 from nmt.translation.scoring import force_decode, token_log_probabilities
-from nmt.translation.spans import linked_words
+from nmt.translation.spans import linked_words, pharaoh
 from nmt.translation.translator import Translator
 
 LINES = [
@@ -74,10 +74,11 @@ def test_a_copy_is_aligned_word_by_word(copier: Translator) -> None:
             continue
         words = range(len(text.split()))
         assert translation.text == text
-        assert alignment.words == tuple((i, i) for i in words)
+        linked = linked_words(alignment.links, text, translation.text)
+        assert linked == tuple((i, i) for i in words)
         assert all(source == target for source, target in alignment.links)
-        linked = "".join(text[start:end] for _, (start, end) in alignment.links)
-        assert linked.strip() == text.strip()  # the model does not see the white space there
+        linked_text = "".join(text[start:end] for _, (start, end) in alignment.links)
+        assert linked_text.strip() == text.strip()  # the model does not see the white space there
         assert alignment.pieces[-1] == "</s>"
         expected = [0.0] * len(alignment.pieces)
         assert alignment.log_probabilities == pytest.approx(expected, abs=1e-4)
@@ -115,7 +116,7 @@ def test_neither_batch_nor_window_change_an_alignment(random_run: LoadedModel) -
     alone = aligned(Translator(random_run, settings), LINES, 2, n_best=3)
     assert [t.text for t, _ in alone] == [t.text for t, _ in found]
     for (_, one), (_, other) in zip(alone, found, strict=True):
-        assert one.words == other.words
+        assert one.links == other.links
         assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-4)
 
 
@@ -128,7 +129,9 @@ def test_a_document_is_aligned_as_a_whole(copier: Translator) -> None:
         source, target = text[slice(*source_span)], translation.text[slice(*target_span)]
         assert source.strip() == target.strip()
     same = " ".join(f"{word}-{word}" for word in range(11))  # 好, 。 … are a word each
-    assert alignment.pharaoh() == f"{same} 11-11 11-12 11-13 12-14 13-15"
+    assert (
+        pharaoh(alignment.links, text, translation.text) == f"{same} 11-11 11-12 11-13 12-14 13-15"
+    )
 
 
 def test_only_what_was_chosen_is_aligned(copier: Translator) -> None:
@@ -183,7 +186,7 @@ def test_unknown_words_keep_their_places_and_are_copied_with_copy_unknown(
     ((found, found_alignment),) = aligned(Translator(loaded, settings), [text])
     expected = translation.format(UNKNOWN, UNKNOWN)
     assert found.text == expected
-    assert found_alignment.pharaoh() == alignment
+    assert pharaoh(found_alignment.links, text, found.text) == alignment
     pieces = [f"▁{word}" for word in expected.split()]
     assert found_alignment.pieces == (*(p.replace(f"▁{UNKNOWN}", "<unk>") for p in pieces), "</s>")
     copying = Translator(loaded, settings.model_copy(update={"copy_unknown": True}))
@@ -208,7 +211,7 @@ def test_words_go_together_where_any_of_their_pieces_do(
         for side in (source, target)
     ]
     links = link(spans[0], spans[1], attended)
-    assert Alignment(linked_words(links, texts[0], texts[1])).pharaoh() == pairs
+    assert pharaoh(links, texts[0], texts[1]) == pairs
 
 
 def test_words_are_those_of_the_text_and_not_of_its_normal_form(copier: Translator) -> None:
@@ -220,6 +223,6 @@ def test_words_are_those_of_the_text_and_not_of_its_normal_form(copier: Translat
     loaded = replace(copier.searcher.loaded, tokenizer=tokenizer, weights=model)
     found = aligned(Translator(loaded, DecodingConfig(beam_size=1)), texts)
     for text, (translation, alignment) in zip(texts, found, strict=True):
-        sources, targets = zip(*alignment.words, strict=True)
+        sources, targets = zip(*linked_words(alignment.links, text, translation.text), strict=True)
         assert set(sources) == set(range(len(text.split())))
         assert set(targets) == set(range(len(translation.text.split())))

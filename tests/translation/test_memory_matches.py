@@ -17,6 +17,7 @@ from nmt.run.model import LoadedModel
 from nmt.translation.line import Line, Terminology, Translation, numbered_lines
 from nmt.translation.memory_matches import MemoryUse, can_repair, check_direction
 from nmt.translation.request import TranslationRequest
+from nmt.translation.spans import linked_words
 from nmt.translation.translator import Translator
 from tests.stand_in_models import Copier
 
@@ -132,7 +133,7 @@ def test_links_stay_inside_source_and_translation(repairing_run: LoadedModel) ->
         assert found.match is not None and found.alignment is not None
         for link in found.alignment.links:
             assert link.source[1] <= len(source) and link.target[1] <= len(found.text)
-        assert (0, 0) in found.alignment.words
+        assert (0, 0) in linked_words(found.alignment.links, source, found.text)
     assert texts(rows) == ["a bird EIN HUND EINE KATZE", "EIN HUND"]
 
 

@@ -13,7 +13,7 @@ from nmt.translation.documents.translate import texts_translator
 from nmt.translation.line import Alignment, Line, Terminology, Translation, numbered_lines
 from nmt.translation.message_texts import MessageTexts
 from nmt.translation.request import TranslationRequest
-from nmt.translation.spans import Link
+from nmt.translation.spans import Link, linked_words
 from nmt.translation.translator import Translator
 from tests.reversing_translator import translate_html
 
@@ -95,7 +95,7 @@ def test_links_move_with_the_texts() -> None:
     [[found]] = messages.put_back(rows)
     assert found.alignment is not None
     assert [link.target for link in found.alignment.links] == [(0, 24), (25, 26)]
-    assert (4, 4) in found.alignment.words
+    assert (4, 4) in linked_words(found.alignment.links, text, found.text)
 
 
 def test_only_the_usual_patterns_find_messages() -> None:

@@ -189,20 +189,20 @@ def _output_of(
     """Return the output for a line: its translation, a list of several, or a JSON object."""
     source, line = str(input_line.record["source"]), input_line.line
     if tag := line.text.removesuffix(source):  # that of --to
-        translations = [each.without_tag(tag, source) for each in translations]
+        translations = [each.without_tag(tag) for each in translations]
     if options.as_json:
-        records = [_as_record(translation) for translation in translations]
+        records = [_as_record(source, translation) for translation in translations]
         return format_record({**input_line.record, "translations": records})
     if options.n_best > 1:
         rows = []
         for translation in translations:
             row = f"{line.number} ||| {translation.text} ||| {translation.score:.4f}"
-            rows.append(row + _alignment_column(translation, " ||| "))
+            rows.append(row + _alignment_column(source, translation, " ||| "))
         return "\n".join(rows)
-    return translations[0].text + _alignment_column(translations[0], "\t")
+    return translations[0].text + _alignment_column(source, translations[0], "\t")
 
 
-def _as_record(translation: "Translation") -> dict[str, object]:
+def _as_record(source: str, translation: "Translation") -> dict[str, object]:
     record = translation_record(translation)
     if translation.utility is not None:
         record["utility"] = round(translation.utility, 4)
@@ -210,7 +210,7 @@ def _as_record(translation: "Translation") -> dict[str, object]:
         record["terms"] = [term._asdict() for term in translation.terms]
     alignment = translation.alignment
     if alignment is not None:
-        record["alignment"] = alignment.pharaoh()
+        record["alignment"] = _alignment_column(source, translation, "")
         record["tokens"] = [
             {"piece": piece, "log_probability": round(value, 4)}
             for piece, value in zip(alignment.pieces, alignment.log_probabilities, strict=True)
@@ -218,6 +218,10 @@ def _as_record(translation: "Translation") -> dict[str, object]:
     return record
 
 
-def _alignment_column(translation: "Translation", separator: str) -> str:
+def _alignment_column(source: str, translation: "Translation", separator: str) -> str:
     """Return the separator and the alignment; an empty text without --alignments."""
-    return separator + translation.alignment.pharaoh() if translation.alignment else ""
+    if translation.alignment is None:
+        return ""
+    from nmt.translation.spans import pharaoh
+
+    return separator + pharaoh(translation.alignment.links, source, translation.text)

@@ -69,9 +69,8 @@ def translate_windows(
     """
     tagged = [_add_tag_to_line(line, tag) for line in lines]
     windows = cut_into_windows(tagged, WINDOW_LINES, lambda line: len(line.text), WINDOW_CHARACTERS)
-    untranslated = iter(lines)
     for rows in pipeline.translate_windows(windows, warn, progress):
-        yield [best.without_tag(tag, next(untranslated).text) for best, *_ in rows]
+        yield [best.without_tag(tag) for best, *_ in rows]
 
 
 def _add_tag_to_line(line: Line, tag: str) -> Line:
