@@ -10,13 +10,12 @@ import hashlib
 import json
 import random
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
-
-import numpy as np
 
 from nmt.data.corpora.download import disk_errors
 from nmt.data.fingerprint import hash_file
@@ -37,7 +36,8 @@ LEXICON = "lexicon"
 MAX_TERMS = 3
 """the most annotated terms of a pair"""
 _MAX_WORDS = 3  # of a term, on either side
-_COMMON = 0.05  # a token in so many of the pairs is that of a function word, and no term
+_COMMON = 0.05  # a word that so many of the targets have, in some form, translates no term
+_COUNTED_PAIRS = 50_000  # the pairs in which words are counted
 _MIN_LETTERS = 3  # of the translation of a term
 _PAIRS_AT_ONCE = 20_000
 _UNREADABLE = "\u200d"  # stands for an id without text; it is a part of the word around it
@@ -77,15 +77,24 @@ class WordReader:
 
 
 class LinkedTerms:
-    """Finds terms by links: words that are linked with each other alone, and are not common."""
+    """Finds terms by links: words that are linked with each other alone.
+
+    Neither their translations nor the words of a phrase are common. A single word may be: where it
+    has a rare translation, a model learns to follow what it is asked for.
+    """
 
     def __init__(self, store: TokenStore, reader: WordReader, lemmas: Lemmatizer) -> None:
         """Take the pairs, which have links, and the lemmas of their targets."""
         assert store.links is not None
         self._links, self._reader, self._lemmas = store.links, reader, lemmas
-        most = max(1, _COMMON * len(store))
-        sides = store.source, store.target
-        self._common = [frozenset(np.flatnonzero(np.bincount(s.ids) > most)) for s in sides]
+        counts = Counter[str](), Counter[str]()
+        sample = range(0, len(store), 1 + len(store) // _COUNTED_PAIRS)
+        for i in sample:
+            words = [reader.words(side.sentence(i))[1] for side in (store.source, store.target)]
+            counts[0].update({word.text.lower() for word in words[0]})
+            counts[1].update({lemmas.lemma(word.text) for word in words[1]})
+        most = _COMMON * len(sample)
+        self._common = [{word for word, n in each.items() if n > most} for each in counts]
 
     def __call__(self, index: int, source: Ids, target: Ids) -> list[Annotation]:
         """Return the terms of a pair; see `FindTerms`."""
@@ -101,22 +110,23 @@ class LinkedTerms:
         self, index: int, source: Ids, target: Ids
     ) -> Iterator[tuple[list[Word], list[Word]]]:
         """Yield the words of each term of a pair, and those of its translation."""
-        flat, sides = self._links.sentence(index).tolist(), (source, target)
-        words = [self._reader.words(ids)[1] for ids in sides]
+        flat = self._links.sentence(index).tolist()
+        words = [self._reader.words(ids)[1] for ids in (source, target)]
         for phrases in _linked_phrases(words, zip(flat[::2], flat[1::2], strict=True)):
-            letters = sum(sum(map(str.isalpha, word.text)) for word in phrases[1])
-            if letters >= _MIN_LETTERS and not any(
-                self._is_common(word, sides[side], side)
-                for side in (0, 1)
-                for word in phrases[side]
-            ):
+            of_source, of_target = phrases
+            letters = sum(sum(map(str.isalpha, word.text)) for word in of_target)
+            if letters < _MIN_LETTERS or any(map(_is_unusable, of_source + of_target)):
+                continue
+            common = [self._lemmas.lemma(word.text) in self._common[1] for word in of_target]
+            if len(of_source) > 1:  # such as "is sleeping"
+                common += [word.text.lower() in self._common[0] for word in of_source]
+            if not any(common):
                 yield phrases
 
-    def _is_common(self, word: Word, ids: Ids, side: int) -> bool:
-        """Return whether a word is common, or has no letters, or unknown ones."""
-        has_letters = any(map(str.isalpha, word.text)) and _UNREADABLE not in word.text
-        of_one_token = int(ids[word.tokens[0]]) if len(word.tokens) == 1 else -1
-        return not has_letters or of_one_token in self._common[side]
+
+def _is_unusable(word: Word) -> bool:
+    """Return whether a word has no letter, or an unknown one."""
+    return _UNREADABLE in word.text or not any(map(str.isalpha, word.text))
 
 
 def _linked_phrases(
