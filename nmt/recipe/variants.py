@@ -1,7 +1,7 @@
 """The points of a sweep: each combination of values, of named variants and of seeds, with a name.
 
 `model.norm=pre,post` gives two values. What stands between commas is YAML, so a list keeps its
-commas inside brackets, and a text inside quotes: `data.languages=[en,de],[en,fr]`.
+commas inside brackets, and a text inside quotes.
 """
 
 import hashlib
