@@ -6,7 +6,6 @@ to call the hundreds of operations of a step than the processor takes to compute
 
 import ctypes
 import math
-from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
@@ -138,9 +137,9 @@ class NativeSearch:
         """Return a search among the target ids `ids` (V'); its ids are indices into them."""
         return type(self)(self._library, self._weights.restrict_vocabulary(ids))
 
-    def with_changes(self, changed: Mapping[str, Array]) -> Self:
-        """Return a search with some other weights, see `NativeWeights.with_changes`."""
-        return type(self)(self._library, self._weights.with_changes(changed))
+    def with_projection(self, weight: Array) -> Self:
+        """Return a search with another output projection (V, D)."""
+        return type(self)(self._library, self._weights.with_projection(weight))
 
     def encode(self, sources: list[list[int]]) -> BatchSources:
         """Encode rows of source ids.

@@ -1,7 +1,7 @@
 """Searches the translations of a batch: chooses the kind of search that the settings require."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -66,13 +66,10 @@ class Searcher:
 
         return TorchSearch(self.loaded, self.settings, self.precision)
 
-    def with_changes(self, adapted: LoadedModel, changed: "Mapping[str, Array]") -> "Searcher":
-        """Return a searcher of `adapted`: this model but for the weights `changed`.
-
-        They are as in `NativeWeights.with_changes`, with which the C library searches if it can.
-        """
+    def with_projection(self, adapted: LoadedModel, weight: "Array") -> "Searcher":
+        """Return a searcher of `adapted`: this model with another output projection (V, D)."""
         other = replace(self, loaded=adapted)
-        vars(other)["native"] = self.native and self.native.with_changes(changed)
+        vars(other)["native"] = self.native and self.native.with_projection(weight)
         if "spelling" in vars(self):  # it depends on the vocabulary alone
             vars(other)["spelling"] = self.spelling
         return other

@@ -68,8 +68,7 @@ class Adaptation:
         output._parameters = {**output._parameters, "weight": nn.Parameter(projection, False)}
         adapted = copy.copy(model)  # shares all modules but this one
         adapted._modules = {**model._modules, "output_embedding": output}
-        changed = {"output_embedding.weight": projection.cpu().numpy()}
-        return searcher.with_changes(replace(loaded, weights=adapted), changed)
+        return searcher.with_projection(replace(loaded, weights=adapted), projection.cpu().numpy())
 
     @torch.no_grad()
     def learn(self, matches: Sequence[Match]) -> Tensor:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.data.tokens.tokenizer import BOS, PAD
 from nmt.errors import ConfigError
 from nmt.memory.match import Match
 from nmt.recipe.config import DecodingConfig
@@ -15,6 +16,7 @@ from nmt.search.ensemble import load_ensemble
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
 from nmt.training.adaptation import Adaptation
+from nmt.training.loss import label_smoothed_cross_entropy
 from nmt.translation.scoring import Scorer
 from tests.exchange.small_runs import small_run
 from tests.serving.served_runs import write_run
@@ -81,6 +83,31 @@ def test_a_translation_does_not_depend_on_those_before_it() -> None:
     copied: Adaptation = pickle.loads(pickle.dumps(adaptation))
     adapted = copied.adapted(searcher, [MATCH])
     assert found(adapted).score == scores[0]
+
+
+def test_it_is_gradient_descent_on_the_loss_of_training() -> None:
+    """The oracle differentiates the loss by the projection itself, step by step."""
+    loaded, steps, rate = run(), 3, 1.5
+    model = loaded.model
+    source, target = (
+        torch.tensor(side.encode([text]))
+        for side, text in (
+            (loaded.tokenizer.source, SOURCE),
+            (loaded.tokenizer.target, TARGET),
+        )
+    )
+    start = torch.full((1, 1), BOS)
+    with torch.no_grad():
+        x = model.decoder_output(source, torch.cat([start, target[:, :-1]], 1))[0]  # (U, D)
+    of_step = rate / (x @ x.t()).abs().sum(1).max()
+    weight = model.output_embedding.weight.detach().clone().requires_grad_()
+    for _ in range(steps):
+        smoothing = loaded.config.training.label_smoothing
+        loss = label_smoothed_cross_entropy(x, weight, target[0], PAD, smoothing).total
+        [gradient] = torch.autograd.grad(loss, [weight])
+        weight = (weight - of_step * gradient).detach().requires_grad_()
+    learnt = Adaptation(loaded, steps, rate).learn([MATCH])
+    torch.testing.assert_close(learnt, weight.detach(), rtol=1e-4, atol=1e-5)
 
 
 def test_more_similar_pairs_change_the_model_more() -> None:

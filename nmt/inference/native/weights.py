@@ -4,7 +4,7 @@ import copy
 import ctypes
 import math
 import threading
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -65,7 +65,6 @@ LAYER: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "feed_forward_norm": ((f"{NETWORK}_sublayer.norm",), (D,)),
 }
 """{field of `Layer`: our names of the `Part`s that stand side by side there, shape of each}"""
-KINDS = ("weight", "bias")
 
 
 class CLayer(ctypes.Structure):
@@ -145,8 +144,8 @@ class NativeWeights:
         """ids of a text are below `source_rows`, those of a translation below this number"""
         if shapes != weight_shapes(config, (rows[0], rows[1])) or min(rows) <= EOS:
             raise UnexpectedWeightsError(rows)
-        encoder = self._layers("encoder", (CLayer * config.encoder_layers)(), arrays)
-        decoder = self._layers("decoder", (CLayer * config.decoder_layers)(), arrays)
+        encoder = self._layers("encoder", config.encoder_layers)
+        decoder = self._layers("decoder", config.decoder_layers)
         self.model = CModel(
             encoder=encoder,
             decoder=decoder,
@@ -202,24 +201,14 @@ class NativeWeights:
         restricted.model.projection = restricted._projection(ids)
         return restricted
 
-    def with_changes(self, changed: Mapping[str, Array]) -> Self:
-        """Return the same weights but for `changed`, by names: any but those of embeddings.
-
-        Only matrices with a changed weight are packed again. A changed output projection is called
-        `output_embedding.weight`, also if it was one matrix with an embedding before.
-        """
+    def with_projection(self, weight: Array) -> Self:
+        """Return the same weights with another output projection (V, D); embeddings stay."""
         other = copy.copy(self)
         other._kept = list(self._kept)
-        other._arrays = {**self._arrays, **changed}
-        other.model = model = CModel.from_buffer_copy(self.model)
-        for side, count in (("encoder", model.encoder_layers), ("decoder", model.decoder_layers)):
-            before = getattr(self.model, side)[:count]
-            setattr(model, side, other._layers(side, (CLayer * count)(*before), changed))
-            if f"{side}.norm.weight" in changed:
-                setattr(model, f"{side}_norm", other._norm(f"{side}.norm"))
-        if "output_embedding.weight" in changed:
-            other._output_side = "output"
-            model.projection = other._projection()
+        other._arrays = {**self._arrays, "output_embedding.weight": weight}
+        other._output_side = "output"
+        other.model = CModel.from_buffer_copy(self.model)
+        other.model.projection = other._projection()
         return other
 
     def _array(self, name: str) -> Array:
@@ -235,16 +224,13 @@ class NativeWeights:
         weight, bias = self._array(f"{name}.weight"), self._array(f"{name}.bias")
         return CNorm(self._pointer(weight), self._pointer(bias))
 
-    def _layers(
-        self, side: str, array: "ctypes.Array[CLayer]", changed: Container[str]
-    ) -> "ctypes.Array[CLayer]":
-        """Fill the layers of `array` with the maps and norms that have a weight in `changed`."""
+    def _layers(self, side: str, count: int) -> "ctypes.Array[CLayer]":
+        array = (CLayer * count)()
         for i, layer in enumerate(array):
             for field, (names, shape) in LAYER.items():
                 paths = [f"{side}.layers.{i}.{name}" for name in names]
-                names_of_weights = [f"{path}.{kind}" for path in paths for kind in KINDS]
-                if not any(name in changed for name in names_of_weights):
-                    continue  # such as the cross-attention of the encoder, which has none
+                if f"{paths[0]}.weight" not in self._arrays:  # the encoder has no cross-attention
+                    continue
                 if shape == (D,):
                     setattr(layer, field, self._norm(paths[0]))
                     continue
