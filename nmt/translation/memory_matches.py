@@ -20,7 +20,7 @@ from nmt.translation.spans import apply_edits
 
 LEARNT_PAIRS = 2
 """pairs that a model learns from before it translates a line, at most"""
-LEARNT_SIMILARITY = 0.5
+LEARNT_SIMILARITY = 0.7
 """the lowest score of such a pair"""
 
 

@@ -77,14 +77,14 @@ def test_a_correction_is_the_translation_from_then_on(
 
 def test_similar_sentences_are_learnt_from_and_told(serve: Client, make_memory: MakeMemory) -> None:
     client = serve(memories={"mine": make_memory("mine", DOG)}, beam_size=1)
-    [plain] = translated(client, "a small cat", memory="mine")
-    [adapted] = translated(client, "a small cat", memory="mine", adapt=True, scores=True)
+    [plain] = translated(client, "a small dog b", memory="mine")
+    [adapted] = translated(client, "a small dog b", memory="mine", adapt=True, scores=True)
     [match] = adapted["matches"]
-    assert (match["type"], match["score"], match["target"]) == ("fuzzy-match", 0.6667, DOG.target)
+    assert (match["type"], match["score"], match["target"]) == ("fuzzy-match", 0.75, DOG.target)
     assert plain["matches"] == []
-    again = translated(client, ["b", "a small cat", "c"], memory="mine", adapt=True, scores=True)
+    again = translated(client, ["b", "a small dog b", "c"], memory="mine", adapt=True, scores=True)
     assert again[1] == adapted
-    [other] = translated(client, "a small cat", scores=True)
+    [other] = translated(client, "a small dog b", scores=True)
     assert other["score"] != adapted["score"]
 
 
