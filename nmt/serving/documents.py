@@ -48,6 +48,10 @@ class DocumentForm(BaseModel):
     as the server's settings say, and always in messages of programs"""
     no_repeat_ngram: int | None = None
     """no sequence of so many tokens may come twice in a sentence; 0 allows all"""
+    memory: str = ""
+    """the name of a translation memory to search"""
+    adapt: bool = False
+    """whether the model learns from the nearest pairs in it before it translates a sentence"""
     overwrite: bool = False
     """whether texts that have a translation, as in XLIFF, PO and TMX, get a new one"""
     key: list[str] = []
@@ -81,6 +85,8 @@ class DocumentForm(BaseModel):
                     values[key] = json.loads(text)
                 except (ValueError, RecursionError) as error:
                     raise RequestError(400, f"Invalid request: {key} is no JSON") from error
+        if self.memory:
+            values |= {"memory": self.memory, "adapt": self.adapt}
         if self.no_repeat_ngram is not None:
             values["no_repeat_ngram"] = self.no_repeat_ngram
         return validate(TranslationBody, values)
@@ -195,6 +201,7 @@ async def _send(
     # a pair that is not served is told at once
     models = len(service.route(service.resolved(asked))) if asked.source != AUTO else 1
     client = server.admit(request, None, found.texts)
+    server.check_memories(request, body.memories)
     asked = body.asked(server.settings.protect or found.is_of_program)
     number, key = await jobs.add(DocumentJob(file, found, asked, client, models))
     return DocumentBody(document_id=number, document_key=key)

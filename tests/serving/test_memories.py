@@ -1,6 +1,7 @@
 """Translation memories of a server: whose they are, what they find, and what is added."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,23 @@ def test_similar_sentences_are_learnt_from_and_told(serve: Client, make_memory: 
     assert again[1] == adapted
     [other] = translated(client, "a small dog b", scores=True)
     assert other["score"] != adapted["score"]
+
+
+def test_documents_use_a_memory_too(serve: Client, make_memory: MakeMemory) -> None:
+    client = serve(memories={"mine": make_memory("mine", DOG)})
+    for name, status in (("mine", 200), ("other", 400)):
+        sent = client.post(
+            "/v1/documents",
+            data={**PAIR, "memory": name},
+            files={"file": ("a.txt", b"a small dog")},
+        )
+        assert sent.status_code == status, sent.text
+        if status == 200:
+            key, path = {"X-Document-Key": sent.json()["document_key"]}, sent.json()["document_id"]
+            while client.get(f"/v1/documents/{path}", headers=key).json()["status"] != "done":
+                time.sleep(0.05)
+            result = client.get(f"/v1/documents/{path}/result", headers=key)
+            assert result.text == DOG.target
 
 
 def test_a_key_sees_its_own_memories_alone(
