@@ -118,7 +118,7 @@ def search(
     with _open(memory) as opened:
         found = opened.search(text, count, minimum, before)
         if not found:
-            log(f"{memory}: none of its {len(opened):,} pairs has a score of {minimum:g} or more")
+            log(f"{memory}: of {opened.count_pairs():,} pairs none has a score of {minimum:g}")
         for match in found:
             if as_json:
                 typer.echo(json.dumps(asdict(match), ensure_ascii=False))
@@ -226,7 +226,7 @@ def _add(memory: "Memory", rules: Any, pairs: "Iterable[MemoryPair | None]", nam
     new = memory.add(counted())
     log(
         f"{name}: {new:,} new pairs, {count - new:,} that were there already; left out: "
-        f"{rules.describe()}; {memory.path} has {len(memory):,} pairs"
+        f"{rules.describe()}; {memory.path} has {memory.count_pairs():,} pairs"
     )
 
 

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from nmt.data.languages import find_language
+from nmt.data.text.lines import check_text
 from nmt.data.text.similarity import normalise_spaces, signature, similarities
 from nmt.errors import ConfigError, DataError
 from nmt.files import check_format
@@ -126,7 +127,7 @@ class Memory:
         """Close the file."""
         self._connection.close()
 
-    def __len__(self) -> int:
+    def count_pairs(self) -> int:
         """Return the number of pairs."""
         with self._explain_errors():
             return int(self._connection.execute("SELECT count(*) FROM pairs").fetchone()[0])
@@ -134,9 +135,9 @@ class Memory:
     def add(self, pairs: Iterable[MemoryPair]) -> int:
         """Add pairs, and return how many are new.
 
-        A pair whose source and target are there already, but for spaces, takes the new time, and
-        the new author, domain and context if they are not empty. Pairs are written in batches,
-        each complete or absent.
+        A pair that is there already, with the same target and a source that is the same but for
+        spaces, takes the new time, and the new author, domain and context if they are not empty.
+        Pairs are written in batches, each complete or absent.
         """
         count = 0
         remaining = iter(pairs)
@@ -151,11 +152,11 @@ class Memory:
 
     def _add_row(self, key: int, pair: MemoryPair, signature: str) -> bool:
         """Add a pair, or update what is known about it; return whether it is new."""
+        check_text(f"{pair.source}{pair.target}", "a pair")
         about = (pair.time or int(time.time()), pair.author, pair.domain, pair.context)
         same = self._connection.execute("SELECT id, target FROM pairs WHERE key = ?", (key,))
-        target = normalise_spaces(pair.target)
-        for identity, other in same.fetchall():
-            if normalise_spaces(other) == target:
+        for identity, target in same.fetchall():
+            if target == pair.target:
                 query = (
                     "UPDATE pairs SET time = ?, author = coalesce(nullif(?, ''), author), domain "
                     "= coalesce(nullif(?, ''), domain), context = coalesce(nullif(?, ''), context) "

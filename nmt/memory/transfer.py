@@ -30,6 +30,7 @@ _DATE = "%Y%m%dT%H%M%SZ"
 _DOMAIN, _CONTEXT = "x-domain", "x-context-pre"
 _TRIED = 1000
 """pairs by whose languages a file is judged"""
+_ROW_ENDS = re.compile(r"[\t\r\n]+")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -43,9 +44,9 @@ class MemoryRules:
         self._languages = languages
         self._most_words = None if only_empty else MOST_WORDS
         if only_empty:
-            self._cleaner = Cleaner(CleaningConfig())
+            self._cleaner = Cleaner(CleaningConfig(invalid_utf8=True))
             return
-        usual = CleaningConfig(identical=True, control_characters=True)
+        usual = CleaningConfig(invalid_utf8=True, identical=True, control_characters=True)
         try:
             self._cleaner = Cleaner(usual.model_copy(update={"language": True}), languages)
         except (ConfigError, MissingExtraError) as error:
@@ -229,7 +230,7 @@ def write_memory_pairs(
 def _row(number: int, pair: MemoryPair) -> str:
     time = datetime.fromtimestamp(pair.time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     fields = (pair.source, pair.target, time, pair.author, pair.domain, pair.context)
-    return "\t".join(" ".join(each.split()) for each in fields) + "\n"
+    return "\t".join(_ROW_ENDS.sub(" ", each) for each in fields) + "\n"
 
 
 def _tmx_unit(pair: MemoryPair, source: str, target: str) -> str:

@@ -17,7 +17,7 @@ from nmt.memory.transfer import (
 LANGUAGES = ("en", "fr")
 PAIRS = [
     MemoryPair('A <b> & "c"', "Un <b> & «c»", 1_700_000_000, "anna <a@b.org>", "law", "Before."),
-    MemoryPair("The dog barks.", "Le chien aboie.", 1_600_000_000),
+    MemoryPair("The dog barks.", "Le chien aboie\xa0!", 1_600_000_000),
 ]
 
 
@@ -84,6 +84,7 @@ def test_pairs_that_do_harm_are_left_out_and_counted() -> None:
         MemoryPair("a " * 10_000, "b"),
         MemoryPair("The same sentence.", "The same sentence."),
         MemoryPair("a\x00", "b"),
+        MemoryPair("a\udcff", "b"),
         MemoryPair(good.source, "Der Richter hat den ganzen Brief sehr genau gelesen und lacht."),
         None,
     ]
@@ -91,11 +92,11 @@ def test_pairs_that_do_harm_are_left_out_and_counted() -> None:
     assert list(rules.keep([*[good] * 5, *harmful], "a.tmx")) == [good] * 5
     assert rules.describe() == (
         "1 empty, 1 of over 1,000 words, 1 target repeats source, 1 with control characters, "
-        "1 in another language, 1 without a translation"
+        "1 not UTF-8, 1 in another language, 1 without a translation"
     )
     unchecked = MemoryRules(LANGUAGES, only_empty=True)
     assert len(list(unchecked.keep(harmful, "a.tmx"))) == 4
-    assert unchecked.describe() == "1 empty, 1 without a translation"
+    assert unchecked.describe() == "1 empty, 1 not UTF-8, 1 without a translation"
 
 
 def test_a_file_in_other_languages_adds_nothing() -> None:
