@@ -1,6 +1,7 @@
 """`nmt compare`: which of several systems is better, by how much, where, and whether by chance."""
 
 import glob
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,7 +58,7 @@ def compare(
     search: BeamOptions,
     compute: ComputeOptions = EXACT,
 ) -> None:
-    """Compare systems, or groups of runs with several seeds, on one test set.
+    """Compare systems, or groups of runs, on one test set.
 
     By default it is the first run's own. Differences of two systems are tested by paired bootstrap
     and approximate randomisation; those of groups by a test for which seeds and sentences are
@@ -66,8 +67,7 @@ def compare(
     groups = _read_groups(group, systems)
     paths = [path for members in groups.values() for path in members]
     _check_systems(paths)
-    folders = [path for path in paths if path.is_dir()]
-    runs = list(dict.fromkeys(folders))  # each once, in the order of the command line
+    runs = list(dict.fromkeys(path for path in paths if path.is_dir()))  # each once, in order
     if not runs:
         check_translates_nothing("all systems are files, which are", compute, search)
     text.check(str(runs[0]) if runs else None)
@@ -76,8 +76,7 @@ def compare(
     from nmt.evaluation.breakdown import local_training_words
     from nmt.evaluation.compare import check_system_count
     from nmt.evaluation.compare import compare as compare_translations
-    from nmt.evaluation.seed_test import compare_groups
-    from nmt.report.tables import render_comparison, render_groups
+    from nmt.report.tables import render_comparison
 
     check_system_count(len(groups) if group else len(paths))  # before hours of translation
     test_set = load_test_set(text, data)
@@ -92,18 +91,29 @@ def compare(
         is_kept = not compute.adapter  # by its weights, which the adapter changes
         translations[run] = translate_with_progress(translator, test_set, str(run), is_kept)
     if group:
-        members = {
-            name: {str(path): translations[path] for path in of_group}
-            for name, of_group in groups.items()
-        }
-        of_groups = compare_groups(members, test_set)
-        record, table = of_groups.as_json(), render_groups(of_groups)
+        record, table = _compare_groups(groups, translations, test_set)
     else:
         named = [(str(path), translations[path]) for path in paths]
         training_words = local_training_words(data, test_set.tokenizer) if data else None
         comparison = compare_translations(named, test_set, training_words, examples)
         record, table = comparison.as_json(), render_comparison(comparison)
     print(format_record(record | {"models": models}) if as_json else table)
+
+
+def _compare_groups(
+    groups: Mapping[str, list[Path]],
+    translations: Mapping[Path, list[str]],
+    test_set: "EvaluationSet",
+) -> tuple[dict[str, object], str]:
+    """Compare groups of runs; return what is compared as JSON and as a table."""
+    from nmt.evaluation.seed_test import compare_groups
+    from nmt.report.tables import render_groups
+
+    members = {
+        name: {str(path): translations[path] for path in paths} for name, paths in groups.items()
+    }
+    compared = compare_groups(members, test_set)
+    return compared.as_json(), render_groups(compared)
 
 
 def _read_groups(options: list[str] | None, systems: list[Path] | None) -> dict[str, list[Path]]:

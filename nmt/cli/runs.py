@@ -22,7 +22,7 @@ def runs(
     latex: Annotated[bool, typer.Option(help="Print the groups for LaTeX (booktabs).")] = False,
     markdown: Annotated[bool, typer.Option(help="Print the groups in Markdown.")] = False,
 ) -> None:
-    """List all runs in a folder and below, with mean and deviation over seeds.
+    """List all runs in a folder, and means over seeds.
 
     Shows the settings that differ, seeds, steps, time, parameters, and scores with signatures. Runs
     that are unfinished or damaged are named, and left out of the means.

@@ -86,7 +86,7 @@ def sweep(
     ] = None,
     plan: Annotated[bool, typer.Option(help="Estimate time and disk space first.")] = True,
 ) -> None:
-    """Train a recipe with several values, variants and seeds, a run for each.
+    """Train variants of a recipe, each with several seeds.
 
     The same command again goes on: it skips what is done. A run that fails does not stop the
     others.

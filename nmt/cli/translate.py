@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -178,15 +179,11 @@ def translate(
         # takes seconds: input and output are opened before
         translator = make_translator(models, compute, search, sampling.sampling())
         request = options.request(translator, terminology, protected)
-        use, adapt = (
-            memories.use(translator.loaded, options.to),
-            memories.adaptation(translator.loaded),
-        )
+        use = memories.use(translator.loaded, options.to)
+        adapt = memories.adaptation(translator.loaded)
         return translator, replace(request, memory=use, adapt=adapt)
 
-    def settings(translator: "Translator", of_file: str) -> dict[str, object]:
-        return _settings(translator, terminology, context.params, of_file)
-
+    settings = partial(_settings, terminology, context.params)
     read = [terms.glossary, terms.forbid_file, *(memories.memory or ())]
     # lines of JSON with a source are records, not a document of JSON Lines
     asked_format = "html" if html else documents.asked or (TEXT if options.json_input else None)
@@ -198,12 +195,23 @@ def translate(
             file = _only_file(files)
             file_format = asked_format or format_of_file(file) or TEXT
             _check_output(file, output, file_format, translation, read)
+            _translate_one(translation, file, output, file_format, resume)
 
-            def settings_now() -> dict[str, object]:
-                return settings(translation.loaded[0], file_format)
 
-            if not (resume and is_complete(file, output, settings_now)):
-                translation.translate(file, output, file_format, resume)
+def _translate_one(
+    translation: FileTranslation,
+    file: Path | None,
+    output: Path | None,
+    file_format: str,
+    resume: bool,
+) -> None:
+    """Translate a file, unless it is resumed and complete already."""
+
+    def settings() -> Mapping[str, object]:
+        return translation.settings(translation.loaded[0], file_format)
+
+    if not (resume and is_complete(file, output, settings)):
+        translation.translate(file, output, file_format, resume)
 
 
 def _translate_into(
@@ -326,9 +334,9 @@ def _only_file(files: Sequence[Path] | None) -> Path | None:
 
 
 def _settings(
-    translator: "Translator",
     terminology: "Terminology",
     options: Mapping[str, object],
+    translator: "Translator",
     file_format: str,
 ) -> dict[str, object]:
     """Return all that the translation of a file depends on, so that --resume can compare it."""
