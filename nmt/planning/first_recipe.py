@@ -36,6 +36,8 @@ _LEARNT_SHARE = 0.9  # of the sample: the training text is without held-out sets
 _LEAST_LENGTH_RATIO = 4.0  # of max_length_ratio: most European pairs need less
 _DEVIATIONS = 4  # of the logarithm of the ratio of lengths; good pairs deviate less
 _MAX_EPOCHS = 60  # more of them no longer improve the model
+_LINKING_SECONDS = 0.9e-3  # of one core, to link the tokens of a pair: Multi30k, Xeon with AMX
+_LINKING_SHARE = 0.05  # of the training time, at most
 _VALIDATIONS = 8  # number of validations in a training
 _DROPOUTS = ((3, 0.1), (8, 0.15), (25, 0.25))
 """(limit, dropout) for trainings of fewer than `limit` epochs: more dropout for repeated pairs"""
@@ -76,6 +78,7 @@ def choose_recipe(
     on_cpu = pick_device("auto").type == "cpu"
     if not minutes:  # the user has not said how long
         minutes = _CPU_MINUTES if on_cpu else _GPU_MINUTES
+    linking_minutes = profile.pairs * _LINKING_SECONDS / 60
     values: dict[str, Any] = {  # variables of first_recipe.yaml.jinja
         "data": data,
         "pairs": profile.pairs,
@@ -84,6 +87,8 @@ def choose_recipe(
         "on_cpu": on_cpu,
         "threads": _thread_limit(),
         "validations": _VALIDATIONS,
+        # guided alignment was not measured on a GPU, which cannot record its steps as graphs
+        "learns_links": on_cpu and linking_minutes <= _LINKING_SHARE * minutes,
     }
     first_size = size or _size_for(profile.pairs, minutes, on_cpu)
     recipe = _recipe_of(first_size, profile, values, minutes)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.token_store import TokenStore
@@ -55,6 +56,16 @@ def test_more_text_gets_more_vocabulary_and_less_dropout(choose: Choose) -> None
     few, many = (choose(profile_of(pairs), minutes=20).config for pairs in (9_000, 900_000))
     assert few.tokenizer.vocabulary_size <= many.tokenizer.vocabulary_size
     assert few.model.dropout > many.model.dropout
+
+
+def test_alignments_are_learnt_where_their_links_take_a_small_part_of_the_time(
+    choose: Choose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, many = (choose(profile_of(n), minutes=20).config.training for n in (9_000, 900_000))
+    assert few.guided_alignment and few.guided_alignment.links == "auto"
+    assert many.guided_alignment is None
+    monkeypatch.setattr(first_recipe, "pick_device", lambda _: torch.device("cuda"))
+    assert choose(profile_of(9_000), minutes=20).config.training.guided_alignment is None
 
 
 @pytest.mark.parametrize(
