@@ -2,10 +2,9 @@
 
 import importlib
 import json
-import multiprocessing
-import runpy
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,32 +24,16 @@ from nmt.search.beam_search import beam_search
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "scripts" / "benchmarks"
 VOCABULARY = 40
-RunScript = Callable[[str, str], str]
 RunTiny = Callable[[str, str], list[dict[str, Any]]]
 
 
-@pytest.fixture
-def run_script(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Iterator[RunScript]:
-    """Runs a benchmark with options, and returns what it prints; what it measures runs in forks.
+def run_script(name: str, options: str) -> str:
+    """Run a benchmark in a process of its own; return what it prints.
 
-    A process that imports PyTorch would take some seconds to begin.
+    It starts processes itself: a fork of one that has used threads of PyTorch may wait for ever.
     """
-    forks = multiprocessing.get_context("fork")
-    monkeypatch.setattr(multiprocessing, "get_context", lambda method: forks)
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    before = set(sys.modules)
-
-    def run(name: str, options: str) -> str:
-        monkeypatch.setattr(sys, "argv", [name, *options.split()])
-        runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
-        return capfd.readouterr().out
-
-    yield run
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(BENCHMARKS)):
-            del sys.modules[name]
+    command = [sys.executable, str(BENCHMARKS / f"{name}.py"), *options.split()]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize("norm", get_args(Norm))
@@ -89,7 +72,7 @@ def test_ctranslate2_finds_the_same_translations(tmp_path: Path, norm: Norm, bea
 @pytest.mark.parametrize(
     "rival", ["ctranslate2", pytest.param("huggingface", marks=pytest.mark.slow)]
 )
-def test_every_engine_writes_as_many_tokens(run_script: RunScript, rival: str) -> None:
+def test_every_engine_writes_as_many_tokens(rival: str) -> None:
     pytest.importorskip("ctranslate2")
     options = "--size tiny --vocabulary 300 --sentences 4 --latency-sentences 1 --target-length 9"
     output = run_script("translate", f"{options} --precision fp32 --against {rival}")
@@ -100,7 +83,7 @@ def test_every_engine_writes_as_many_tokens(run_script: RunScript, rival: str) -
 
 
 @pytest.fixture
-def run_tiny(run_script: RunScript, tmp_path: Path) -> RunTiny:
+def run_tiny(tmp_path: Path) -> RunTiny:
     """Runs a benchmark that writes into a folder, on a CPU; returns its rows."""
 
     def run(name: str, options: str) -> list[dict[str, Any]]:
