@@ -5,7 +5,6 @@ Each transaction is complete or absent, also after a crash, because SQLite write
 """
 
 import contextlib
-import hashlib
 import itertools
 import os
 import sqlite3
@@ -19,7 +18,7 @@ from typing import Any
 
 from nmt.data.languages import find_language
 from nmt.data.text.lines import check_text
-from nmt.data.text.similarity import normalise_spaces, signature, similarities
+from nmt.data.text.similarity import equality_key, signature, similarities
 from nmt.errors import ConfigError, DataError
 from nmt.files import check_format
 from nmt.memory.index import SCHEMA, index_new_pairs, likely_pairs, segments
@@ -143,7 +142,7 @@ class Memory:
         remaining = iter(pairs)
         batch = list(itertools.islice(remaining, _BATCH))
         while batch:
-            rows = [(_key(pair.source), pair, signature(pair.source)) for pair in batch]
+            rows = [(equality_key(pair.source), pair, signature(pair.source)) for pair in batch]
             batch = list(itertools.islice(remaining, _BATCH))
             with self._transaction("BEGIN IMMEDIATE"):
                 count += sum(self._add_row(*row) for row in rows)
@@ -202,7 +201,7 @@ class Memory:
     def _equal(self, text: str) -> dict[int, None]:
         """Return the newest pairs whose source equals a text."""
         query = "SELECT id FROM pairs WHERE key = ? ORDER BY time DESC LIMIT ?"
-        rows = self._connection.execute(query, (_key(text), _MOST_EQUAL))
+        rows = self._connection.execute(query, (equality_key(text), _MOST_EQUAL))
         return dict.fromkeys(identity for (identity,) in rows)
 
     def _similar(self, text: str, count: int, minimum: float) -> list[int]:
@@ -287,9 +286,3 @@ def _explained(path: Path) -> Iterator[None]:
         else:
             reason = f"cannot be used: {error}; its folder must be one to write to"
         raise DataError(f"{path}: {reason}") from error
-
-
-def _key(source: str) -> int:
-    """Return a hash of a source, by which equal ones are found."""
-    text = normalise_spaces(source).encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)

@@ -1,6 +1,5 @@
 """Finds the nearest of many sentences for each of many others: for the preparation of text."""
 
-import zlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -12,7 +11,7 @@ from nmt.data.text.bigram_index import (
     bigrams_of,
     likely_sentences,
 )
-from nmt.data.text.similarity import normalise_spaces, signature, similarities
+from nmt.data.text.similarity import equality_key, signature, similarities
 
 Neighbour = tuple[int, float]
 """the index of a sentence, and its score, from 0 to 1"""
@@ -36,10 +35,10 @@ class NearestPairs:
     def __init__(self, sources: Sequence[str]) -> None:
         groups: dict[str, int] = {}  # sentences that are the same but for numbers are compared once
         group_of = np.empty(len(sources), np.uint32)
-        self._keys = np.empty(len(sources), np.uint32)
+        self._keys = np.empty(len(sources), np.int64)
         for number, source in enumerate(sources):
             group_of[number] = groups.setdefault(signature(source), len(groups))
-            self._keys[number] = _key(source)
+            self._keys[number] = equality_key(source)
         self._signatures = list(groups)
         self._members = np.argsort(group_of, kind="stable").astype(np.uint32)
         self._ends = np.append(0, np.cumsum(np.bincount(group_of, minlength=len(groups))))
@@ -68,7 +67,7 @@ class NearestPairs:
         found = []
         for number, text in enumerate(texts):
             left_out = None if own is None else own[number]
-            key = _key(text) if skip_equal else None
+            key = equality_key(text) if skip_equal else None
             neighbours: list[Neighbour] = []
             for group, score in self._groups(signature(text), minimum):
                 for member in self._members_of(group, left_out, key):
@@ -104,8 +103,3 @@ class NearestPairs:
         for member in members.tolist():
             if member != left_out and (key is None or self._keys[member] != key):
                 yield member
-
-
-def _key(text: str) -> int:
-    """Return a hash of a text, by which equal ones are found."""
-    return zlib.crc32(normalise_spaces(text).encode("utf-8", "surrogatepass"))

@@ -10,6 +10,7 @@ different words become the same character with the chance of one in a million.
 """
 
 import functools
+import hashlib
 import unicodedata
 import zlib
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,12 @@ class ComparedText(NamedTuple):
 def normalise_spaces(text: str) -> str:
     """Return a text in NFC with single spaces; sentences that equal each other so are the same."""
     return unicodedata.normalize("NFC", " ".join(text.split()))
+
+
+def equality_key(text: str) -> int:
+    """Return a hash of 64 bits, with a sign, that texts share which are equal but for spaces."""
+    data = normalise_spaces(text).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
 def compared_text(text: str) -> ComparedText:
