@@ -54,6 +54,8 @@ class DocumentForm(BaseModel):
     """whether the model learns from the nearest pairs in it before it translates a sentence"""
     overwrite: bool = False
     """whether texts that have a translation, as in XLIFF, PO and TMX, get a new one"""
+    unconfirmed: bool = False
+    """whether of XLIFF those get a new one that nobody has confirmed"""
     key: list[str] = []
     """keys of a file of data or of strings, whose values are translated"""
     skip_key: list[str] = []
@@ -70,7 +72,7 @@ class DocumentForm(BaseModel):
     def reading(self) -> ReadingOptions:
         """Return which texts of the document are translated."""
         names = {option: tuple(getattr(self, option)) for option in OPTIONS_OF_NAMES}
-        return ReadingOptions(ANY_LANGUAGE, self.overwrite, **names)
+        return ReadingOptions(ANY_LANGUAGE, self.overwrite, **names, unconfirmed=self.unconfirmed)
 
     def body(self) -> TranslationBody:
         """Return what is asked, as the body of /v1/translate would say it.

@@ -133,6 +133,11 @@ def _advice(key: str) -> str:
     """Return the end of a sentence: which option has more of a file of a format translated."""
     from nmt.translation.documents.formats import FORMATS
 
+    if "unconfirmed" in FORMATS[key].options:
+        return (
+            "; --unconfirmed translates again what nobody has confirmed, --overwrite all that has "
+            "a translation"
+        )
     if "overwrite" in FORMATS[key].options:
         return "; --overwrite translates also what has a translation"
     if "key" in FORMATS[key].options:

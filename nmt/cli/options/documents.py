@@ -26,6 +26,9 @@ class DocumentOptions:
     ] = None
     overwrite: Annotated[bool, typer.Option("--overwrite")] = False
     """Translate also what has a translation in an XLIFF, TMX, PO or TS file."""
+    unconfirmed: Annotated[bool, typer.Option("--unconfirmed")] = False
+    """In an XLIFF file, translate again what a program or a memory has suggested and nobody has
+    confirmed."""
     key: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
     """A key of a file of data or of strings, whose values are translated; may be given several
     times. No other values of such files are translated then."""
@@ -61,4 +64,4 @@ class DocumentOptions:
         from nmt.translation.documents.document import ReadingOptions
 
         names = {option: tuple(getattr(self, option) or ()) for option in OPTIONS_OF_NAMES}
-        return ReadingOptions(languages, self.overwrite, **names)
+        return ReadingOptions(languages, self.overwrite, **names, unconfirmed=self.unconfirmed)

@@ -28,8 +28,19 @@ _LINE_BREAKS = ("lb", "x-lb", "xlf:lb")
 _SPACE = re.compile(r"[ \t\r\n]+")
 _NOT_DONE = {"initial", "new", "needs-translation"}
 """states of a target that is no translation yet"""
+FROM_MACHINE = frozenset({"mt-suggestion", "leveraged-mt"})
+"""values of `state-qualifier` of a target that a machine has translated"""
+FROM_MEMORY = frozenset(
+    {
+        *("exact-match", "fuzzy-match", "id-match", "tm-suggestion"),
+        *("leveraged-glossary", "leveraged-inherited", "leveraged-repository", "leveraged-tm"),
+    }
+)
+"""values of `state-qualifier` of a target that came from a translation memory"""
+OUR_STATE = "nmt"
+"""the prefix of the sub-states that this program writes into XLIFF 2"""
 _SUGGESTED = {
-    *("mt-suggestion", "leveraged-mt"),
+    *FROM_MACHINE,
     *("Draft", "RejectedTranslation", "RejectedSignOff"),  # of Trados
     *("NotStarted", "MachineTranslated", "Rejected"),  # of memoQ
     "0",  # of Phrase: it is not confirmed
@@ -205,6 +216,8 @@ def _xliff_unit(unit: XmlUnit) -> Iterator[_Sides | None]:
             yield None
         else:
             is_suggested = not states.isdisjoint(_SUGGESTED)
+            # a program may leave the words about the memory when a person accepts its match
+            is_suggested |= "translated" not in states and not states.isdisjoint(FROM_MEMORY)
             yield _Sides(texts, languages, is_suggested and not is_confirmed)
 
 
@@ -216,7 +229,8 @@ def _segments(element: Element) -> dict[str, Element]:
 
 def _states(unit: Element, target: Element | None, about: Element | None) -> set[str]:
     """Return all words for the state of a segment, of XLIFF and of programs."""
-    states = {unit.get("state"), (unit.get("subState") or "").rpartition(":")[2]}
+    prefix, _, state = (unit.get("subState") or "").rpartition(":")
+    states = {unit.get("state"), *(FROM_MACHINE if prefix == OUR_STATE else {state})}
     states |= {unit.get("status"), unit.get("confirmed")}  # of memoQ and Phrase
     if unit.get("approved") == "yes":
         states.add("final")

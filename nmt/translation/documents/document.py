@@ -51,6 +51,8 @@ class ReadingOptions:
     sources: tuple[str, ...] = ()
     """the languages that the text may be in, if its own is unknown; they tell the encoding of a
     text that is not Unicode"""
+    unconfirmed: bool = False
+    """texts of XLIFF whose translation a program or a memory has suggested get a new one, too"""
 
     @property
     def possible_sources(self) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ FORMATS: Mapping[str, DocumentFormat] = {
         (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"),
         "nmt.translation.documents.xliff:read_xliff",
         re.compile(_XML + rb"<(?:\w+:)?xliff\b"),
-        options=("overwrite",),
+        options=("overwrite", "unconfirmed"),
     ),
     "tmx": DocumentFormat(
         "TMX",
@@ -272,15 +272,15 @@ def format_named(name: str) -> str:
 
 
 def check_names(options: object, formats: Collection[str]) -> None:
-    """Check that files of `formats` have the keys, columns and elements that options name.
+    """Check that files of `formats` have the keys, columns, elements and states of some options.
 
-    It is enough if one of several formats has them. `options` has an attribute for each of
-    `OPTIONS_OF_NAMES`, as `ReadingOptions` has.
+    It is enough if one of several formats has them. `options` has the attribute `unconfirmed`
+    and one for each of `OPTIONS_OF_NAMES`, as `ReadingOptions` has.
 
     Raises:
         ConfigError: none has.
     """
-    for option in OPTIONS_OF_NAMES:
+    for option in (*OPTIONS_OF_NAMES, "unconfirmed"):
         fitting = [key for key, each in FORMATS.items() if option in each.options]
         if getattr(options, option) and not set(fitting).intersection(formats):
             raise ConfigError(

@@ -5,6 +5,8 @@ from nmt.translation.documents.xml_tokens import write_text
 
 SUGGESTION = "mt-suggestion"
 """the `state-qualifier` of what a model has translated alone"""
+ORIGIN = "translation memory"
+"""the `origin` of the elements <alt-trans> that this program writes"""
 
 
 def percentage(match: Match) -> int:
@@ -18,6 +20,6 @@ def alternative(match: Match | None) -> str:
         return ""
     source, target = write_text(match.source), write_text(match.target)
     return (
-        f'<alt-trans match-quality="{percentage(match)}%" origin="translation memory">'
+        f'<alt-trans match-quality="{percentage(match)}%" origin="{ORIGIN}">'
         f"<source>{source}</source><target>{target}</target></alt-trans>"
     )

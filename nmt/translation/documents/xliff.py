@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from nmt.data.text.bilingual_files import FROM_MACHINE, FROM_MEMORY, OUR_STATE
 from nmt.errors import DataError
 from nmt.memory.match import Match
 from nmt.translation.documents.declared_languages import (
@@ -21,7 +22,7 @@ from nmt.translation.documents.document import (
     replace_source,
 )
 from nmt.translation.documents.marked_text import MARKUP, read_pieces
-from nmt.translation.documents.match_notes import SUGGESTION, alternative, percentage
+from nmt.translation.documents.match_notes import ORIGIN, SUGGESTION, alternative, percentage
 from nmt.translation.documents.tokens import Token, source_of
 from nmt.translation.documents.xml_inline import InlineNames, inline_pieces
 from nmt.translation.documents.xml_tokens import (
@@ -137,6 +138,7 @@ class _UnitReader:
 
     def __init__(self, source: XmlSource, options: ReadingOptions) -> None:
         self._source, self._overwrite = source, options.overwrite
+        self._renews_suggestions = options.unconfirmed
         self._languages = options.languages
         self.added: dict[int, list[Token]] = {}
         """tokens to put before a token of the file, by its index: targets that are new"""
@@ -187,7 +189,10 @@ class _UnitReader:
             is_copy = has_text(text) and _text(old) == _text(place)
             is_locked, is_done = self._status(unit, target, part)
             has_translation = bool(_text(old)) and (is_done or not is_copy)
-            if not is_open or is_locked or (has_translation and not is_new):
+            renewed = is_new or (
+                self._renews_suggestions and self._is_suggested(unit, target, part)
+            )
+            if not is_open or is_locked or (has_translation and not renewed):
                 if has_translation and has_text(text):
                     self.kept.append(unit)
                 if old:
@@ -209,9 +214,12 @@ class _UnitReader:
     ) -> None:
         """Put a new target into a unit, in place of the old one or after the source at `start`.
 
-        `pair` stands after it.
+        `pair` stands after it, in place of the pair of an earlier translation.
         """
         source, tokens, partners = self._source, self._source.tokens, self._source.partners
+        for i in range(unit, partners[unit]):
+            if tokens[i].name == "alt-trans" and tokens[i].attribute("origin") == ORIGIN:
+                replace_source(tokens[i : source.end(i)], "")
         for key, value in _UNCONFIRMED.items():
             set_attribute(tokens[unit], key, value)
         is_old_version = tokens[unit].name == "trans-unit"
@@ -236,6 +244,16 @@ class _UnitReader:
             return True
         state = self._source.tokens[target].attribute("state") or tag.attribute("state")
         return state in _TO_TRANSLATE and tag.attribute("approved") != "yes"
+
+    def _is_suggested(self, unit: int, target: int | None, part: str) -> bool:
+        """Return whether a machine or a memory has suggested a target, and nobody confirmed it."""
+        tag = self._source.tokens[unit]
+        if tag.name == "segment":  # of version 2, in which such a target has the state `translated`
+            is_ours = (tag.attribute("subState") or "").startswith(f"{OUR_STATE}:")
+            return is_ours and tag.attribute("state") == "translated"
+        origin = target is not None and self._source.tokens[target].attribute("state-qualifier")
+        is_done = self._status(unit, target, part)[1]
+        return origin in FROM_MACHINE | FROM_MEMORY and not is_done
 
     def _status(self, unit: int, target: int | None, part: str) -> tuple[bool, bool]:
         """Return whether a part of a unit is locked, and whether a person has translated it."""

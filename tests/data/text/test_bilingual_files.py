@@ -16,6 +16,7 @@ from nmt.recipe.config import CleaningConfig, TextPair
 
 EN_DE = ("en", "de")
 MT = "state-qualifier='mt-suggestion'"
+FUZZY = "state-qualifier='fuzzy-match'"
 
 
 def tmx(*units: str, srclang: str = "en") -> str:
@@ -111,6 +112,10 @@ def test_variants_are_found_by_language(
         (xliff(unit("<target state='new'>b</target>")), False),
         (xliff(unit(f"<target state='needs-review-translation' {MT}>b</target>")), False),
         (xliff(unit(f"<target state='final' {MT}>b</target>")), True),
+        (xliff(unit(f"<target state='needs-review-translation' {FUZZY}>b</target>")), False),
+        (xliff(unit(f"<target {FUZZY}>b</target>")), False),
+        (xliff(unit(f"<target state='translated' {FUZZY}>b</target>")), True),
+        (xliff(unit(f"<target state='final' {FUZZY}>b</target>")), True),
         # a translation that is only suggested
         (xliff(unit("", inside="<alt-trans><target>b</target></alt-trans>")), False),
         (xliff(unit("<target>b</target>", " mq:status='ManuallyConfirmed'")), True),
@@ -120,12 +125,16 @@ def test_variants_are_found_by_language(
         (xliff2("<segment><source>a</source><target>b</target></segment>"), True),
         (xliff2("<segment state='reviewed'><source>a</source><target>b</target></segment>"), True),
         (xliff2("<segment state='initial'><source>a</source><target>b</target></segment>"), False),
-        (
-            xliff2(
-                "<segment state='translated' subState='nmt:mt-suggestion'><source>a</source>"
-                "<target>b</target></segment>"
-            ),
-            False,
+        *(
+            (
+                xliff2(
+                    f"<segment state='{state}' subState='nmt:{origin}'><source>a</source>"
+                    "<target>b</target></segment>"
+                ),
+                state == "final",
+            )
+            for origin in ("mt-suggestion", "fuzzy-match-83", "exact-match-100")
+            for state in ("translated", "final")
         ),
         (xliff2("<ignorable><source>z</source></ignorable><segment><source>a</source></segment>"),
          False),

@@ -1,16 +1,13 @@
 """XLIFF: each mark of a source is once in its target, and what a person has done stays."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
 from nmt.errors import DataError
-from nmt.memory.match import Match
 from nmt.translation.documents.document import USUAL_TEXTS, LanguagePair, ReadingOptions
 from nmt.translation.documents.translate import translate_document
 from nmt.translation.documents.xliff import read_xliff
-from nmt.translation.line import Translation
 from tests.reversing_translator import uppercase
 
 STATE = 'state="needs-review-translation" state-qualifier="mt-suggestion"'
@@ -334,52 +331,3 @@ def test_the_byte_order_mark_stays(encoding: str) -> None:
 def test_what_is_no_xliff_is_refused(document: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         translated(document)
-
-
-MATCH = Match("a <dog", "EIN <HUND", 0.834, identity=3)
-
-
-@pytest.mark.parametrize(
-    ("match", "state", "percent"),
-    [
-        (MATCH, "fuzzy-match", "83%"),
-        (replace(MATCH, score=0.999), "fuzzy-match", "99%"),
-        (replace(MATCH, score=1.0), "exact-match", "100%"),
-    ],
-)
-@pytest.mark.parametrize("old_target", ["", "<target>old</target>"])
-def test_a_target_from_a_translation_memory_says_so(
-    match: Match, state: str, percent: str, old_target: str
-) -> None:
-    content = unit(f"<source>a dog</source>{old_target}<note>n</note>").encode()
-    read = read_xliff(content, "a.xlf", ReadingOptions(LanguagePair("en", "de"), overwrite=True))
-    written = read.write([Translation("EIN HUND", 0.0, match=match)], []).decode()
-    assert (
-        f'state-qualifier="{state}">EIN HUND</target><alt-trans match-quality="{percent}"'
-        in written
-    )
-    assert "<source>a &lt;dog</source><target>EIN &lt;HUND</target></alt-trans><note>" in written
-    again = read_xliff(written.encode(), "a.xlf", ReadingOptions(LanguagePair("en", "de"), True))
-    assert [segment.text.text for segment in again.segments] == ["a dog"]
-
-
-def test_a_target_of_version_2_names_the_kind_and_the_score_of_a_match() -> None:
-    inside = "<unit id='1'><segment><source>a</source></segment></unit>"
-    content = f"{NEW.format('')}<file>{inside}</file></xliff>"
-    read = read_xliff(content.encode(), "a.xlf", USUAL_TEXTS)
-    written = read.write([Translation("A", 0.0, match=MATCH)], []).decode()
-    assert 'state="translated" subState="nmt:fuzzy-match-83"' in written
-
-
-def test_trados_reads_that_a_segment_is_an_exact_match() -> None:
-    inside = (
-        "<source>a b</source><seg-source><mrk mtype='seg' mid='1'>a b</mrk></seg-source>"
-        "<target><mrk mtype='seg' mid='1'></mrk></target>"
-        "<sdl:seg-defs><sdl:seg id='1'/></sdl:seg-defs>"
-    )
-    content = unit(inside).replace(
-        OLD, OLD[:-1] + " xmlns:sdl='http://sdl.com/FileTypes/SdlXliff/1.0'>"
-    )
-    read = read_xliff(content.encode(), "a.sdlxliff", USUAL_TEXTS)
-    written = read.write([Translation("A B", 0.0, match=replace(MATCH, score=1.0))], []).decode()
-    assert 'origin="tm"' in written and 'percent="100"' in written
