@@ -168,9 +168,34 @@ def test_only_the_context_tells_the_right_translation(
     assert benchmark.accuracy(oracle, tmp_path) == dict.fromkeys(
         ("pronoun", "word", "ellipsis"), 100
     )
-    segment = [("The net.", "Le filet."), ("It is big.", "Il est grand."), ("It is so.", "Voilà.")]
-    [example] = benchmark.examples_of([segment])
-    assert (example.before, example.wrong) == (segment[:1], ["Elle est grand."])
+
+
+@pytest.mark.parametrize(
+    ("before", "target", "wrong"),
+    [
+        ("Le filet tient.", "Il porte tout.", "Elle porte tout."),
+        ("Cette corde tient.", "Elle porte tout.", "Il porte tout."),
+        ("Les cordes tiennent.", "Elles portent tout.", "Ils portent tout."),
+        ("L'API tient.", "Elle n'a rien.", "Il n'a rien."),
+        ("Le filet tient.", "Elle porte tout.", ""),  # what holds is not in the context
+        ("Tout tient.", "Il porte tout.", ""),
+        ("Le filet tient.", "Il est grand.", ""),  # `Elle est grand` is wrong in any context
+        ("Le filet tient.", "Il doit être grand.", ""),
+        ("Le filet tient.", "Il a été vu.", ""),
+        ("Le filet tient.", "Il y a tout.", ""),  # an impersonal pronoun
+        ("Le filet tient.", "Il ne faut rien.", ""),
+        ("Le filet tient.", "Il peut s'agir de tout.", ""),
+        ("Le filet tient.", "Voilà.", ""),
+    ],
+)
+def test_only_the_subject_before_tells_the_gender_in_a_real_text(
+    before: str, target: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    benchmark = importlib.import_module("document_context")
+    segment = [("This holds.", before), ("It does.", target)]
+    found = benchmark.examples_of([segment])
+    assert [(each.before, each.wrong) for each in found] == [(segment[:1], [wrong])] * bool(wrong)
 
 
 def _documents(folder: Path, name: str) -> list[list[tuple[str, str]]]:

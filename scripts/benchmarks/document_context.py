@@ -14,13 +14,12 @@ the highest log P, as `nmt score --document` prints it. Made-up examples are of 
     word        Anna writes to Peter. The letter is old.        der Brief | der Buchstabe
     ellipsis    Anna sleeps. Peter does not.        schläft nicht | arbeitet nicht
 
-Examples in real text are found by a rule: an English sentence that begins with "it" or "they",
-behind another one of the same segment, and a French translation that begins with "il", "elle",
-"ils" or "elles"; the wrong one has the other gender. Their parts of the text are not learnt from.
+Examples in real text are sentences that begin with "it" or "they", behind another one of the same
+segment; the wrong translation has a pronoun of the other gender (`french_pronouns`). The parts of
+the text that have an example are not learnt from.
 """
 
 import argparse
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -31,6 +30,7 @@ from random import Random
 from typing import NamedTuple
 
 import sacrebleu
+from french_pronouns import wrong_gender
 
 from nmt.data.corpora import demo_grammar as grammar
 from nmt.data.corpora import demo_lexicon as words
@@ -114,14 +114,6 @@ CONTEXTS = {
     "source": "  context: {sentences: 2, sides: source, share: 0.5}\n",
     "context": "  context: {sentences: 2, sides: source+target, share: 0.5}\n",
 }
-OTHER_GENDER = {"Il": "Elle", "Elle": "Il", "Ils": "Elles", "Elles": "Ils"}
-IT = re.compile(
-    "(It|They) (?!is (now |also |not |no longer |still )*"
-    "(possible|recommended|important|necessary|worth|common|sufficient|up to))"
-)
-IL = re.compile(
-    "(Ils?|Elles?) (?!est (aussi |possible|important|recomm|préf|conseil)|faut|y a|s'agit|va)"
-)
 PART = 40
 """segments of a real text that are learnt or held out together"""
 
@@ -256,10 +248,10 @@ def examples_of(segments: Sequence[list[Pair]]) -> list[Example]:
     found, before = list[Example](), list[Pair]()
     for sentences in segments:
         for number, (source, target) in enumerate(sentences):
-            match = IL.match(target)
-            if number and IT.match(source) and match:
-                wrong = OTHER_GENDER[match[1]] + target[match.end(1) :]
-                found.append(Example(match[1], before[-2:], (source, target), [wrong]))
+            wrong = wrong_gender(source, before[-1][1], target) if number else None
+            if wrong:
+                kind = target.split()[0]
+                found.append(Example(kind, before[-2:], (source, target), [wrong]))
             before.append((source, target))
     return found
 
@@ -273,9 +265,9 @@ def write_corpus(data: str, folder: Path) -> None:
         documents = list[list[Pair]]()
         for start in range(0, len(segments), PART):
             part_segments = segments[start : start + PART]
-            is_held_out = name != "train" or len(examples) < EXAMPLES and start // PART % 5 == 0
-            if is_held_out:
-                examples += examples_of(part_segments)
+            found = examples_of(part_segments) if len(examples) < EXAMPLES else []
+            is_held_out = name != "train" or bool(found)
+            examples += found
             if is_held_out and name == "train":
                 documents.append([])  # it divides the text
             elif documents and documents[-1]:
