@@ -45,7 +45,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
         "evaluation/compare.py",
         "evaluation/test_sets.py",
     ),
-    "sacremoses": "evaluation/paper_bleu.py",
+    "sacremoses": ("evaluation/paper_bleu.py", "data/corpora/iwslt2014.py"),
     "datasets": "data/corpora/hub.py",
     "typer": "cli/",
     "click": "cli/",

@@ -1,8 +1,7 @@
 """BLEU as "Attention Is All You Need" and other papers of its time measured it.
 
-Hypothesis and reference are tokenised like tokenizer.perl of Moses (by sacremoses, which only this
-file uses), and the tokens are counted like multi-bleu.perl: cased, one reference. The languages
-decide what else is done:
+Hypothesis and reference are tokenised like tokenizer.perl of Moses (by sacremoses), and the tokens
+are counted like multi-bleu.perl: cased, one reference. The languages decide what else is done:
 
 - English-German follows get_ende_bleu.sh of Tensor2Tensor: after tokenising, a word with a hyphen
   becomes three tokens (`rich-text` -> `rich ##AT##-##AT## text`). Typographic quotation marks

@@ -7,7 +7,7 @@ one for all pairs among Dutch, English, Italian and Romanian.
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -53,10 +53,11 @@ def write(folder: Path, languages: Languages, origin: Origin) -> None:
 
     # The archive with all pairs has only the test set of 2010.
     years = range(2010, 2016) if is_bilingual else (2010,)
-    tests = [_segments(*obtain_sides(f"IWSLT17.TED.tst{year}.{{}}.xml")) for year in years]
+    held_out = ["IWSLT17.TED.dev2010.{}.xml", *(f"IWSLT17.TED.tst{y}.{{}}.xml" for y in years)]
+    validation, *tests = [_plain(read_segments(*obtain_sides(name))) for name in held_out]
     for split, sentences in (
         ("train", _lines(*obtain_sides("train.tags.{}"))),
-        ("validation", _segments(*obtain_sides("IWSLT17.TED.dev2010.{}.xml"))),
+        ("validation", validation),
         ("test", chain.from_iterable(tests)),
     ):
         write_split(folder, split, (first, second), sentences)
@@ -72,8 +73,12 @@ def _lines(source: Path, target: Path) -> Iterator[SentencePair]:
             yield sentence
 
 
-def _segments(source: Path, target: Path) -> Iterator[SentencePair]:
-    """Yield the segments of two XML files; both must have the same numbers in the same order."""
+def read_segments(source: Path, target: Path) -> Iterator[SentencePair]:
+    """Yield the segments of two XML files of a test set, as they stand there.
+
+    Raises:
+        DataError: the files do not have the same numbers in the same order.
+    """
     sides = [
         [segment for line in read_lines(path) if (segment := _SEGMENT.search(line))]
         for path in (source, target)
@@ -85,4 +90,9 @@ def _segments(source: Path, target: Path) -> Iterator[SentencePair]:
             "expected the same numbers in the same order; fetch the archive again"
         )
     for pair in zip(*sides, strict=True):
-        yield SentencePair(*(html.unescape(segment["text"]).strip() for segment in pair))
+        yield SentencePair(*(segment["text"].strip() for segment in pair))
+
+
+def _plain(segments: Iterable[SentencePair]) -> Iterator[SentencePair]:
+    """Return segments with the characters that entities of XML stand for."""
+    return (SentencePair(*map(html.unescape, pair)) for pair in segments)

@@ -11,12 +11,13 @@ import os
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from nmt.data.corpora.download import AbsentError, DiskError, disk_errors, fetch
-from nmt.data.text.compressed import DAMAGED, DAMAGED_FILE, SUFFIXES
+from nmt.data.text.compressed import DAMAGED, DAMAGED_FILE, SUFFIXES, decompress
 from nmt.data.text.lines import open_bytes
 from nmt.errors import DataError, Log
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
@@ -131,10 +132,7 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
             raise DataError(f"{origin.folder}: none of {', '.join(dict.fromkeys(names))} is here")
         _install(copies[0], text, path, origin)  # the first of the names counts
         return
-    downloaded = origin.downloads / text.name
-    if not downloaded.is_file():  # several texts may be in one archive
-        origin.log(f"downloading {text.url}")
-        fetch(text.url, downloaded)
+    downloaded = download(text, origin)
     try:
         entry = _install(downloaded, text, path, origin)
     except (DiskError, AbsentError):
@@ -144,6 +142,20 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
         raise
     if text.sha256 is None:
         origin.remember(text.address, entry)
+
+
+def download(text: RemoteText, origin: Origin) -> Path:
+    """Return the path of the downloaded file that holds a text; several may be in one archive.
+
+    Raises:
+        AbsentError: the server has no such file.
+        DataError: the file cannot be downloaded.
+    """
+    path = origin.downloads / text.name
+    if not path.is_file():
+        origin.log(f"downloading {text.url}")
+        fetch(text.url, path)
+    return path
 
 
 def _install(archive: Path, text: RemoteText, path: Path, origin: Origin) -> Entry:
@@ -182,7 +194,7 @@ def _unpack(archive: Path, member: str | None) -> Iterator[bytes]:
     Nothing is written to the paths that the archive names: of a zip or tar archive, the first
     member whose base name is `member` is read, in whatever folder it is.
     """
-    if archive.name.endswith((".tar", ".tar.gz")):
+    if archive.name.endswith((".tar", ".tar.gz", ".tgz")):
         yield from _tar_member(archive, str(member))
         return
     if archive.suffix != ".zip":
@@ -208,7 +220,12 @@ def _tar_member(archive: Path, member: str) -> Iterator[bytes]:
     """
     found = False
     try:
-        with open_bytes(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as files:
+        with ExitStack() as stack:
+            if archive.suffix == ".tgz":  # a name of .tar.gz
+                stream = decompress(stack.enter_context(archive.open("rb")), ".gz", str(archive))
+            else:
+                stream = stack.enter_context(open_bytes(archive))
+            files = stack.enter_context(tarfile.open(fileobj=stream, mode="r|"))
             for info in files:
                 if found or not info.isfile() or PurePosixPath(info.name).name != member:
                     continue
@@ -220,7 +237,7 @@ def _tar_member(archive: Path, member: str) -> Iterator[bytes]:
                     yield chunk
             while stream.read(_CHUNK):
                 pass
-    except (gzip.BadGzipFile, tarfile.TarError) as error:
+    except (*DAMAGED, tarfile.TarError) as error:
         raise DataError(DAMAGED_FILE.format(archive, error)) from error
     if not found:
         raise AbsentError(f"{archive}: holds no file called {member}")

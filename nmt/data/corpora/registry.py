@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from nmt.data.corpora import by_language, demo_corpus, iwslt2017
+from nmt.data.corpora import by_language, demo_corpus, iwslt2014, iwslt2017
 from nmt.data.corpora.download import disk_errors
 from nmt.data.corpora.hub import HubData, write_hub_text
 from nmt.data.corpora.opus import write_moses
@@ -175,6 +175,7 @@ _WRITERS: dict[str, Callable[..., None]] = {
     "files": _write_files,
     "table": _write_table,
     "hub": _write_hub,
+    "iwslt2014": iwslt2014.write,
     "iwslt2017": iwslt2017.write,
     "by_language": by_language.write,
 }
