@@ -39,6 +39,7 @@ ARCHITECTURE = (
     "d_ff",
     "encoder_layers",
     "decoder_layers",
+    "decoder",
     "activation",
     "norm",
     "embeddings",

@@ -20,7 +20,8 @@ ACTIVATIONS = ("swish", "relu", "gelu")
 
 READABLE: dict[str, list[Any]] = {
     "type": ["transformer"],
-    "transformer-decoder-autoreg": ["self-attention"],
+    "transformer-decoder-autoreg": ["self-attention", "rnn"],
+    "transformer-rnn-projection": [False],
     "transformer-ffn-depth": [2],
     "transformer-decoder-ffn-depth": [0, 2],
     "transformer-tied-layers": [[]],
@@ -51,6 +52,12 @@ _OPERATIONS = {
 a adds the residual, n normalises. This is post-norm, the default. The pre-norm of Marian is not one
 function: version 1.12 normalises the keys of self-attention in the encoder and in the first step of
 decoding, but not in the later ones (measured)"""
+_SSRU: dict[str, Any] = {
+    "transformer-decoder-autoreg": "rnn",
+    "dec-cell": "ssru",
+    "layer-normalization": False,
+}
+"""what the options of a model with an SSRU decoder say; the last two mean nothing in others"""
 _SIZES = {
     "d_model": "dim-emb",
     "heads": "transformer-heads",
@@ -65,6 +72,9 @@ PARTS = {
     "self_attention.value": ("self_Wv", "self_bv"),
     "self_attention.output": ("self_Wo", "self_bo"),
     "self_attention_sublayer.norm": ("self_Wo_ln_scale", "self_Wo_ln_bias"),
+    "recurrence.candidate": ("rnn_W", ""),
+    "recurrence.forget": ("rnn_Wf", "rnn_bf"),
+    "recurrence_sublayer.norm": ("rnn_ffn_ln_scale", "rnn_ffn_ln_bias"),
     "cross_attention.query": ("context_Wq", "context_bq"),
     "cross_attention.key": ("context_Wk", "context_bk"),
     "cross_attention.value": ("context_Wv", "context_bv"),
@@ -74,7 +84,8 @@ PARTS = {
     "feed_forward.outer": ("ffn_W2", "ffn_b2"),
     "feed_forward_sublayer.norm": ("ffn_ffn_ln_scale", "ffn_ffn_ln_bias"),
 }
-"""{our name of a `Part`: Marian's weight and bias of it}; all models of Marian are post-norm"""
+"""{our name of a `Part`: Marian's weight and bias of it}; all models of Marian that nmt
+reads are post-norm"""
 
 
 def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
@@ -93,12 +104,17 @@ def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
         # without "d", dropout, which only training has
         if str(value).replace("d", "") != expected.replace("d", ""):
             _raise_unreadable(where, name, value, [expected])
+    is_recurrent = options.get("transformer-decoder-autoreg", "self-attention") == "rnn"
+    for name, expected in _SSRU.items():
+        if is_recurrent and options.get(name) != expected:
+            _raise_unreadable(where, name, options.get(name), [expected])
     d_ff = options.get("transformer-dim-ffn")
     decoder_d_ff = options.get("transformer-decoder-dim-ffn", 0)
     if decoder_d_ff not in (0, d_ff):  # 0: that of the encoder
         _raise_unreadable(where, "transformer-decoder-dim-ffn", decoder_d_ff, [0, d_ff])
     settings = {
         **{ours: options.get(theirs) for ours, theirs in _SIZES.items()},
+        "decoder": "ssru" if is_recurrent else "attention",
         "activation": options.get("transformer-ffn-activation", "swish"),
         "embeddings": _embeddings(options, where),
         # what Marian computes always, without an option
@@ -143,6 +159,7 @@ def options_of(config: ModelConfig, rows: tuple[int, int]) -> dict[str, Any]:
         **{name: readable[0] for name, readable in READABLE.items()},
         **{theirs: getattr(config, ours) for ours, theirs in _SIZES.items()},
         **_OPERATIONS,
+        **(_SSRU if config.decoder == "ssru" else {}),
         "transformer-ffn-activation": config.activation,
         "tied-embeddings-all": config.embeddings == "shared",
         "tied-embeddings": config.embeddings == "target",
@@ -211,7 +228,8 @@ def weight_names(options: Mapping[str, Any], config: ModelConfig) -> dict[str, s
         assert part.layer is not None  # only pre-norm has norms after the last layer
         weight, bias = PARTS[part.name]
         names[f"{part.path}.weight"] = f"{part.stack}_l{part.layer + 1}_{weight}"
-        names[f"{part.path}.bias"] = f"{part.stack}_l{part.layer + 1}_{bias}"
+        if part.has_bias:
+            names[f"{part.path}.bias"] = f"{part.stack}_l{part.layer + 1}_{bias}"
     return names
 
 

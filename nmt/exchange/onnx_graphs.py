@@ -162,8 +162,11 @@ def check_operators(model: Transformer, activation: str) -> None:
     """Check that ONNX has the operators of the feed-forward network, with its activation.
 
     Raises:
-        ExchangeError: PyTorch's exporter finds none.
+        ExchangeError: PyTorch's exporter finds none; or the decoder has no self-attention, whose
+            cache is an input and output of the graphs.
     """
+    if model.decoder.layers[0].recurrence:
+        raise lack_of("ONNX for transformers.js", "decoder: ssru")
     layer: Any = model.encoder.layers[0]
     network = copy.deepcopy(layer.feed_forward).cpu().eval()
     unused: Any = io.BytesIO()

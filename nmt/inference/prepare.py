@@ -149,7 +149,8 @@ def restrict_vocabulary(model: Transformer, ids: Tensor) -> Transformer:
 def use_cuda_graphs(model: nn.Module, recorder: Recorder) -> None:
     """Change `model`: each decoder in it now records its steps as CUDA graphs and replays them."""
     for module in model.modules():
-        if isinstance(module, Transformer):
+        # a recurrence has no keys and values at fixed addresses
+        if isinstance(module, Transformer) and not module.decoder.layers[0].recurrence:
             module.add_module("decoder", CudaGraphDecoder(module.decoder, recorder))
 
 

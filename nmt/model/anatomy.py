@@ -13,11 +13,13 @@ from nmt.recipe.config import ModelConfig
 
 Shape = tuple[int, ...]
 Stack = Literal["encoder", "decoder"]
+WITHOUT_BIAS = ("recurrence.candidate",)
+"""names of the linear maps that have no bias"""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A linear map or a norm of the encoder or decoder; it has a weight and a bias."""
+    """A linear map or a norm of the encoder or decoder; it has a weight, and mostly a bias."""
 
     stack: Stack
     layer: int | None
@@ -26,6 +28,7 @@ class Part:
     """its name in the layer, such as self_attention.query"""
     shape: Shape
     """of its weight: (outputs, inputs) of a linear map, (D,) of a norm"""
+    has_bias: bool = True
 
     @property
     def path(self) -> str:
@@ -45,7 +48,7 @@ def parts_of(config: ModelConfig) -> Iterator[Part]:
     for stack, depth in depths.items():
         for layer in range(depth):
             for name, shape in _layer(config, stack).items():
-                yield Part(stack, layer, name, shape)
+                yield Part(stack, layer, name, shape, name not in WITHOUT_BIAS)
         if config.norm == "pre":
             yield Part(stack, None, "norm", (config.d_model,))  # after the last layer
 
@@ -67,7 +70,8 @@ def weight_shapes(config: ModelConfig, rows: tuple[int, int]) -> dict[str, Shape
         shapes[output_bias(config)] = (rows[1],)
     for part in parts_of(config):
         shapes[f"{part.path}.weight"] = part.shape
-        shapes[f"{part.path}.bias"] = part.shape[:1]
+        if part.has_bias:
+            shapes[f"{part.path}.bias"] = part.shape[:1]
     return shapes
 
 
@@ -80,8 +84,12 @@ def _layer(config: ModelConfig, stack: Stack) -> dict[str, Shape]:
     width, inner = config.d_model, config.d_ff
     shapes: dict[str, Shape] = {}
     maps = ("query", "key", "value", "output")
-    kinds = ("self_attention", "cross_attention")
-    for attention in kinds if stack == "decoder" else kinds[:1]:
+    kinds = ["self_attention", "cross_attention"][: 2 if stack == "decoder" else 1]
+    if stack == "decoder" and config.decoder == "ssru":
+        shapes |= {f"recurrence.{name}": (width, width) for name in ("candidate", "forget")}
+        shapes["recurrence_sublayer.norm"] = (width,)
+        kinds.remove("self_attention")
+    for attention in kinds:
         shapes |= {f"{attention}.{name}": (width, width) for name in maps}
         shapes[f"{attention}_sublayer.norm"] = (width,)
     shapes["feed_forward.inner"] = (inner, width)

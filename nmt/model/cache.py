@@ -75,6 +75,9 @@ class LayerCache:
         self.key = cross_key.new_zeros(sentences, heads, multiple, width)
         self.value = cross_value.new_zeros(sentences, heads, multiple, width)
 
+    def continue_hypotheses(self, parents: Tensor) -> None:
+        """Do nothing: the ancestor mask says what belongs to the past of a hypothesis."""
+
     def at_step(self, new: slice) -> CachedKeyValues:
         """Return views of keys and values for one step, which writes to the positions `new`."""
         return CachedKeyValues(
@@ -110,6 +113,36 @@ class LayerCache:
         self.value = _select_rows(self.value, sentences, changed)
 
 
+class RecurrentCache:
+    """The state of one recurrent layer after the last step, and its keys and values of the source.
+
+    It is the view of each step, too: `state` (N, k, D) is that of the k hypotheses of the last
+    step, or once they are continued that of their parents. The step stores the new one.
+    """
+
+    def __init__(self, cross_key: Tensor, cross_value: Tensor, state: Tensor) -> None:
+        self.cross_key = with_padding(cross_key, 2, LENGTHS_MULTIPLE)
+        self.cross_value = with_padding(cross_value, 2, LENGTHS_MULTIPLE)
+        self.state = state
+
+    def continue_hypotheses(self, parents: Tensor) -> None:
+        """Give hypothesis i of sentence n the state of hypothesis parents[n, i]."""
+        self.state = self.state.gather(1, parents[:, :, None].expand(-1, -1, self.state.shape[2]))
+
+    def at_step(self, new: slice) -> "RecurrentCache":
+        """Return what one step reads and writes, which is the cache itself."""
+        return self
+
+    def keep_positions(self, positions: Tensor, capacity: int) -> None:
+        """Do nothing: there are no positions."""
+
+    def keep_sentences(self, sentences: Tensor, changed: Tensor) -> None:
+        """Keep the sentences with these indices (N',), see `LayerCache.keep_sentences`."""
+        self.cross_key = _select_rows(self.cross_key, sentences, changed)
+        self.cross_value = _select_rows(self.cross_value, sentences, changed)
+        self.state = _select_rows(self.state, sentences, changed)
+
+
 def with_padding(x: Tensor, dim: int, multiple: int) -> Tensor:
     """Return x padded with zeros in dimension `dim` to a multiple of `multiple`, contiguous."""
     # `F.pad` takes the padding before and after each dimension, from the last one back to `dim`
@@ -135,7 +168,7 @@ class DecoderCache:
 
     def __init__(
         self,
-        layers: Sequence[LayerCache],
+        layers: Sequence[LayerCache | RecurrentCache],
         source_mask: Tensor,
         multiple: int = LENGTHS_MULTIPLE,
         steps_per_compaction: int = STEPS_PER_COMPACTION,
@@ -153,7 +186,7 @@ class DecoderCache:
         self.ancestor_mask = source_mask.new_zeros(len(source_mask), 1, multiple)
         """(N, k, C): True = the position is in the past of the hypothesis, or its latest"""
 
-    def advance(self, hypotheses: int) -> tuple[Tensor, list[CachedKeyValues]]:
+    def advance(self, hypotheses: int) -> tuple[Tensor, list[CachedKeyValues | RecurrentCache]]:
         """Begin a step of k = `hypotheses` per sentence: reserve a new position for each of them.
 
         Returns a mask (N, 1, k, C), True = the hypothesis may attend to this cached position; and
@@ -174,6 +207,8 @@ class DecoderCache:
         # one parent for all C positions: (N, k, C)
         index = parents[:, :, None].expand(-1, -1, self.ancestor_mask.shape[2])
         self.ancestor_mask = self.ancestor_mask.gather(1, index)
+        for layer in self.layers:
+            layer.continue_hypotheses(parents)
 
     def keep_sentences(self, sentences: Tensor) -> None:
         """Keep only the sentences with these indices (N',), in this order."""

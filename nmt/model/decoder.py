@@ -5,24 +5,35 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from nmt.model.attention import AttentionContext, AttentionRecord, MultiHeadAttention
-from nmt.model.cache import DecoderCache, KeyValueView, LayerCache
+from nmt.model.cache import DecoderCache, KeyValueView, LayerCache, RecurrentCache
 from nmt.model.feed_forward import FeedForward
+from nmt.model.recurrence import SimpleRecurrence
 from nmt.model.sublayer import Sublayer, final_norm
 from nmt.recipe.config import ModelConfig
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the encoder's memory, then the feed-forward network."""
+    """Masked self-attention, attention to the encoder's memory, then the feed-forward network.
+
+    With `decoder: ssru`, a recurrence takes the place of self-attention.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         attention = (config.d_model, config.heads, config.attention_dropout)
-        self.self_attention = MultiHeadAttention(*attention)
+        self.recurrence: SimpleRecurrence | None = None
+        if config.decoder == "ssru":
+            self.recurrence = SimpleRecurrence(config.d_model)
+        else:
+            self.self_attention = MultiHeadAttention(*attention)
         self.cross_attention = MultiHeadAttention(*attention)
         self.feed_forward = FeedForward(
             config.d_model, config.d_ff, config.activation_dropout, config.activation
         )
-        self.self_attention_sublayer = Sublayer(config)
+        if self.recurrence:
+            self.recurrence_sublayer = Sublayer(config)
+        else:
+            self.self_attention_sublayer = Sublayer(config)
         self.cross_attention_sublayer = Sublayer(config)
         self.feed_forward_sublayer = Sublayer(config)
 
@@ -39,24 +50,29 @@ class DecoderLayer(nn.Module):
         source (B, 1, 1, S).
         """
 
-        def attend_to_itself(x: Tensor) -> Tensor:
+        def read_past(x: Tensor) -> Tensor:
+            if self.recurrence:
+                return self.recurrence(x, self_context)
             return self.self_attention(x, x, self_context)
 
         def attend_to_memory(x: Tensor) -> Tensor:
             return self.cross_attention(x, memory, cross_context)
 
-        x = self.self_attention_sublayer(x, attend_to_itself)
+        x = self._past_sublayer()(x, read_past)
         x = self.cross_attention_sublayer(x, attend_to_memory)
         return self.feed_forward_sublayer(x, self.feed_forward)
 
-    def start(self, memory: Tensor) -> LayerCache:
+    def start(self, memory: Tensor) -> LayerCache | RecurrentCache:
         """Return the cache of this layer for `step`; it holds the projected memory (B, S, D)."""
-        return LayerCache(*self.cross_attention.project_memory(memory))
+        key, value = self.cross_attention.project_memory(memory)
+        if self.recurrence:
+            return RecurrentCache(key, value, self.recurrence.start(memory))
+        return LayerCache(key, value)
 
     def step(
         self,
         x: Tensor,
-        stored: KeyValueView,
+        stored: KeyValueView | RecurrentCache,
         self_context: AttentionContext,
         cross_context: AttentionContext,
     ) -> Tensor:
@@ -66,9 +82,14 @@ class DecoderLayer(nn.Module):
         keys and values are written. The mask of `self_context` (N, 1, k, C) is True where a
         hypothesis may attend to a position: those of its own tokens.
         Keys and values of a source are stored once; the k hypotheses of a sentence are k queries.
+        A recurrence reads and writes the states of the hypotheses instead.
         """
 
-        def attend_to_past(x: Tensor) -> Tensor:
+        def read_past(x: Tensor) -> Tensor:
+            if isinstance(stored, RecurrentCache):
+                assert self.recurrence
+                stored.state = self.recurrence.step(x, stored.state)
+                return stored.state.relu().to(x.dtype)
             attention = self.self_attention
             key, value = stored.append(*attention.project_memory(x))
             return attention.attend(attention.project_query(x), key, value, self_context)
@@ -78,9 +99,12 @@ class DecoderLayer(nn.Module):
             key, value = stored.cross_key, stored.cross_value
             return self.cross_attention.attend(query, key, value, cross_context)
 
-        x = self.self_attention_sublayer(x, attend_to_past)
+        x = self._past_sublayer()(x, read_past)
         x = self.cross_attention_sublayer(x, attend_to_memory)
         return self.feed_forward_sublayer(x, self.feed_forward)
+
+    def _past_sublayer(self) -> Sublayer:
+        return self.recurrence_sublayer if self.recurrence else self.self_attention_sublayer
 
 
 class Decoder(nn.Module):
@@ -126,7 +150,7 @@ class Decoder(nn.Module):
     def through_layers(
         self,
         x: Tensor,
-        stored: Sequence[KeyValueView],
+        stored: Sequence[KeyValueView | RecurrentCache],
         self_context: AttentionContext,
         cross_context: AttentionContext,
     ) -> Tensor:

@@ -76,7 +76,8 @@ def training_operations(
     matrices = 6.0 * (source_weights * source_tokens + target_weights * target_tokens)
     # positions that are attended to, over all tokens and layers
     in_encoder = config.encoder_layers * source_tokens * source_length
-    in_decoder = config.decoder_layers * target_tokens * (source_length + target_length)
+    past = target_length if config.decoder == "attention" else 0
+    in_decoder = config.decoder_layers * target_tokens * (source_length + past)
     return matrices + 12.0 * config.d_model * (in_encoder + in_decoder)
 
 

@@ -448,6 +448,9 @@ class ModelConfig(Section):
     """number of layers of self-attention and feed-forward network"""
     decoder_layers: int = Field(6, ge=1, le=1000)
     """number of layers of self-attention, cross-attention and feed-forward network"""
+    decoder: Literal["attention", "ssru"] = "attention"
+    """how a position reads the target before it: self-attention (the paper), or the recurrence of
+    Kim et al. (2019), whose step costs the same however long the sentence; Firefox's models"""
     activation: Activation = "relu"
     """the function inside the feed-forward network: relu (the paper), gelu (exact, with erf) or
     swish (x sigmoid(x)); models of Marian and OPUS-MT have swish, many of Hugging Face gelu"""
@@ -495,11 +498,12 @@ class LoraConfig(Section):
     weights"""
     alpha: float = Field(16.0, gt=0)
     """the update is multiplied by alpha / rank"""
-    targets: list[Literal["query", "key", "value", "output", "inner", "outer"]] = Field(
-        ["query", "value"], min_length=1
-    )
-    """the linear maps that are adapted: those of attention, and inner and outer of the feed-forward
-    networks; query and value are the choice of the paper (its sections 4.2 and 7.1)"""
+    targets: list[
+        Literal["query", "key", "value", "output", "inner", "outer", "candidate", "forget"]
+    ] = Field(["query", "value"], min_length=1)
+    """the linear maps that are adapted: those of attention, inner and outer of the feed-forward
+    networks, candidate and forget of `decoder: ssru`; query and value are the choice of the paper
+    (its sections 4.2 and 7.1)"""
 
 
 def alignment_layer(decoder_layers: int) -> int:

@@ -22,24 +22,27 @@ from nmt.kernels.library import WIDTH_MULTIPLE, can_use_kernels, kernel_library
 from nmt.kernels.norm import FusedSublayer
 from nmt.kernels.packed_attention import PackedAttention, can_attend_packed
 from nmt.kernels.python_code import is_code_unchanged
+from nmt.kernels.recurrence import RowRecurrence
 from nmt.kernels.relu import FusedFeedForward
 from nmt.machine.device import can_compile
 from nmt.model.attention import MultiHeadAttention
 from nmt.model.feed_forward import FeedForward
+from nmt.model.recurrence import SimpleRecurrence
 from nmt.model.sublayer import Sublayer
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import TrainingConfig
 from nmt.training.guided_alignment import GuidedHead
 from nmt.training.loss import Objective, loss_and_gradient
 
+ANYWHERE = {**FUSED_MODULES, SimpleRecurrence: RowRecurrence}
 ON_CPU = {
-    **FUSED_MODULES,
+    **ANYWHERE,
     MultiHeadAttention: UnpaddedAttention,
     FeedForward: FusedFeedForward,
     Sublayer: FusedSublayer,
 }
-PACKED = {**FUSED_MODULES, MultiHeadAttention: PackedAttention}
-"""modules of the paper, and what computes the same faster; `FUSED_MODULES` on other devices"""
+PACKED = {**ANYWHERE, MultiHeadAttention: PackedAttention}
+"""modules of the paper, and what computes the same faster; `ANYWHERE` on other devices"""
 
 
 def prepare_for_training(model: Transformer, training: TrainingConfig, precision: str) -> Objective:
@@ -65,10 +68,10 @@ def prepare_for_training(model: Transformer, training: TrainingConfig, precision
     if on_cpu:  # always, because each thread draws masks from a generator of its own
         use_faster_modules(objective.model, {nn.Dropout: FastDropout})
     if is_code_unchanged(model):  # true unless somebody has changed the model
-        attention = model.decoder.layers[0].self_attention
+        attention = model.decoder.layers[0].cross_attention
         head_width = attention.query.out_features // attention.heads
         packs = precision == "bf16" and can_attend_packed(device, head_width)
-        faster = ON_CPU if on_cpu else PACKED if packs else FUSED_MODULES
+        faster = ON_CPU if on_cpu else PACKED if packs else ANYWHERE
         use_faster_modules(objective.model, faster)
         if on_cpu or packs:  # another device would have to tell first where the real tokens are
             objective.storage = "packed" if packs else "unpadded"
@@ -119,7 +122,7 @@ def what_runs(objective: Objective, threads: int) -> str:
     if layer._compiled_call_impl:
         parts["layers"] = "compiled"
     ways = [f"{part}: {way}" for part, way in parts.items()]
-    attention = _way(layer.self_attention, in_bf16, in_c)
+    attention = _way(layer.cross_attention, in_bf16, in_c)
     if head := objective.guided_head:
         ways.append(f"guided alignment: PyTorch, layer {head.layer + 1}")
     return "; ".join([f"attention: {attention}, {objective.storage}", *ways])

@@ -151,8 +151,10 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
     - for attention: the inputs of its linear maps, queries, keys, values and its result;
     - for the feed-forward network: the inputs of its two linear maps, for an activation other than
       ReLU also its input, and for ReLU with dropout also its result;
-    - for both: the dropout mask (p bytes per element on a CPU, one byte on a GPU) and the input of
-      the norm;
+    - for a recurrence: the inputs of its linear maps, and in float32 the products, the gate, the
+      states and what they are computed from;
+    - for all of these: the dropout mask (p bytes per element on a CPU, one byte on a GPU) and the
+      input of the norm;
     - on a CPU in bf16: the attention weights, because Eq. 1 is computed unfused.
 
     The kernels in C store no attention weights, and two bytes per element of a mask. With them the
@@ -176,6 +178,8 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
             # the result, unless the activation or dropout follow in its place
             in_place = config.activation == "relu" and not config.activation_dropout
             stored += 0 if in_place else p * part.shape[0]
+        elif part.name.startswith("recurrence."):
+            stored += (p / 2 + 3 * FP32) * config.d_model
         elif part.name.endswith(".output"):
             # the input of attention, its result, and the input of this map
             stored += 3 * p * config.d_model + weights

@@ -55,6 +55,7 @@ def tiny_run(folder: Path, **changes: Any) -> LoadedModel:
         {"activation": "swish", "output_bias": True},
         {"activation": "gelu", "embeddings": "separate", "output_bias": True},
         {"embeddings": "target"},
+        {"decoder": "ssru", "decoder_layers": 2},
     ],
 )
 def test_marian_translates_an_exported_model_as_we_do(

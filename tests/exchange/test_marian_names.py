@@ -17,6 +17,7 @@ SHAPES: list[dict[str, Any]] = [
     {"tied_embeddings_all": False, "tied_embeddings": True, "dim_vocabs": [9, ROWS]},
     {"tied_embeddings_all": False, "dim_vocabs": [9, ROWS], "transformer_ffn_activation": "gelu"},
     {"tied_embeddings_all": False, "tied_embeddings_src": True, "tied_embeddings": True},
+    {"transformer_decoder_autoreg": "rnn", "dec_cell": "ssru", "layer_normalization": False},
 ]
 
 
@@ -52,7 +53,9 @@ def test_our_model_computes_what_marian_does() -> None:
     ("changes", "message"),
     [
         ({"type": "s2s"}, "the model has type: 's2s'; nmt reads only 'transformer'"),
-        ({"transformer_decoder_autoreg": "rnn"}, "transformer-decoder-autoreg: 'rnn'"),
+        ({"transformer_decoder_autoreg": "average-attention"}, "autoreg: 'average-attention'"),
+        ({"transformer_decoder_autoreg": "rnn", "dec_cell": "gru"}, "dec-cell: 'gru'; .* 'ssru'"),
+        ({"transformer_rnn_projection": True}, "transformer-rnn-projection: True"),
         ({"transformer_tied_layers": [1, 1]}, r"transformer-tied-layers: \[1, 1\]"),
         ({"transformer_ffn_depth": 3}, "transformer-ffn-depth: 3; nmt reads only 2"),
         ({"transformer_decoder_dim_ffn": 4}, "transformer-decoder-dim-ffn: 4"),

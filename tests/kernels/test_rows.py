@@ -41,12 +41,14 @@ def test_every_token_is_there_once_with_some_padding(rows: int, longest: int) ->
     assert len(places) - int((ids != PAD).sum()) < TOKENS_MULTIPLE
 
 
-@pytest.mark.parametrize("norm", get_args(Norm))
+@pytest.mark.parametrize(
+    "kind", [*({"norm": norm} for norm in get_args(Norm)), {"decoder": "ssru"}], ids=str
+)
 @pytest.mark.parametrize("sizes", [((3, 5), (3, 6)), ((40, 30), (40, 23)), ((7, 300), (7, 4))])
 def test_loss_and_gradients_are_those_of_padded_rows(
-    norm: str, sizes: tuple[tuple[int, int], tuple[int, int]]
+    kind: dict[str, str], sizes: tuple[tuple[int, int], tuple[int, int]]
 ) -> None:
-    model = small_transformer(V, norm=norm, dropout=0.0).double().train()
+    model = small_transformer(V, **kind, dropout=0.0).double().train()
     source, target = batch(*sizes[0], seed=4), batch(*sizes[1], seed=5)
     some = Batch(source, target, target.roll(1, 1).masked_fill(target == PAD, PAD), 0)
     objective = prepare_for_training(model, TrainingConfig(), "fp32")

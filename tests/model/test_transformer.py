@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.attention import AttentionRecord
-from nmt.model.cache import LENGTHS_MULTIPLE
+from nmt.model.cache import LENGTHS_MULTIPLE, LayerCache
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import ModelConfig, Norm
 from tests.stand_in_models import small_transformer
@@ -18,11 +18,11 @@ PAD, V = 0, 23
 B, S, T = 3, 7, 6
 
 
-@pytest.fixture(params=get_args(Norm))
+@pytest.fixture(params=[*({"norm": norm} for norm in get_args(Norm)), {"decoder": "ssru"}], ids=str)
 def model(request: pytest.FixtureRequest) -> Iterator[Transformer]:
     """Dropout is configured, so that a test in evaluation mode shows that it is off."""
     with torch.inference_mode():
-        yield small_transformer(V, norm=request.param)
+        yield small_transformer(V, **request.param)
 
 
 def random_ids(*shape: int, seed: int = 2) -> Tensor:
@@ -91,11 +91,15 @@ def test_whatever_hypotheses_continue_and_leave_each_step_is_that_of_a_full_pass
             cache.keep_sentences(kept)
     assert cache.length == length and cache.used < 0.6 * length * beam
     for layer in cache.layers:
-        assert (
-            layer.key.shape[2] % LENGTHS_MULTIPLE
-            == layer.cross_key.shape[2] % LENGTHS_MULTIPLE
-            == 0
-        )
+        if isinstance(layer, LayerCache):
+            assert layer.key.shape[2] % LENGTHS_MULTIPLE == 0
+        else:
+            assert layer.state.shape == (
+                2,
+                beam,
+                model.decoder.layers[0].cross_attention.query.in_features,
+            )  # it does not grow
+        assert layer.cross_key.shape[2] % LENGTHS_MULTIPLE == 0
         assert len(layer.cross_key) == len(cache.source_mask) == 2  # one copy for all hypotheses
 
 
@@ -104,7 +108,8 @@ def test_record_holds_the_attention_of_every_layer(model: Transformer) -> None:
     source, target = random_ids(B, S), random_ids(B, T)
     assert torch.equal(model(source, target, record), model(source, target))
     assert [w.shape for w in record.encoder] == [(B, 4, S, S)] * 2
-    assert [w.shape for w in record.decoder] == [(B, 4, T, T)] * 3
+    in_decoder = 0 if model.decoder.layers[0].recurrence else 3
+    assert [w.shape for w in record.decoder] == [(B, 4, T, T)] * in_decoder
     assert [w.shape for w in record.cross] == [(B, 4, T, S)] * 3
     for weights in (*record.encoder, *record.decoder, *record.cross):
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))

@@ -127,6 +127,8 @@ def test_it_finds_what_beam_search_finds(beam_size: int, others: dict[str, Any])
         *({"norm": norm} for norm in get_args(Norm)),
         *({"embeddings": embeddings} for embeddings in get_args(Embeddings)),
         *({"positions": positions} for positions in POSITIONS),
+        {"decoder": "ssru"},
+        {"decoder": "ssru", "norm": "pre", "decoder_layers": 3, "start_embedding": "zero"},
         {"activation": "gelu", "output_bias": True},
         {"activation": "swish", "positions": "sines_first", "start_embedding": "zero"},
         {"embeddings": "shared", "encoder_layers": 3, "decoder_layers": 1, "heads": 1},

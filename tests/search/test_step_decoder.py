@@ -71,8 +71,9 @@ def ask_for_some(chance: random.Random, rows: StepRows) -> StepRows:
         {},
         {"norm": "pre", "decoder_layers": 1},
         {"decoder_layers": 3, "activation": "swish", "start_embedding": "zero"},
+        {"decoder": "ssru"},
     ],
-    ids=["post-norm", "one layer", "three layers"],
+    ids=["post-norm", "one layer", "three layers", "ssru"],
 )
 def test_both_compute_the_same_whatever_the_search_chooses(changes: dict[str, Any]) -> None:
     chance, sources = random.Random(7), sentences()

@@ -13,9 +13,10 @@ typedef struct {
 
 typedef struct {
   Linear query_key_value, output; /* self-attention */
+  Linear candidate_forget; /* of a recurrence in the place of self-attention in the decoder */
   Linear cross_query, cross_key_value, cross_output; /* of a decoder layer */
   Linear inner, outer; /* feed-forward network */
-  Norm self_norm, cross_norm, feed_forward_norm;
+  Norm self_norm, recurrence_norm, cross_norm, feed_forward_norm;
 } Layer;
 
 typedef struct {
@@ -201,31 +202,67 @@ typedef struct {
   float *weights; /* (source_length) the attention to the source is added here; NULL: not wanted */
 } Query;
 
+/* h = max(0, c) with c = f c' + (1 - f) W x, see nmt/model/recurrence.py. The state c of a position
+ * stands in `states` where attention has its key; c' is that of the position before. */
+static void recur(const Model *m, const Layer *layer, int rows, const Query *queries, float *states,
+                  size_t stride, size_t slot_size, float *x, Buffers *b) {
+  size_t d = m->d_model;
+  apply(&layer->candidate_forget, rows, sublayer_input(m, &layer->recurrence_norm, rows, x, b),
+        b->projected, b);
+  for (int r = 0; r < rows; r++) {
+    const Query *query = &queries[r];
+    int latest = query->past_count - 1;
+    float *of_sentence = states + query->first_slot * slot_size;
+    float *state = of_sentence + latest * stride + query->past[latest] * slot_size;
+    const float *before =
+        latest ? of_sentence + (latest - 1) * stride + query->past[latest - 1] * slot_size : NULL;
+    const float *candidate = b->projected + r * 2 * d, *gate = candidate + d;
+    for (size_t i = 0; i < d; i += LANES) {
+      Floats f = 1.0f / (1.0f + exponential(-larger(*(Floats *)(gate + i), all_floats(-87.0f))));
+      Floats c = (1.0f - f) * *(Floats *)(candidate + i);
+      if (before) c += f * *(Floats *)(before + i);
+      *(Floats *)(state + i) = c;
+      *(Floats *)(b->attended + r * d + i) = larger(all_floats(0.0f), c); /* NaN stays NaN */
+    }
+  }
+  add_result(m, &layer->recurrence_norm, rows, b->attended, x);
+}
+
+/* self-attention: keys and values of the new positions go into `cache`, see `decode` */
+static void attend_to_past(const Model *m, const Layer *layer, int rows, const Query *queries,
+                           float *cache, size_t stride, size_t slot_size, float *x, Buffers *b) {
+  size_t d = m->d_model;
+  apply(&layer->query_key_value, rows, sublayer_input(m, &layer->self_norm, rows, x, b),
+        b->projected, b);
+  for (int r = 0; r < rows; r++) {
+    const Query *query = &queries[r];
+    int latest = query->past_count - 1, slot = query->first_slot + query->past[latest];
+    memcpy(cache + latest * stride + slot * slot_size, b->projected + r * 3 * d + d,
+           slot_size * sizeof(float));
+  }
+  for (int r = 0; r < rows; r++) {
+    const Query *query = &queries[r];
+    const float *keys = cache + query->first_slot * slot_size;
+    attend(m, b->projected + r * 3 * d, keys, keys + d, stride, query->past, slot_size,
+           query->past_count, b->scores, b->attended + r * d, NULL);
+  }
+  apply(&layer->output, rows, b->attended, b->result, b);
+  add_result(m, &layer->self_norm, rows, b->result, x);
+}
+
 /* Apply all decoder layers to x (rows, d_model). `cache` (positions, layers, slots, 2 * d_model)
- * has the keys and values of earlier positions; those of x are added. Layer l has those of the
- * source in memory[l]. */
+ * has the keys and values of earlier positions, or their states; those of x are added. Layer l has
+ * the keys and values of the source in memory[l]. */
 static void decode(const Model *m, int rows, const Query *queries, int slots, float *cache,
                    float *const *memory, float *x, Buffers *b) {
   size_t d = m->d_model, slot_size = 2 * d, stride = slot_size * slots * m->decoder_layers;
   for (int l = 0; l < m->decoder_layers; l++) {
     const Layer *layer = &m->decoder[l];
     float *of_layer = cache + slot_size * slots * l;
-    apply(&layer->query_key_value, rows, sublayer_input(m, &layer->self_norm, rows, x, b),
-          b->projected, b);
-    for (int r = 0; r < rows; r++) {
-      const Query *query = &queries[r];
-      int latest = query->past_count - 1, slot = query->first_slot + query->past[latest];
-      memcpy(of_layer + latest * stride + slot * slot_size, b->projected + r * 3 * d + d,
-             slot_size * sizeof(float));
-    }
-    for (int r = 0; r < rows; r++) {
-      const Query *query = &queries[r];
-      const float *keys = of_layer + query->first_slot * slot_size;
-      attend(m, b->projected + r * 3 * d, keys, keys + d, stride, query->past, slot_size,
-             query->past_count, b->scores, b->attended + r * d, NULL);
-    }
-    apply(&layer->output, rows, b->attended, b->result, b);
-    add_result(m, &layer->self_norm, rows, b->result, x);
+    if (layer->candidate_forget.panels)
+      recur(m, layer, rows, queries, of_layer, stride, slot_size, x, b);
+    else
+      attend_to_past(m, layer, rows, queries, of_layer, stride, slot_size, x, b);
 
     apply(&layer->cross_query, rows, sublayer_input(m, &layer->cross_norm, rows, x, b),
           b->projected, b);

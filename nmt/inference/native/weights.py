@@ -52,15 +52,18 @@ class CNorm(ctypes.Structure):
 
 D, F = "d_model", "d_ff"
 SELF, CROSS, NETWORK = "self_attention", "cross_attention", "feed_forward"
+RECURRENCE = "recurrence"
 LAYER: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "query_key_value": ((f"{SELF}.query", f"{SELF}.key", f"{SELF}.value"), (D, D)),
     "output": ((f"{SELF}.output",), (D, D)),
+    "candidate_forget": ((f"{RECURRENCE}.candidate", f"{RECURRENCE}.forget"), (D, D)),
     "cross_query": ((f"{CROSS}.query",), (D, D)),
     "cross_key_value": ((f"{CROSS}.key", f"{CROSS}.value"), (D, D)),
     "cross_output": ((f"{CROSS}.output",), (D, D)),
     "inner": ((f"{NETWORK}.inner",), (F, D)),
     "outer": ((f"{NETWORK}.outer",), (D, F)),
     "self_norm": ((f"{SELF}_sublayer.norm",), (D,)),
+    "recurrence_norm": ((f"{RECURRENCE}_sublayer.norm",), (D,)),
     "cross_norm": ((f"{CROSS}_sublayer.norm",), (D,)),
     "feed_forward_norm": ((f"{NETWORK}_sublayer.norm",), (D,)),
 }
@@ -224,19 +227,25 @@ class NativeWeights:
         weight, bias = self._array(f"{name}.weight"), self._array(f"{name}.bias")
         return CNorm(self._pointer(weight), self._pointer(bias))
 
+    def _bias(self, path: str) -> Array:
+        """Return the bias of a linear map, zeros where it has none."""
+        if f"{path}.bias" in self._arrays:
+            return self._array(f"{path}.bias")
+        return np.zeros(len(self._array(f"{path}.weight")), np.float32)
+
     def _layers(self, side: str, count: int) -> "ctypes.Array[CLayer]":
         array = (CLayer * count)()
         for i, layer in enumerate(array):
             for field, (names, shape) in LAYER.items():
                 paths = [f"{side}.layers.{i}.{name}" for name in names]
-                if f"{paths[0]}.weight" not in self._arrays:  # the encoder has no cross-attention
+                if f"{paths[0]}.weight" not in self._arrays:  # the layer has no such part
                     continue
                 if shape == (D,):
                     setattr(layer, field, self._norm(paths[0]))
                     continue
                 # linear maps of one input become one: their outputs stand side by side
                 weight = np.concatenate([self._array(f"{path}.weight") for path in paths])
-                bias = np.concatenate([self._array(f"{path}.bias") for path in paths])
+                bias = np.concatenate([self._bias(path) for path in paths])
                 setattr(layer, field, self._pack(weight, bias, fill=0.0))
         self._kept.append(array)
         return array
