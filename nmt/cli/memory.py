@@ -1,6 +1,7 @@
 """`nmt memory`: translation memories are made, filled, searched, written and described."""
 
 import json
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -43,6 +44,10 @@ def create(
     pair = parse_languages(languages)
     assert pair is not None  # it is for None alone
     Memory.create(memory, *pair).close()
+    log(
+        f"{memory}: an empty memory of translations from {pair[0]} to {pair[1]}; next: "
+        f"`nmt memory import {shlex.quote(str(memory))} FILE` adds pairs"
+    )
 
 
 @app.command(cls=CommandWithGroups)

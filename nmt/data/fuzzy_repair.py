@@ -1,8 +1,9 @@
 """Fuzzy repair in prepared text: sources get the targets of their nearest pairs (`data.memory`).
 
 Pairs are compared after they are cleaned, those of the same languages and tags with each other. A
-pair is near neither itself nor one with an equal source. What stands where in the ids is in
-`nmt.data.tokens.matches`.
+pair is near neither itself nor one with an equal source. Of pairs that are joined with those before
+them (`data.context`) only their own sentences are compared, and only these are matches. What stands
+where in the ids is in `nmt.data.tokens.matches`.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from nmt.data.text.cleaning import TrainingText
 from nmt.data.text.list_marks import inner_span
 from nmt.data.text.nearest import NearestPairs
 from nmt.data.text.parallel_text import ParallelText
+from nmt.data.tokens.context import separators_of, without_context
 from nmt.data.tokens.matches import most_source_tokens, with_matches
 from nmt.data.tokens.token_store import Indices, Sentences, TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
@@ -110,16 +112,21 @@ class _TrainingPairs:
         self._memory, self._seed = config.data.memory, config.seed
         self._limit = most_source_tokens(config.data)
         self._store, self._model, self._rows = store, tokenizer.source, rows
+        self._separator = next(iter(separators_of(tokenizer)), -1)  # both sides have the same
         self._sources = list(self._texts(store.source, rows))
         self._nearest = NearestPairs(self._sources)
         self.with_matches = 0
         """how many sources have got matches"""
 
     def _texts(self, side: Sentences, rows: Indices) -> Iterator[str]:
-        """Yield the texts of sentences, without their tags."""
+        """Yield the texts of sentences, without their tags and their context."""
         for first in range(0, len(rows), _AT_ONCE):
-            ids = [side.sentence(row).tolist() for row in rows[first : first + _AT_ONCE].tolist()]
-            yield from self._model.decode(ids)
+            part = rows[first : first + _AT_ONCE].tolist()
+            yield from self._model.decode([self._sentence(side, row) for row in part])
+
+    def _sentence(self, side: Sentences, row: int) -> list[int]:
+        """Return the ids of a sentence without its context."""
+        return without_context(side.sentence(row).tolist(), self._separator)
 
     def find(self, texts: Sequence[str], own: Sequence[int] | None = None) -> list[list[NearPair]]:
         """Return the nearest pairs of each text, best first; their targets differ.
@@ -156,5 +163,5 @@ class _TrainingPairs:
         """Return whether a pair is in the share that gets matches; equal pairs are, or are not."""
         digest = hashlib.blake2b(f"{self._seed}".encode(), digest_size=8)
         for side in (self._store.source, self._store.target):
-            digest.update(side.sentence(row).tobytes())
+            digest.update(np.array(self._sentence(side, row), side.ids.dtype).tobytes())
         return int.from_bytes(digest.digest()) / 2**64 < self._memory.share

@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
 
 from nmt.data.corpora.download import disk_errors
 from nmt.data.fingerprint import hash_file
 from nmt.data.links import AUTO, links_fingerprint
 from nmt.data.text.glossary import read_glossary
 from nmt.data.text.lemmas import Lemmatizer, known_languages, lemmatizer
-from nmt.data.text.words import word_spans
 from nmt.data.tokens.alignment_model import Point
 from nmt.data.tokens.annotation import Annotation, annotate, places_after
+from nmt.data.tokens.matches import plain_store
 from nmt.data.tokens.token_store import Ids, Sentences, TokenStore, open_side, side_writer
-from nmt.data.tokens.tokenizer import UNK, SubwordModel
+from nmt.data.tokens.tokenizer import SubwordModel
+from nmt.data.tokens.word_reader import UNREADABLE, Word, WordReader
 from nmt.errors import Log
 from nmt.files import create_folder_atomically, locked
 from nmt.recipe.config import Config, TermsConfig
@@ -40,40 +40,10 @@ _COMMON = 0.05  # a word that so many of the targets have, in some form, transla
 _COUNTED_PAIRS = 50_000  # the pairs in which words are counted
 _MIN_LETTERS = 3  # of the translation of a term
 _PAIRS_AT_ONCE = 20_000
-_UNREADABLE = "\u200d"  # stands for an id without text; it is a part of the word around it
-
-
-class Word(NamedTuple):
-    """A word or punctuation mark of a sentence that is given as ids."""
-
-    text: str
-    tokens: range
-    """the indices of the ids that spell it"""
 
 
 FindTerms = Callable[[int, Ids, Ids], list[Annotation]]
 """returns what may be annotated in a pair: its index in the store, the ids of both sides"""
-
-
-class WordReader:
-    """Reads the words of sentences from their ids."""
-
-    def __init__(self, vocabulary: SubwordModel) -> None:
-        self._spelled = [spelled.decode("utf-8", "ignore") for spelled in vocabulary.piece_bytes()]
-        for i, spelled in enumerate(self._spelled):
-            if i == UNK or i in vocabulary.byte_ids:
-                self._spelled[i] = _UNREADABLE
-            elif not spelled:  # a tag, a mark or another symbol
-                self._spelled[i] = " "
-
-    def words(self, ids: Ids) -> tuple[str, list[Word]]:
-        """Return the text of the ids of a sentence, which end with EOS, and its words."""
-        pieces = [self._spelled[i] for i in ids[:-1].tolist()]
-        ends, text = list(accumulate(map(len, pieces))), "".join(pieces)
-        return text, [
-            Word(text[start:end], range(bisect_right(ends, start), bisect_left(ends, end) + 1))
-            for start, end in word_spans(text)
-        ]
 
 
 class LinkedTerms:
@@ -126,7 +96,7 @@ class LinkedTerms:
 
 def _is_unusable(word: Word) -> bool:
     """Return whether a word has no letter, or an unknown one."""
-    return _UNREADABLE in word.text or not any(map(str.isalpha, word.text))
+    return UNREADABLE in word.text or not any(map(str.isalpha, word.text))
 
 
 def _linked_phrases(
@@ -227,7 +197,7 @@ def with_terms(
     """Return the pairs of a store, some with terms in their sources, and links that fit these.
 
     They are made in `directory` if they are missing. `config` has `data.terms`; if its terms come
-    from links (`links_of_terms`), the store has these.
+    from links (`links_of_terms`), the store has these. The matches of data.memory get no terms.
 
     Raises:
         DataError: the glossary cannot be read.
@@ -252,9 +222,10 @@ def _make_folder(
     """Write the folder of sources with terms, and of links if there are any."""
     terms, reader, language = config.data.terms, WordReader(vocabulary), config.data.target_language
     assert terms is not None
+    plain = plain_store(store, vocabulary)
     find: FindTerms
     if terms.source == LEXICON:
-        find = LinkedTerms(store, reader, lemmatizer(language))
+        find = LinkedTerms(plain, reader, lemmatizer(language))
     else:
         find = glossary_terms(Path(terms.source), reader, config.data.languages)
     pairs = count = 0
@@ -266,11 +237,12 @@ def _make_folder(
         for first in range(0, len(store), _PAIRS_AT_ONCE):
             rows, linked = list[list[int]](), list[list[int]]()
             for i in range(first, min(first + _PAIRS_AT_ONCE, len(store))):
-                ids = store.source.sentence(i)
+                ids, whole = plain.source.sentence(i), store.source.sentence(i)
                 found = find(i, ids, store.target.sentence(i))
                 drawn = draw_annotations(found, terms.share, f"{config.seed} terms {i}")
                 pairs, count = pairs + bool(drawn), count + len(drawn)
-                rows.append(annotate(vocabulary, ids.tolist(), drawn))
+                matches = whole[len(ids) - 1 :].tolist()  # with the EOS
+                rows.append([*annotate(vocabulary, ids[:-1].tolist(), drawn), *matches])
                 if store.links:
                     flat = store.links.sentence(i).tolist()
                     places = places_after(vocabulary, len(ids), drawn)

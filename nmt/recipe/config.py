@@ -749,11 +749,6 @@ class Config(Section):
                 "data.terms needs tokenizer.shared: true, because sources have words of the target "
                 "language; share the vocabulary, or leave out data.terms"
             )
-        if self.data.memory and (self.data.context or self.data.terms):
-            raise ValueError(
-                "data.memory puts other text into sources, and so do data.context and data.terms; "
-                "they are not learnt together: leave out data.memory or the others"
-            )
         if self.data.memory and not self.tokenizer.shared:
             raise ValueError(
                 "data.memory puts text of the target language into sources, which needs "

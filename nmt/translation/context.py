@@ -6,7 +6,7 @@ sentences of a document need not wait for each other. What stands behind the las
 translation. Translations of the context that are given are forced instead.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -50,23 +50,27 @@ class ContextTransform:
         encoded: Iterable[EncodedLine],
         counts: Sequence[int],
         document: bool,
+        known: Mapping[int, str] | None = None,
     ) -> list[EncodedLine]:
         """Return the sentences of some lines with their context.
 
         `counts` says how many sentences each line has become; there may be more lines, which have
-        none. With `document`, the lines are consecutive ones of a document, which a blank line or a
-        number that is not the next one ends; else a context is only what a line says.
+        none. `known` has the translations of lines that are not searched, by index. With
+        `document`, the lines are consecutive ones of a document, which a blank line or a number
+        that is not the next one ends; else a context is only what a line says.
         """
         sentences = list(encoded)
         if not self._window or not (document or any(line.context for line in lines)):
             return sentences
         rest, with_context = iter(sentences), list[EncodedLine]()
-        for line, count in zip(lines, counts, strict=False):
+        for i, (line, count) in enumerate(zip(lines, counts, strict=False)):
             is_next = document and line.number == self._last + 1 and line.text.strip()
             if line.context or not is_next:
                 self._window.clear()
                 self._add_given(line.context)
             self._last = line.number
+            if known and i in known:
+                self._add_given(((line.text, known[i]),))
             for sentence in islice(rest, count):
                 if sentence.ids:
                     context = self._window.context(sentence.ids)

@@ -172,7 +172,8 @@ class MemoryTransform:
                 hidden = line.text[slice(*span)].strip()
                 targets = [target.replace(part.strip(), hidden) for target in targets]
         near = zip(model.encode(targets), (match.score for match in found), strict=True)
-        ids = with_matches(model, encoded.ids, near, most_source_tokens(data))
+        limit = most_source_tokens(data) - (len(encoded.context.source) if encoded.context else 0)
+        ids = with_matches(model, encoded.ids, near, limit)
         return replace(
             encoded, ids=ids, match=best if len(ids) > len(encoded.ids) else encoded.match
         )

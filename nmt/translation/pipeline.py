@@ -227,7 +227,8 @@ class Pipeline:
         encoded = encode(self._source, self._capitals.lower(lines), warn)
         self._protection.replace_unknown(encoded)
         encoded = self._terminology.constrain(encoded)
-        encoded = self._context.add(lines_read, encoded, counts, request.document)
+        known = {i: match.target for i, match in exact.items()}
+        encoded = self._context.add(lines_read, encoded, counts, request.document, known)
         encoded = self._memory.append(encoded)
         translations: NBestLists = [[] for _ in encoded]
         to_copy = [i for i, line in enumerate(encoded) if not line.ids]

@@ -23,7 +23,7 @@ import numpy as np
 from measuring import report
 
 from nmt.data.links import flat_links
-from nmt.data.terms import LinkedTerms, WordReader
+from nmt.data.terms import LinkedTerms
 from nmt.data.text.glossary import read_glossary
 from nmt.data.text.lemmas import lemmatizer
 from nmt.data.text.lines import read_lines
@@ -31,6 +31,7 @@ from nmt.data.text.words import find_term
 from nmt.data.tokens.alignment_model import AlignmentModel, Point
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.data.tokens.word_reader import WordReader
 from nmt.evaluation.metrics import bleu, bleu_tokenizer, chrf_metric
 from nmt.translation.line import GlossaryMode, Line, Terminology
 from nmt.translation.load import load_translator

@@ -14,7 +14,11 @@ ROWS = "Article 12 applies here.\tL'article 12 s'applique ici.\nThe dog barks.\t
 @pytest.fixture
 def memory(tmp_path: Path) -> Path:
     path = tmp_path / "laws.tm"
-    succeed("memory", "create", path, "--languages", "en-fr")
+    made = invoke("memory", "create", path, "--languages", "en-fr")
+    assert made.stderr == (
+        f"{path}: an empty memory of translations from en to fr; next: "
+        f"`nmt memory import {path} FILE` adds pairs\n"
+    )
     result = invoke("memory", "add", path, "--author", "anna", text=f"{ROWS}\t \n")
     assert result.stderr == (
         f"stdin: 2 new pairs, 0 that were there already; left out: 1 empty; {path} has 2 pairs\n"

@@ -10,8 +10,17 @@ from nmt.data.corpora.splits import split_files, write_split
 from nmt.data.fuzzy_repair import read_validation_matches
 from nmt.data.prepared import Prepared, find_prepared, prepare
 from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.context import separators_of, without_context
 from nmt.data.tokens.matches import without_matches
-from nmt.recipe.config import CleaningConfig, Config, DataConfig, MemoryConfig, TokenizerConfig
+from nmt.recipe.config import (
+    CleaningConfig,
+    Config,
+    ContextConfig,
+    DataConfig,
+    MemoryConfig,
+    TermsConfig,
+    TokenizerConfig,
+)
 
 NOUNS = ["dog", "cat", "bird", "fish"]
 PAIRS = [
@@ -102,6 +111,34 @@ def test_the_matches_of_the_validation_text_are_kept(tmp_path: Path) -> None:
     assert text == "the dog sees ten small trees ."  # without its list mark
     assert {match.source for match in matches} < {pair.source for pair in PAIRS}
     assert all("dog" in match.target and match.score > 0.8 for match in matches)
+
+
+def test_matches_stand_behind_a_sentence_with_its_context_and_have_none(tmp_path: Path) -> None:
+    context = ContextConfig(sentences=1, share=1.0)
+    prepared = prepared_with(tmp_path, PAIRS, memory=ALL, context=context)
+    model, [separator, _] = prepared.tokenizer.source, separators_of(prepared.tokenizer)
+    rows = prepared.plain_train.source
+    joined = [rows.sentence(i).tolist() for i in range(len(PAIRS))]
+    assert [row.count(separator) for row in joined] == [0] + [1] * (len(PAIRS) - 1)
+    own = model.decode([without_context(row, separator) for row in joined])
+    assert own == [pair.source for pair in PAIRS]
+    plain = prepared_with(tmp_path, PAIRS, memory=ALL)
+    assert appended(prepared) == appended(plain)
+
+
+def test_terms_are_put_into_the_sentence_and_not_into_its_matches(tmp_path: Path) -> None:
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("tree\tBaum\nsieht\tsehen\n")
+    terms = TermsConfig(share=1.0, source=str(glossary))
+    prepared = prepared_with(tmp_path, PAIRS, memory=ALL, terms=terms)
+    pieces, store = prepared.tokenizer.source.pieces, prepared.train.source
+    rows = ["".join(pieces[i] for i in store.sentence(row)) for row in range(len(PAIRS))]
+    plain = appended(prepared_with(tmp_path, PAIRS, memory=ALL))
+    assert appended(prepared) == plain
+    for pair, row, matches in zip(PAIRS, rows, plain, strict=True):
+        own = row.partition("<match")[0]
+        assert ("<term>trees<lemma>▁Baum</term>" in own) == ("trees" in pair.source)
+        assert row.count("<term>") == own.count("<term>") and bool(matches) == (own != row)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,19 @@ import pytest
 
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
+from nmt.data.tokens.context import CONTEXT
 from nmt.data.tokens.matches import match_symbols
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ConfigError
 from nmt.memory.match import Match
-from nmt.recipe.config import Config, DataConfig, MemoryConfig, TokenizerConfig
+from nmt.recipe.config import (
+    CleaningConfig,
+    Config,
+    ContextConfig,
+    DataConfig,
+    MemoryConfig,
+    TokenizerConfig,
+)
 from nmt.run.model import LoadedModel
 from nmt.translation.line import Line, Terminology, Translation, numbered_lines
 from nmt.translation.memory_matches import MemoryUse, can_repair, check_direction
@@ -125,6 +133,23 @@ def test_each_sentence_of_a_line_has_its_own_matches(copying_run: LoadedModel) -
     )
     assert texts(rows) == ["EIN HUND. It runs.", "BEIDE"]
     assert rows[0][0].match is None and rows[1][0].match is not None
+
+
+def test_matches_stand_behind_a_sentence_with_its_context() -> None:
+    """A line with an exact match is context of the next one; both together are limited."""
+    data = DataConfig(
+        memory=MemoryConfig(),
+        context=ContextConfig(sides="source"),
+        cleaning=CleaningConfig(max_length=18),
+    )
+    config = TokenizerConfig(kind="char", vocabulary_size=300, byte_fallback=True)
+    pairs = [SentencePair("a small dog 123 .", "EIN HUND KATZE")]
+    symbols = [*match_symbols(data), CONTEXT]
+    tokenizer = learn_vocabulary(pairs, config, symbols=symbols)
+    model: Any = Copier(tokenizer.target.size)
+    loaded = LoadedModel(Config(data=data), tokenizer, model, Path("run"))
+    found = texts(translated(loaded, "a dog", "a birds", "", "a birds", document=True))
+    assert found == ["EIN HUND", "a dog a birds EIN HUND", "", "a birds EIN HUND EINE KATZE"]
 
 
 def test_links_stay_inside_source_and_translation(repairing_run: LoadedModel) -> None:
