@@ -75,7 +75,8 @@ def fingerprint(
         inputs["context"] = config.data.context.model_dump()
     if memory := config.data.memory:  # the folder has matches of the validation text, too
         held_out_texts = [_describe_text(text, config, hash_cache) for text in validation]
-        inputs["memory"] = [config.seed, memory.model_dump(), held_out_texts]
+        settings = memory.model_dump(exclude=None if memory.marks else {"marks"})  # as in old data
+        inputs["memory"] = [config.seed, settings, held_out_texts]
     if remember:
         with contextlib.suppress(OSError):  # the directory may be read-only
             directory.mkdir(parents=True, exist_ok=True)

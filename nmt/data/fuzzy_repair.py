@@ -18,7 +18,9 @@ from nmt.data.text.cleaning import TrainingText
 from nmt.data.text.list_marks import inner_span
 from nmt.data.text.nearest import NearestPairs
 from nmt.data.text.parallel_text import ParallelText
+from nmt.data.tokens.alignment_model import FILE, AlignmentModel
 from nmt.data.tokens.context import separators_of, without_context
+from nmt.data.tokens.match_marks import MatchMarker
 from nmt.data.tokens.matches import most_source_tokens, with_matches
 from nmt.data.tokens.token_store import Indices, Sentences, TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
@@ -58,6 +60,14 @@ def add_matches(
         OSError: the folder cannot be written.
     """
     store, tokenizer = TokenStore.open(folder), Tokenizer.load(folder / "tokenizer")
+    marker = None
+    if config.data.memory and config.data.memory.marks:
+        log(f"aligning the tokens of {len(store):,} pairs")
+        model = AlignmentModel(store, (tokenizer.source.size, tokenizer.target.size))
+        model.learn()
+        aligner = model.without_improbable()
+        aligner.save(folder / "tokenizer" / FILE)
+        marker = MatchMarker(tokenizer.source, aligner)
     log(f"looking for similar sentences of {len(store):,} pairs")
     kinds = [_kind(text.text.files, config) for text in texts]
     ends = np.cumsum(counts["kept_of_each_text"]).tolist()
@@ -66,7 +76,7 @@ def add_matches(
     for kind, of_text in zip(kinds, rows, strict=True):
         rows_by_kind.setdefault(kind, []).append(of_text)
     pairs = {
-        kind: _TrainingPairs(config, store, tokenizer, np.concatenate(parts))
+        kind: _TrainingPairs(config, store, tokenizer, np.concatenate(parts), marker)
         for kind, parts in rows_by_kind.items()
     }
     with side_writer(folder, "matched", tokenizer.source.size) as writer:
@@ -105,13 +115,19 @@ class _TrainingPairs:
     """Pairs of a token store, among which the nearest are found."""
 
     def __init__(
-        self, config: Config, store: TokenStore, tokenizer: Tokenizer, rows: Indices
+        self,
+        config: Config,
+        store: TokenStore,
+        tokenizer: Tokenizer,
+        rows: Indices,
+        marker: MatchMarker | None,
     ) -> None:
-        """Take those of `store` at `rows`, which ascend."""
+        """Take those of `store` at `rows`, which ascend, and what marks their words."""
         assert config.data.memory
         self._memory, self._seed = config.data.memory, config.seed
         self._limit = most_source_tokens(config.data)
         self._store, self._model, self._rows = store, tokenizer.source, rows
+        self._marker = marker
         self._separator = next(iter(separators_of(tokenizer)), -1)  # both sides have the same
         self._sources = list(self._texts(store.source, rows))
         self._nearest = NearestPairs(self._sources)
@@ -149,7 +165,13 @@ class _TrainingPairs:
         drawn = [row for row in rows.tolist() if self._is_drawn(row)]
         own = np.searchsorted(self._rows, drawn).tolist()
         all_near = self.find([self._sources[place] for place in own], own)
-        targets = self._model.encode([pair.target for near in all_near for pair in near])
+        found = [pair for near in all_near for pair in near]
+        targets = self._model.encode([pair.target for pair in found])
+        if self._marker:
+            own_ids = [self._sentence(self._store.source, row) for row in drawn]
+            asked = [ids for ids, near in zip(own_ids, all_near, strict=True) for _ in near]
+            near_sources = self._model.encode([pair.source for pair in found])
+            targets = self._marker.mark(asked, near_sources, targets)
         sources = {row: self._store.source.sentence(row).tolist() for row in rows.tolist()}
         encoded = iter(targets)
         for row, near in zip(drawn, all_near, strict=True):

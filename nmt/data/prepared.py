@@ -26,6 +26,7 @@ from nmt.data.text.cleaning import Counts, TrainingText, check_some_are_left, fi
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.data.tokens.alignment_model import FILE, AlignmentModel
 from nmt.data.tokens.annotation import term_symbols
 from nmt.data.tokens.batches import Stage
 from nmt.data.tokens.context import CONTEXT, ContextJoiner
@@ -76,6 +77,12 @@ class Prepared:
     `augmented` by kind; with data.memory `with_matches`, those whose sources have any;
     `source_tokens` and `target_tokens` of the kept pairs, with EOS; `unknown` of each side, as
     `UnknownCounts.as_json`"""
+
+    @property
+    def aligner(self) -> AlignmentModel | None:
+        """What finds the words of data.memory.marks, if the recipe asks for them."""
+        path = self.directory / "tokenizer" / FILE
+        return AlignmentModel.load(path) if path.is_file() else None
 
     @property
     def plain_train(self) -> TokenStore:

@@ -286,6 +286,9 @@ class MemoryConfig(Section):
     count: int = Field(2, ge=1, le=10)
     """the most nearest pairs of a source; those are left out with which it would have more tokens
     than twice data.cleaning.max_length"""
+    marks: bool = False
+    """whether marks stand around the words of a match that translate what the sentence lacks; a
+    statistical aligner of the training text finds them, also at translation"""
 
 
 class DataConfig(Section):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nmt.data.tokens.alignment_model import FILE, AlignmentModel
 from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
 from nmt.errors import CheckpointError, ConfigError
 from nmt.recipe.config import Config
@@ -41,6 +42,8 @@ class LoadedModel:
     """the folder of the weights; during training, the run directory"""
     metadata: Mapping[str, str] = field(default_factory=dict)
     """text that training stores with the weights, see `adapter.AdapterOrigin`"""
+    aligner: AlignmentModel | None = None
+    """what finds the words of data.memory.marks; None: the model has not learnt them"""
 
     @property
     def is_in_torch(self) -> bool:
@@ -123,16 +126,19 @@ def load_model(
     Raises:
         CheckpointError: `path` is no run directory; or its weights, those of the adapter or of its
             parent are missing, damaged, NaN or infinite.
+        DataError: its tokenizer or aligner is missing or damaged.
     """
     directory, folder = find_run(Path(path)), weights_folder(Path(path), checkpoint)
     config = load_config(str(directory.config))
-    tokenizer = Tokenizer.load(directory.tokenizer)
+    tokenizer, aligner = Tokenizer.load(directory.tokenizer), None
+    if config.data.memory and config.data.memory.marks:
+        aligner = AlignmentModel.load(directory.tokenizer / FILE)
     if config.training.lora:
         parent = _load_parent(config, directory.path)
-        loaded = LoadedModel(config, tokenizer, parent.arrays, folder)
+        loaded = LoadedModel(config, tokenizer, parent.arrays, folder, aligner=aligner)
         _merge(loaded, folder)
     else:
-        loaded = LoadedModel(config, tokenizer, read_arrays(folder), folder)
+        loaded = LoadedModel(config, tokenizer, read_arrays(folder), folder, aligner=aligner)
         if not _fits_tokenizer(loaded):
             _ = loaded.model  # raises an error that says what is wrong
     check_finite(loaded.arrays, folder)

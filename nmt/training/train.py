@@ -14,6 +14,7 @@ from nmt.data.prepared import Prepared, prepare
 from nmt.data.terms import terms_fingerprint
 from nmt.data.text.cleaning import describe_dropped
 from nmt.data.text.parallel_text import ParallelText, check_has_text
+from nmt.data.tokens.alignment_model import FILE
 from nmt.errors import DivergedError, Log
 from nmt.files import read_json_or_empty
 from nmt.machine.device import memory_of, pick_device, pick_precision, use_threads
@@ -121,7 +122,8 @@ def _build_trainer(
     check_text_unchanged(directory, fingerprints, prepared.tokenizer)
     torch.manual_seed(config.seed)
     model = build_model(config, prepared.tokenizer).to(device)
-    loaded = LoadedModel(config, prepared.tokenizer, model, directory.path)
+    aligner = prepared.aligner
+    loaded = LoadedModel(config, prepared.tokenizer, model, directory.path, aligner=aligner)
     check_beam_size(loaded, config.decoding, memory_of(device))
     processes = f", {group.size} processes" if group.size > 1 else ""
     log(
@@ -297,6 +299,8 @@ def _write_session(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         update_after_checkpoint(directory, training, state.step, ranked)
     else:  # replace files of a start that failed
         trainer.loaded.tokenizer.save(directory.tokenizer)
+        if trainer.loaded.aligner:
+            trainer.loaded.aligner.save(directory.tokenizer / FILE)
         directory.environment.unlink(missing_ok=True)
     processes = trainer.group.size
     write_environment(directory, trainer.device, trainer.precision, processes, fingerprints)

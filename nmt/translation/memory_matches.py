@@ -6,8 +6,10 @@ data.memory gets the targets of similar sources behind its own (`nmt.data.tokens
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
+from nmt.data.tokens.match_marks import MatchMarker
 from nmt.data.tokens.matches import has_match_symbols, most_source_tokens, with_matches
 from nmt.errors import ConfigError, DataError
 from nmt.memory.match import Match
@@ -53,7 +55,10 @@ class MemoryUse:
 
 def can_repair(loaded: LoadedModel) -> bool:
     """Return whether a model was trained with data.memory, and so uses similar sentences."""
-    return loaded.config.data.memory is not None and has_match_symbols(loaded.tokenizer.source)
+    memory = loaded.config.data.memory
+    if memory is None or (memory.marks and loaded.aligner is None):
+        return False
+    return has_match_symbols(loaded.tokenizer.source)
 
 
 def check_direction(
@@ -171,12 +176,23 @@ class MemoryTransform:
             if part.strip():
                 hidden = line.text[slice(*span)].strip()
                 targets = [target.replace(part.strip(), hidden) for target in targets]
-        near = zip(model.encode(targets), (match.score for match in found), strict=True)
+        target_ids = model.encode(targets)
+        if self._marker:
+            asked = model.encode([text]) * len(found)
+            source_ids = model.encode([match.source for match in found])
+            target_ids = self._marker.mark(asked, source_ids, target_ids)
+        near = zip(target_ids, (match.score for match in found), strict=True)
         limit = most_source_tokens(data) - (len(encoded.context.source) if encoded.context else 0)
         ids = with_matches(model, encoded.ids, near, limit)
         return replace(
             encoded, ids=ids, match=best if len(ids) > len(encoded.ids) else encoded.match
         )
+
+    @cached_property
+    def _marker(self) -> MatchMarker | None:
+        """What marks words of matches, if the model has learnt marks."""
+        loaded = self.searcher.loaded
+        return MatchMarker(loaded.tokenizer.source, loaded.aligner) if loaded.aligner else None
 
     def _is_allowed(self, line: Line, match: Match) -> bool:
         """Return whether a target has the protected parts of a line, and what is asked for."""

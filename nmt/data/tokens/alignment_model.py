@@ -13,12 +13,18 @@ directions are learnt, and their links are made symmetric (`symmetrize`). EOS ha
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
+from typing import Self
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.data.tokens.token_store import Indices, Sentences, TokenStore
+from nmt.errors import DataError
 
+FILE = "aligner.npz"
+"""the name of a saved model; it is beside the vocabularies whose ids it knows"""
 ITERATIONS = 5
 MAX_COOCCURRENCES = 32_000_000
 """The most co-occurrences that are learnt from: pairs of a source and a target token of one
@@ -28,6 +34,7 @@ _NO_SOURCE = 0.08  # p0
 _TENSION = 4.0  # lambda at the start
 _TENSIONS = (0.1, 20.0)  # limits of lambda
 _UNSEEN = 1e-9  # p(t | s) of a pair that was not learnt from
+_LOWEST = 0.01  # p(t | s) and p(s | t) of a pair that stays in a file
 _ALPHA = 0.01  # of the Dirichlet prior of p(t | s), which keeps rare tokens from many links
 
 Numbers = npt.NDArray[np.integer]
@@ -87,6 +94,56 @@ class AlignmentModel:
             self.backward.improve(backward)
             report(iteration)
 
+    def without_improbable(self) -> Self:
+        """Return the model without the many pairs of tokens that are improbable both ways.
+
+        Its probabilities are those that a file keeps, so it aligns as what `load` returns.
+        """
+        sides = self.forward, self.backward
+        kept = np.any([side.probabilities[:-1] >= _LOWEST for side in sides], axis=0)
+        smaller = type(self)(
+            TokenStore.of([], []), (len(self.backward.without_given), self._target_size)
+        )
+        smaller._pairs = self._pairs[kept]
+        for side, new in zip(sides, (smaller.forward, smaller.backward), strict=True):
+            probabilities = np.append(side.probabilities[:-1][kept], _UNSEEN)
+            new.probabilities = probabilities.astype(np.float32).astype(np.float64)
+            new.without_given = side.without_given.astype(np.float32).astype(np.float64)
+            new.tension = side.tension
+        return smaller
+
+    def save(self, path: Path) -> None:
+        """Write what `without_improbable` returns into a file, compressed."""
+        arrays = {"pairs": self._pairs}
+        for name, side in (("forward", self.forward), ("backward", self.backward)):
+            arrays[name] = side.probabilities.astype(np.float32)
+            arrays[f"{name}_null"] = side.without_given.astype(np.float32)
+            arrays[f"{name}_tension"] = np.array(side.tension)
+        np.savez_compressed(path, **arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read the file that `save` has written.
+
+        Raises:
+            DataError: it is missing or damaged.
+        """
+        try:
+            with path.open("rb") as file, np.load(file) as stored:
+                nulls = stored["backward_null"], stored["forward_null"]
+                model = cls(TokenStore.of([], []), (len(nulls[0]), len(nulls[1])))
+                model._pairs = stored["pairs"]
+                for name, side in (("forward", model.forward), ("backward", model.backward)):
+                    side.probabilities = stored[name].astype(np.float64)
+                    side.without_given = stored[f"{name}_null"].astype(np.float64)
+                    side.tension = float(stored[f"{name}_tension"])
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise DataError(
+                f"{path}: the aligner for data.memory.marks cannot be read ({error}); "
+                "copy the run again with all of its files"
+            ) from error
+        return model
+
     def align(self, store: TokenStore, rows: Indices) -> list[list[Point]]:
         """Return the links of each of the pairs at `rows` of a store, ascending."""
         links: list[list[Point]] = [[] for _ in rows]
@@ -109,7 +166,9 @@ class AlignmentModel:
         """Return the index of each of the `_keys` in `_pairs`, or P: (B, T, S) int32."""
         keys = self._keys(group)
         cells = np.searchsorted(self._pairs, keys)
-        found = np.append(self._pairs, -1)[cells] == keys
+        found = np.zeros(keys.shape, bool)
+        if len(self._pairs):
+            found = self._pairs.take(cells, mode="clip") == keys
         return np.where(found, cells, len(self._pairs)).astype(np.int32)
 
 

@@ -2,7 +2,8 @@
 
 Bulté and Tezcan, 2019 (Neural Fuzzy Repair), append the target of the nearest pair to a source. Xu,
 Crego and Senellart, 2020 (Boosting Neural Machine Translation with Similar Translations), add how
-far it can be trusted. Here a symbol before each target says how similar its source is:
+far it can be trusted. Here a symbol before each target says how similar its source is (and marks in
+it may say more: `nmt.data.tokens.match_marks`):
 
     source <match-high> target of the nearest pair <match-low> target of the next one </s>
 
@@ -15,6 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from nmt.data.tokens.match_marks import MARKS
 from nmt.data.tokens.token_store import Sentences, TokenStore
 from nmt.data.tokens.tokenizer import EOS, SubwordModel
 from nmt.data.tokens.vocabulary import symbol_id
@@ -26,7 +28,9 @@ _SYMBOLS = {"<match-high>": 0.9, "<match-middle>": 0.7, "<match-low>": 0.0}
 
 def match_symbols(data: DataConfig) -> list[str]:
     """Return the symbols that the vocabulary of a recipe needs for data.memory."""
-    return list(_SYMBOLS) if data.memory else []
+    if not data.memory:
+        return []
+    return [*_SYMBOLS, *(MARKS if data.memory.marks else ())]
 
 
 @functools.lru_cache(16)
