@@ -141,8 +141,25 @@ def test_terms_are_put_into_the_sentence_and_not_into_its_matches(tmp_path: Path
         assert row.count("<term>") == own.count("<term>") and bool(matches) == (own != row)
 
 
+def test_marks_tell_which_words_of_a_match_differ(tmp_path: Path) -> None:
+    memory = ALL.model_copy(update={"marks": True})
+    prepared = prepared_with(tmp_path, PAIRS, memory=memory)
+    pieces, store = prepared.tokenizer.source.pieces, prepared.train.source
+    rows = ["".join(pieces[i] for i in store.sentence(row)) for row in range(len(PAIRS))]
+    assert any("<differs>" in row for row in rows)
+    assert all(row.count("<differs>") == row.count("</differs>") for row in rows)
+    assert appended(prepared) == appended(prepared_with(tmp_path, PAIRS, memory=ALL))
+    assert prepared.aligner is not None
+
+
 @pytest.mark.parametrize(
-    "other", [None, MemoryConfig(share=0.9), MemoryConfig(share=1.0, minimum=0.6, count=1)]
+    "other",
+    [
+        None,
+        MemoryConfig(share=0.9),
+        MemoryConfig(share=1.0, minimum=0.6, count=1),
+        MemoryConfig(share=1.0, minimum=0.6, marks=True),
+    ],
 )
 def test_other_settings_prepare_other_data(tmp_path: Path, other: MemoryConfig | None) -> None:
     config = configure(tmp_path, PAIRS, ALL)

@@ -10,6 +10,7 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
 from nmt.data.tokens.context import CONTEXT
 from nmt.data.tokens.matches import match_symbols
+from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ConfigError
 from nmt.memory.match import Match
@@ -45,6 +46,13 @@ class StandInMemory:
             if score >= minimum:
                 found.append(Match(source, target, score, i, same_context=before == "before"))
         return sorted(found, key=lambda match: -match.score)[:count]
+
+
+class InOrder:
+    """Stands for an aligner."""
+
+    def align(self, pairs: TokenStore, rows: Any) -> list[list[tuple[int, int]]]:
+        return [[(i, i) for i in range(pairs.source.lengths[row] - 1)] for row in rows]
 
 
 MEMORY = StandInMemory({"a dog": "EIN HUND", "a cat": "EINE KATZE", "some {x} here": "HIER {x}"})
@@ -150,6 +158,23 @@ def test_matches_stand_behind_a_sentence_with_its_context() -> None:
     loaded = LoadedModel(Config(data=data), tokenizer, model, Path("run"))
     found = texts(translated(loaded, "a dog", "a birds", "", "a birds", document=True))
     assert found == ["EIN HUND", "a dog a birds EIN HUND", "", "a birds EIN HUND EINE KATZE"]
+
+
+def test_a_model_that_has_learnt_marks_gets_them(repairing_run: LoadedModel) -> None:
+    """The same function makes them as in training; the stand-in aligner links words in order."""
+    data = DataConfig(memory=MemoryConfig(marks=True))
+    config = TokenizerConfig(kind="word", vocabulary_size=17)
+    pairs = [SentencePair("a dog cat bird", "EIN HUND EINE KATZE")]
+    tokenizer = learn_vocabulary(pairs, config, symbols=match_symbols(data))
+    model, aligner = cast(Any, Copier(tokenizer.target.size)), cast(Any, InOrder())
+    loaded = LoadedModel(Config(data=data), tokenizer, model, Path("run"), aligner=aligner)
+    assert can_repair(loaded) and not can_repair(replace(loaded, aligner=None))
+    [[found]] = translated(loaded, "a bird")
+    pieces = [tokenizer.source.pieces[i].strip("▁") for i in found.tokens]
+    assert " ".join(pieces) == (
+        "a bird <match-middle> EIN <differs> HUND </differs> "
+        "<match-middle> EINE <differs> KATZE </differs>"
+    )
 
 
 def test_links_stay_inside_source_and_translation(repairing_run: LoadedModel) -> None:

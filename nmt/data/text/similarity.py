@@ -86,6 +86,13 @@ def _character(word: str) -> str:
     return chr(code if code < 0xD800 else code + 0x800)
 
 
+def shared_words(text: Sequence[str], other: Sequence[str]) -> set[int]:
+    """Return the indices of the words of a text that stay where it is changed into another one."""
+    steps = Levenshtein.opcodes(text, other)
+    kept = (range(step.src_start, step.src_end) for step in steps if step.tag == "equal")
+    return {place for places in kept for place in places}
+
+
 def similarities(text: str, others: Sequence[str], minimum: float = 0.0) -> npt.NDArray[np.float32]:
     """Return the score of one signature with each of N others, (N,); 0 if it is below `minimum`."""
     scorer = Levenshtein.normalized_similarity

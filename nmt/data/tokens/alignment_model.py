@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from zipfile import BadZipFile
 
 import numpy as np
@@ -114,7 +114,7 @@ class AlignmentModel:
 
     def save(self, path: Path) -> None:
         """Write what `without_improbable` returns into a file, compressed."""
-        arrays = {"pairs": self._pairs}
+        arrays: dict[str, Any] = {"pairs": self._pairs}
         for name, side in (("forward", self.forward), ("backward", self.backward)):
             arrays[name] = side.probabilities.astype(np.float32)
             arrays[f"{name}_null"] = side.without_given.astype(np.float32)

@@ -12,8 +12,8 @@ it with its target. The symbols are no text, as those of `nmt.data.tokens.matche
 from collections.abc import Sequence
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
 
+from nmt.data.text.similarity import shared_words
 from nmt.data.tokens.alignment_model import AlignmentModel, Point
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import SubwordModel
@@ -79,10 +79,7 @@ def _differing(
     `asked` are the words of the sentence, and `points` link the ids of the pair. A word without
     links differs between two that do. A number or sign that the sentence has as well does not.
     """
-    shared = set[int]()  # words of the source
-    for step in Levenshtein.opcodes([word.text for word in source], asked):
-        if step.tag == "equal":
-            shared.update(range(step.src_start, step.src_end))
+    shared = shared_words([word.text for word in source], asked)
     word_of = [
         {token: n for n, word in enumerate(side) for token in word.tokens}
         for side in (source, target)

@@ -1,6 +1,7 @@
 """The statistical aligner finds which tokens translate each other."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from nmt.data.tokens import alignment_model as module
 from nmt.data.tokens.alignment_model import AlignmentDirection, AlignmentModel, Point, symmetrize
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
+from nmt.errors import DataError
 
 SIZE, OFFSET, NO_PARTNER = 40, 13, 35
 
@@ -56,6 +58,26 @@ def test_pairs_without_tokens_and_tokens_that_were_not_learnt_have_no_links() ->
     model = learnt(store)
     other = TokenStore.of([[EOS], [4, EOS], [38, EOS]], [[17, EOS], [EOS], [39, EOS]])
     assert model.align(other, np.arange(3))[:2] == [[], []]
+
+
+def test_a_file_keeps_what_is_probable(tmp_path: Path) -> None:
+    store, links = store_of(300)
+    model = learnt(store)
+    smaller = model.without_improbable()
+    smaller.save(tmp_path / "aligner.npz")
+    loaded = AlignmentModel.load(tmp_path / "aligner.npz")
+    assert len(loaded._pairs) < len(model._pairs) / 2
+    rows = np.arange(300)
+    assert loaded.align(store, rows) == smaller.align(store, rows) == links
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK", b"\x93NUMPY"])
+def test_a_damaged_file_is_an_error(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "aligner.npz"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=r"aligner\.npz: the aligner .* cannot be read"):
+        AlignmentModel.load(path)
 
 
 def test_probabilities_sum_to_one_and_the_likelihood_grows() -> None:
