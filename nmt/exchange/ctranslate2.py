@@ -1,6 +1,6 @@
 """CTranslate2: our weights by its public specification, and translations by its engine.
 
-It can say everything that `ModelConfig` can: https://opennmt.net/CTranslate2/conversion.html.
+https://opennmt.net/CTranslate2/conversion.html
 """
 
 import logging
@@ -18,8 +18,8 @@ from nmt.exchange.engine import (
     MAX_SOURCE,
     MAX_TRANSLATION,
     EngineTranslation,
+    Program,
     Quantization,
-    check_computes,
     import_engine,
 )
 from nmt.exchange.verify import excluded_ids
@@ -51,7 +51,11 @@ LAYER = {
     "ffn.layer_norm": (f"{NETWORK}_sublayer.norm",),
 }
 """{path in a layer of the specification: our names of the `Part`s that are stacked there}"""
-PARTS = {"norm", *(name for names in LAYER.values() for name in names)}
+PROGRAM = Program(
+    "CTranslate2",
+    {"activation": ACTIVATIONS, "norm_kind": ["layer"], "decoder": ["attention"]},
+    parts={"norm", *(name for names in LAYER.values() for name in names)},
+)
 
 USAGE = """\
 import ctranslate2, sentencepiece
@@ -76,6 +80,7 @@ def export_ctranslate2(
 
     Raises:
         MissingExtraError: the package ctranslate2 is not installed.
+        ExchangeError: CTranslate2 lacks a part of the model.
         OSError: a file cannot be written.
     """
     pieces = loaded.tokenizer.source.pieces, loaded.tokenizer.target.pieces
@@ -142,7 +147,7 @@ def translate_with_ctranslate2(folder: Path, texts: Sequence[str]) -> list[Engin
 def _specification(model: Transformer, config: ModelConfig) -> Any:
     """Return the model as CTranslate2's TransformerSpec: its weights, without vocabularies."""
     specs = import_engine("ctranslate2", FEATURE).specs
-    check_computes("CTranslate2", config, ACTIVATIONS, PARTS)
+    PROGRAM.check_holds(model, config)
     spec: Any = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,

@@ -1,15 +1,18 @@
-"""The programs that exports are made for: their import, their limits, and what they translate.
+"""The programs that exports are made for: what they have of a model, and what they translate.
 
 An engine is such a program: CTranslate2, transformers, Marian or onnxruntime.
 """
 
 import importlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nmt.errors import ExchangeError, MissingExtraError
+from nmt.kernels.python_code import configured_attributes, what_was_changed
 
 if TYPE_CHECKING:
+    from nmt.model.transformer import Transformer
     from nmt.recipe.config import ModelConfig
 
 MAX_SOURCE = 1024
@@ -41,31 +44,54 @@ class EngineTranslation(NamedTuple):
         return len(self.pieces) >= MAX_TRANSLATION - 1
 
 
-def check_computes(
-    program: str, config: "ModelConfig", activations: Iterable[str], names: Collection[str]
-) -> None:
-    """Check that a program has the activation and the layers of a model; nothing is written.
+@dataclass(frozen=True)
+class Program:
+    """A program that computes a model by code of its own, and what it has of nmt's models."""
 
-    `activations` and `names`, those of a `Part`, are all that the program has.
+    name: str
+    settings: Mapping[str, Collection[Any]]
+    """{setting of `ModelConfig`: the values that it has}; of the others it has all"""
+    parts: Collection[str] = ()
+    """the names of the `Part`s that it has"""
+    instead: str = "export the model as safetensors, or as onnx, which has what PyTorch can trace"
 
-    Raises:
-        ExchangeError: the program lacks one of them; the message names it.
-    """
-    from nmt.model.anatomy import parts_of  # imports pydantic, which `nmt --help` does not need
+    def check_holds(self, model: "Transformer", config: "ModelConfig") -> None:
+        """Check that the program computes what `model` computes; nothing is written.
 
-    known, lacks = list(activations), ""
-    if config.activation not in known:
-        lacks = f"activation {config.activation!r}; it has {', '.join(known)}"
-    for part in parts_of(config):
-        if part.name not in names or not {config.d_model, config.d_ff}.issuperset(part.shape):
-            lacks = lacks or f"{part.name} of the shape {part.shape}"
-    if lacks:
-        raise lack_of(program, lacks)
+        Raises:
+            ExchangeError: it lacks a setting, a part or a weight, or the Python code of the model
+                has been changed; the message names the first of these.
+        """
+        from nmt.model.anatomy import parts_of, weight_shapes  # not for `nmt --help`
 
+        self.check_settings(config)
+        sizes = {config.d_model, config.d_ff}
+        for part in parts_of(config):
+            if part.name not in self.parts or not sizes.issuperset(part.shape):
+                raise self._lacks(f"{part.name} of the shape {part.shape}")
+        rows = len(model.source_embedding.weight), len(model.target_embedding.weight)
+        found = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+        for name, _ in sorted(found.items() ^ weight_shapes(config, rows).items()):
+            raise self._lacks(f"{name} of the shape {found.get(name)}")
+        if changed := what_was_changed(model, configured_attributes(config), "model/"):
+            raise ExchangeError(
+                f"{changed}, and {self.name} computes only the original; {self.instead}; or, if it "
+                "computes the same, record that (see CONTRIBUTING.md)"
+            )
 
-def lack_of(program: str, what: str) -> ExchangeError:
-    """Return the error about a part of the model that another program does not have."""
-    return ExchangeError(f"{program} has no {what}; export the model as safetensors")
+    def check_settings(self, config: "ModelConfig") -> None:
+        """Check that the program has the settings of a model.
+
+        Raises:
+            ExchangeError: it has another value of a setting only; the message names it.
+        """
+        for setting, values in self.settings.items():
+            if (value := getattr(config, setting)) not in values:
+                known, chosen = ", ".join(map(str, values)), "chosen before training"
+                raise self._lacks(f"model.{setting}: {value}, {chosen}; it has {known}")
+
+    def _lacks(self, what: str) -> ExchangeError:
+        return ExchangeError(f"{self.name} has no {what}; {self.instead}")
 
 
 def import_engine(package: str, feature: str) -> Any:

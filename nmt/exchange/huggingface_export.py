@@ -22,7 +22,6 @@ from nmt.exchange.engine import (
     MAX_SOURCE,
     MAX_TRANSLATION,
     EngineTranslation,
-    check_computes,
     import_engine,
 )
 from nmt.exchange.huggingface import (
@@ -38,10 +37,9 @@ from nmt.exchange.huggingface import (
 )
 from nmt.exchange.huggingface_files import parse_json
 from nmt.exchange.huggingface_names import (
-    ACTIVATIONS,
     BIAS,
-    PARTS,
     POSITION_TABLES,
+    PROGRAM,
     read_config,
     settings_of,
     weight_names,
@@ -84,12 +82,11 @@ def export_huggingface(loaded: LoadedModel, folder: Path) -> None:
     its architecture or vocabulary has changed since: unchanged weights go back bit for bit.
 
     Raises:
-        ExchangeError: a pre-norm model whose languages do not share their embeddings, or an
-            activation that transformers does not have.
+        ExchangeError: a pre-norm model whose languages do not share their embeddings, or a part
+            that transformers does not have.
         OSError: a file cannot be written.
     """
-    activations = dict.fromkeys(ACTIVATIONS.values())
-    check_computes("transformers", loaded.config.model, activations, PARTS)
+    PROGRAM.check_holds(loaded.model, loaded.config.model)
     if loaded.config.model.norm == "pre" and loaded.config.model.embeddings != "shared":
         raise ExchangeError(
             f"transformers has no class for a pre-norm model with model.embeddings: "

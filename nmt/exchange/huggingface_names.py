@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nmt.errors import ExchangeError
+from nmt.exchange.engine import Program
 from nmt.exchange.huggingface_files import abbreviate
 from nmt.model.anatomy import parts_of
 from nmt.recipe.config import ModelConfig
@@ -55,6 +56,15 @@ PARTS = {
     "norm": "layer_norm",
 }
 """{our name of a `Part`: theirs}"""
+PROGRAM = Program(
+    "transformers",
+    {
+        "activation": [*dict.fromkeys(ACTIVATIONS.values())],
+        "norm_kind": ["layer"],
+        "decoder": ["attention"],
+    },
+    PARTS,
+)
 
 
 def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:

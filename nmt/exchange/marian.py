@@ -8,7 +8,6 @@ from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.data.tokens.vocabulary import pieces_of
 from nmt.errors import DataError, ExchangeError
-from nmt.exchange.engine import check_computes
 from nmt.exchange.imported import (
     ImportedModel,
     RowOrder,
@@ -22,8 +21,7 @@ from nmt.exchange.imported import (
 )
 from nmt.exchange.marian_files import OPTIONS, parse_yaml, read_npz, read_vocabulary, write_npz
 from nmt.exchange.marian_names import (
-    ACTIVATIONS,
-    PARTS,
+    PROGRAM,
     options_of,
     read_config,
     to_marian,
@@ -39,7 +37,7 @@ from nmt.exchange.marian_package import (
 )
 from nmt.model.anatomy import output_bias
 from nmt.recipe import strict_yaml
-from nmt.recipe.config import Config, ModelConfig
+from nmt.recipe.config import Config
 from nmt.run.directory import find_run
 from nmt.run.model import LoadedModel
 
@@ -146,7 +144,7 @@ def export_marian(loaded: LoadedModel, folder: Path) -> None:
         ExchangeError: Marian's format cannot hold the model; the message says what can.
         OSError: a file cannot be written.
     """
-    check_marian_computes(loaded.config.model)
+    PROGRAM.check_holds(loaded.model, loaded.config.model)
     # there is no original one if the model is not from Marian, or changed since
     layout = _original_layout(loaded) or _own_layout(loaded)
     options_text, files, vocabularies, order = layout
@@ -160,29 +158,6 @@ def export_marian(loaded: LoadedModel, folder: Path) -> None:
     for name, content in files.items():
         (folder / name).write_bytes(content)
     (folder / DECODER).write_text(_decoder(vocabularies, loaded.config), encoding="utf-8")
-
-
-def check_marian_computes(config: ModelConfig) -> None:
-    """Check that Marian can compute a model of this architecture.
-
-    Raises:
-        ExchangeError: Marian cannot; the message names the setting.
-    """
-    check_computes("Marian", config, ACTIVATIONS, {*PARTS, "norm"})  # of pre-norm, see below
-    needed = {
-        "norm": "post",
-        "positions": "tensor2tensor",
-        "start_embedding": "zero",
-        "layer_norm_epsilon": 1e-6,
-    }
-    for name, expected in needed.items():
-        value = getattr(config, name)
-        if value != expected:
-            raise ExchangeError(
-                f"Marian cannot compute the model: it needs model.{name}: {expected}, which is "
-                f"chosen before training, and the model has {value}; export it to ctranslate2, "
-                "huggingface, onnx or safetensors"
-            )
 
 
 def _own_layout(loaded: LoadedModel) -> Layout:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.errors import ExchangeError
+from nmt.exchange.engine import Program
 from nmt.model.anatomy import output_bias, parts_of, weight_shapes
 from nmt.recipe.config import ModelConfig
 from nmt.recipe.config_file import replace_settings
@@ -86,6 +87,18 @@ PARTS = {
 }
 """{our name of a `Part`: Marian's weight and bias of it}; all models of Marian that nmt
 reads are post-norm"""
+PROGRAM = Program(
+    "Marian",
+    {
+        "norm": ["post"],
+        "positions": ["tensor2tensor"],
+        "start_embedding": ["zero"],
+        "layer_norm_epsilon": [1e-6],
+        "activation": ACTIVATIONS,
+        "norm_kind": ["layer"],
+    },
+    PARTS,
+)
 
 
 def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:

@@ -17,16 +17,28 @@ import torch
 
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ExchangeError
-from nmt.exchange.engine import MAX_SOURCE, MAX_TRANSLATION, EngineTranslation, import_engine
+from nmt.exchange.engine import (
+    MAX_SOURCE,
+    MAX_TRANSLATION,
+    EngineTranslation,
+    Program,
+    import_engine,
+)
 from nmt.exchange.fast_tokenizer import FAST_TOKENIZER, UNREADABLE, write_tokenizer
 from nmt.exchange.huggingface import CONFIG, GENERATION
 from nmt.exchange.huggingface_export import SPECIAL_IDS
 from nmt.exchange.huggingface_names import settings_of
-from nmt.exchange.onnx_graphs import ENCODER, MERGED, check_operators, quietly, write_graphs
+from nmt.exchange.onnx_graphs import ENCODER, MERGED, quietly, write_graphs
 from nmt.exchange.verify import excluded_ids
 from nmt.files import read_json, write_atomically, write_json
 from nmt.run.model import LoadedModel
 
+PROGRAM = Program(
+    "ONNX",
+    {"decoder": ["attention"]},  # inputs and outputs of the graphs are its keys and values
+    instead="export the model as safetensors",
+)
+"""of the rest it has what PyTorch can trace"""
 MAX_WEIGHT_BYTES = 2**31 - 2**24
 """bytes of weights that fit into one ONNX file: protobuf allows 2 GiB, 16 MiB are for the rest"""
 GRAPHS, QUANTIZED = "onnx", "_quantized"
@@ -58,13 +70,13 @@ def export_onnx(loaded: LoadedModel, folder: Path) -> None:
 
     Raises:
         MissingExtraError: onnx or onnxruntime is not installed.
-        ExchangeError: the model is too large for a file of ONNX, has two vocabularies, an
-            activation that ONNX lacks, or a tokenizer that tokenizer.json cannot express.
+        ExchangeError: the model is too large for a file of ONNX, has two vocabularies, something
+            that ONNX lacks, or a tokenizer that tokenizer.json cannot express.
         OSError: a file cannot be written.
     """
     import_engine("onnx", FEATURE)
     quantization = import_engine("onnxruntime.quantization", FEATURE)
-    check_operators(loaded.model, loaded.config.model.activation)
+    PROGRAM.check_settings(loaded.config.model)
     # bytes of float32
     size = 4 * sum(parameter.numel() for parameter in loaded.model.parameters())
     if size > MAX_WEIGHT_BYTES:

@@ -6,17 +6,16 @@ package but onnx; the newer exporter, which is to replace it, needs onnxscript a
 
 import contextlib
 import copy
-import io
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nmt.exchange.engine import MAX_SOURCE, lack_of
+from nmt.errors import ExchangeError
+from nmt.exchange.engine import MAX_SOURCE
 from nmt.model.attention import AttentionContext
 from nmt.model.decoder import DecoderLayer
 from nmt.model.transformer import Transformer
@@ -42,7 +41,7 @@ class EncoderGraph(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the memory."""
-        x = self.model.positions(self.model.source_embedding(ids))
+        x = self.model.embed(self.model.source_embedding, ids)
         memory: Tensor = self.model.encoder(x, AttentionContext(mask.bool()[:, None, None]))
         return memory
 
@@ -116,7 +115,7 @@ class DecoderGraph(nn.Module):
             for i, layer in enumerate(self.model.decoder.layers)
         ]
         start = past[0].shape[2] if past else 0  # the position of the first of `ids`
-        x = self.model.positions(self.model.target_embedding(ids), start)
+        x = self.model.embed(self.model.target_embedding, ids, start)
         positions = torch.arange(start + ids.shape[1])
         causal = AttentionContext(positions <= positions[start:, None])  # (T, start + T)
         to_source = AttentionContext(mask.bool()[:, None, None])  # (B, 1, 1, S)
@@ -133,6 +132,7 @@ def write_graphs(model: Transformer, folder: Path) -> list[Path]:
     """Write the encoder and the three decoders into a folder, and return their files.
 
     Raises:
+        ExchangeError: the model cannot be traced, or ONNX lacks one of its operators.
         OSError: a file cannot be written.
     """
     model = copy.deepcopy(model).cpu().eval()
@@ -141,10 +141,10 @@ def write_graphs(model: Transformer, folder: Path) -> list[Path]:
     # makes it grow to twice that length.
     model.positions(torch.zeros(1, 1, d_model), MAX_SOURCE - 1)
     paths = []
-    for name, module, example, inputs, outputs in _graphs(model):
-        path = folder / f"{name}.onnx"
-        paths.append(path)
-        with quietly():
+    with quietly(), _explaining():
+        for name, module, example, inputs, outputs in _graphs(model):
+            path = folder / f"{name}.onnx"
+            paths.append(path)
             torch.onnx.export(
                 module,
                 example,
@@ -158,24 +158,22 @@ def write_graphs(model: Transformer, folder: Path) -> list[Path]:
     return paths
 
 
-def check_operators(model: Transformer, activation: str) -> None:
-    """Check that ONNX has the operators of the feed-forward network, with its activation.
+@contextlib.contextmanager
+def _explaining() -> Iterator[None]:
+    """Turn what PyTorch, or a model that was changed, raises in the block into a sentence.
 
     Raises:
-        ExchangeError: PyTorch's exporter finds none; or the decoder has no self-attention, whose
-            cache is an input and output of the graphs.
+        ExchangeError: the model cannot be traced, or ONNX lacks one of its operators.
     """
-    if model.decoder.layers[0].recurrence:
-        raise lack_of("ONNX for transformers.js", "decoder: ssru")
-    layer: Any = model.encoder.layers[0]
-    network = copy.deepcopy(layer.feed_forward).cpu().eval()
-    unused: Any = io.BytesIO()
-    example = torch.zeros(1, model.target_embedding.weight.shape[1])
     try:
-        with quietly():
-            torch.onnx.export(network, (example,), unused, opset_version=OPSET, dynamo=False)
-    except (RuntimeError, torch.onnx.OnnxExporterError) as error:
-        raise lack_of("ONNX", f"activation {activation!r}") from error
+        yield
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # a changed model may raise anything
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise ExchangeError(
+            f"ONNX cannot hold the model, of which PyTorch says: {reason}; export it as safetensors"
+        ) from error
 
 
 def _graphs(
@@ -221,12 +219,18 @@ def _cache_axes(prefix: str, layers: int) -> Axes:
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """Silence warnings during the block: the exporter warns of its age and of each constant."""
-    level = logging.root.manager.disable
+    """Silence the exporter during the block.
+
+    It warns of its age and of each constant, and prints the graph that it cannot export to stdout.
+    """
+    level, inside = logging.root.manager.disable, vars(torch._C)
+    print_graph = inside["_jit_onnx_log"]  # PyTorch switches it on again where it is switched off
+    inside["_jit_onnx_log"] = lambda *_: None
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
+        inside["_jit_onnx_log"] = print_graph
         logging.disable(level)

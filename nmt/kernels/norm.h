@@ -2,6 +2,7 @@
 typedef struct {
   int32_t rows, width;
   int32_t lowest_kept; /* what has a level less than this is dropped */
+  int32_t is_rms; /* RMSNorm: no mean is subtracted */
   float scale; /* of what is kept */
   float epsilon;
 } Norm;
@@ -21,7 +22,7 @@ typedef struct {
 INLINE Moments moments(const Norm *n, const Number *row) {
   Floats sum = {}, squares = {};
   for (int i = 0; i < n->width; i += LANES) sum += load(row + i);
-  float mean = sum_of(sum) / n->width;
+  float mean = n->is_rms ? 0.0f : sum_of(sum) / n->width;
   for (int i = 0; i < n->width; i += LANES) {
     Floats centred = load(row + i) - mean;
     squares += centred * centred;
@@ -61,7 +62,8 @@ EXPORT void nmt_add_norm_gradients(const Norm *n, const Number *sum, const int16
       total += gradient;
       product += gradient * normal;
     }
-    float mean = sum_of(total) / n->width, slope = sum_of(product) / n->width;
+    float mean = n->is_rms ? 0.0f : sum_of(total) / n->width;
+    float slope = sum_of(product) / n->width;
     for (int i = 0; i < n->width; i += LANES) {
       Floats normal = (load(sum + row + i) - m.mean) * m.inverse;
       Floats gradient = load(y_gradient + row + i) * *(Floats *)(gain + i);

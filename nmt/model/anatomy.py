@@ -37,6 +37,12 @@ class Part:
         return f"{self.stack}.{layer}{self.name}"
 
     @property
+    def weights(self) -> dict[str, Shape]:
+        """{name in the part: shape} of its weight and its bias."""
+        bias = {"bias": self.shape[:1]} if self.has_bias else {}
+        return {"weight": self.shape, **bias}
+
+    @property
     def is_norm(self) -> bool:
         """Whether it is a norm, and not a linear map."""
         return len(self.shape) == 1
@@ -45,12 +51,14 @@ class Part:
 def parts_of(config: ModelConfig) -> Iterator[Part]:
     """Yield the linear maps and norms of the encoder, then those of the decoder."""
     depths: dict[Stack, int] = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
+    norm_has_bias = config.norm_kind == "layer"
     for stack, depth in depths.items():
         for layer in range(depth):
             for name, shape in _layer(config, stack).items():
-                yield Part(stack, layer, name, shape, name not in WITHOUT_BIAS)
-        if config.norm == "pre":
-            yield Part(stack, None, "norm", (config.d_model,))  # after the last layer
+                has_bias = name not in WITHOUT_BIAS and (len(shape) > 1 or norm_has_bias)
+                yield Part(stack, layer, name, shape, has_bias)
+        if config.norm == "pre":  # after the last layer
+            yield Part(stack, None, "norm", (config.d_model,), norm_has_bias)
 
 
 def weight_shapes(config: ModelConfig, rows: tuple[int, int]) -> dict[str, Shape]:
@@ -69,9 +77,7 @@ def weight_shapes(config: ModelConfig, rows: tuple[int, int]) -> dict[str, Shape
     if config.output_bias:
         shapes[output_bias(config)] = (rows[1],)
     for part in parts_of(config):
-        shapes[f"{part.path}.weight"] = part.shape
-        if part.has_bias:
-            shapes[f"{part.path}.bias"] = part.shape[:1]
+        shapes |= {f"{part.path}.{kind}": shape for kind, shape in part.weights.items()}
     return shapes
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from nmt.model.norm import build_norm
 from nmt.recipe.config import ModelConfig
 
 
@@ -15,7 +16,7 @@ class Sublayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
+        self.norm = build_norm(config)
         self.dropout = nn.Dropout(config.dropout)
         self.pre = config.norm == "pre"
 
@@ -29,6 +30,4 @@ class Sublayer(nn.Module):
 
 def final_norm(config: ModelConfig) -> nn.Module:
     """Return the module after the last layer: a norm after pre-norm layers, else the identity."""
-    if config.norm == "pre":
-        return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
-    return nn.Identity()
+    return build_norm(config) if config.norm == "pre" else nn.Identity()

@@ -71,7 +71,7 @@ class Transformer(nn.Module):
         """
         if memory is None:
             memory = self.encode(source, attention)
-        x = self._embed(self.target_embedding, target_input)  # (B, T, D)
+        x = self.embed(self.target_embedding, target_input)  # (B, T, D)
         self_record = attention.decoder if attention else None
         cross_record = attention.cross if attention else None
         # Padding is at the end, so the causal mask already hides it from every real position.
@@ -81,7 +81,7 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, attention: AttentionRecord | None = None) -> Tensor:
         """Embed source ids (B, S); return the memory, the output of the encoder (B, S, D)."""
-        x = self._embed(self.source_embedding, source)
+        x = self.embed(self.source_embedding, source)
         record = attention.encoder if attention else None
         return self.encoder(x, AttentionContext(padding_mask(source, self.padding), record))
 
@@ -113,11 +113,11 @@ class Transformer(nn.Module):
         (N, H, k, S) per layer.
         """
         rows = latest.reshape(-1, 1)  # (N * k, 1), all at the same position of their sentence
-        x = self._embed(self.target_embedding, rows, start=cache.length)  # (N * k, 1, D)
+        x = self.embed(self.target_embedding, rows, start=cache.length)  # (N * k, 1, D)
         x = self.decoder.step(x.view(*latest.shape, -1), cache, attention)
         return self.output_embedding.logits(x)
 
-    def _embed(self, embedding: TokenEmbedding, ids: Tensor, start: int = 0) -> Tensor:
+    def embed(self, embedding: TokenEmbedding, ids: Tensor, start: int = 0) -> Tensor:
         """Embed ids, add positions from `start` on, and apply dropout: (B, T) -> (B, T, D)."""
         x: Tensor = self.dropout(self.positions(embedding(ids), start))
         return x

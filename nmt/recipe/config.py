@@ -35,6 +35,7 @@ class Section(BaseModel):
 
 Activation = Literal["relu", "gelu", "swish"]
 Norm = Literal["post", "pre"]
+NormKind = Literal["layer", "rms"]
 Embeddings = Literal["shared", "target", "separate"]
 Positions = Literal["interleaved", "sines_first", "tensor2tensor"]
 FilePath = Annotated[str, Field(min_length=1)]
@@ -458,7 +459,10 @@ class ModelConfig(Section):
     """the function inside the feed-forward network: relu (the paper), gelu (exact, with erf) or
     swish (x sigmoid(x)); models of Marian and OPUS-MT have swish, many of Hugging Face gelu"""
     norm: Norm = "post"
-    """layer norm after the residual sum (the paper) or before each sub-layer"""
+    """the norm after the residual sum (the paper) or before each sub-layer"""
+    norm_kind: NormKind = "layer"
+    """layer: layer normalisation (the paper); rms: by the root mean square alone, without mean and
+    bias (RMSNorm; Zhang and Sennrich, 2019)"""
     dropout: float = Field(0.1, ge=0, lt=1)
     """probability, on each sub-layer's output and on embeddings plus positions (section 5.4)"""
     attention_dropout: float = Field(0.0, ge=0, lt=1)
@@ -478,7 +482,7 @@ class ModelConfig(Section):
     """what the decoder reads before the first token: the embedding of the begin symbol, or zeros,
     as in models of Marian"""
     layer_norm_epsilon: float = Field(1e-6, gt=0)
-    """added to the variance under the square root of each layer norm"""
+    """added to the variance, or mean square, under the square root of each norm"""
     initialization_gain: float = Field(1.0, gt=0, le=1000)
     """factor on the Glorot-uniform initial weights; below 1 a layer starts closer to the identity,
     so that a small post-norm model learns with a short warm-up"""

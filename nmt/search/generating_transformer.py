@@ -18,6 +18,7 @@ from nmt.recipe.config import (
     Embeddings,
     ModelConfig,
     Norm,
+    NormKind,
     Positions,
     Sampling,
 )
@@ -40,6 +41,7 @@ class Sizes(TypedDict, total=False):
     decoder_layers: int
     activation: Activation
     norm: Norm
+    norm_kind: NormKind
     dropout: float
     attention_dropout: float
     activation_dropout: float

@@ -5,7 +5,6 @@ to call the hundreds of operations of a step than the processor takes to compute
 """
 
 import ctypes
-import math
 from typing import Self
 
 import numpy as np
@@ -20,7 +19,7 @@ from nmt.inference.native.weights import (
     UnexpectedWeightsError,
     unknown_part,
 )
-from nmt.kernels.python_code import is_code_unchanged
+from nmt.kernels.python_code import configured_attributes, is_code_unchanged
 from nmt.recipe.config import DecodingConfig, ModelConfig
 from nmt.run.checkpoint_files import Array
 from nmt.run.model import LoadedModel
@@ -65,23 +64,9 @@ def why_pytorch_searches(loaded: LoadedModel) -> str | None:
             return f"the model is on {loaded.device_type}"
         if isinstance(loaded.model, Ensemble):
             return "several models translate together"
-        if not is_code_unchanged(loaded.model, _attributes(loaded.config.model)):
+        if not is_code_unchanged(loaded.model, configured_attributes(loaded.config.model)):
             return "the model has been changed"
     return why_library_cannot(loaded.config.model)
-
-
-def _attributes(config: ModelConfig) -> dict[str, object]:
-    """Return the attributes of modules that the C library takes from the configuration instead."""
-    from nmt.model.feed_forward import ACTIVATIONS as FUNCTIONS
-
-    return {
-        "heads": config.heads,
-        "activation": FUNCTIONS[config.activation],
-        "pre": config.norm == "pre",
-        "eps": config.layer_norm_epsilon,
-        "positions": config.positions,
-        "scale": math.sqrt(config.d_model),
-    }
 
 
 def why_library_cannot(config: ModelConfig) -> str | None:

@@ -93,7 +93,8 @@ def test_an_export_of_another_model_is_noticed(
     tmp_path: Path, loaded: LoadedModel, setting: dict[str, Any]
 ) -> None:
     model = loaded.config.model.model_copy(update=setting)
-    wrong = replace(loaded, config=loaded.config.model_copy(update={"model": model}))
+    config = loaded.config.model_copy(update={"model": model})
+    wrong = replace(loaded, config=config, weights=loaded.arrays)  # in another model of PyTorch
     theirs = translate_exported(wrong, tmp_path / "model")
     with pytest.raises(ExchangeError, match="the exported model is not the same: .* becomes"):
         verify_translations(loaded, TEXTS, theirs, EXACT)
@@ -102,7 +103,7 @@ def test_an_export_of_another_model_is_noticed(
 def test_an_activation_that_it_lacks_is_refused(tmp_path: Path, loaded: LoadedModel) -> None:
     model = loaded.config.model.model_copy(update={"activation": "mish"})
     config = loaded.config.model_copy(update={"model": model})
-    with pytest.raises(ExchangeError, match="no activation 'mish'; it has relu, gelu, swish"):
+    with pytest.raises(ExchangeError, match="no model.activation: mish, .* has relu, gelu, swish"):
         export_ctranslate2(replace(loaded, config=config), tmp_path)
 
 

@@ -15,12 +15,13 @@ from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ExchangeError
 from nmt.exchange.engine import MAX_TRANSLATION
 from nmt.exchange.imported import write_run
-from nmt.exchange.marian import check_marian_computes, export_marian, import_marian
+from nmt.exchange.marian import export_marian, import_marian
 from nmt.exchange.marian_engine import translate_with_marian
 from nmt.exchange.marian_files import parse_yaml
 from nmt.recipe.config import Config, ModelConfig, TokenizerConfig
 from nmt.run.model import LoadedModel, build_model, load_model
 from tests.exchange.marian_packages import TEXT, write_package
+from tests.exchange.small_runs import untrained_run
 
 SAYABLE: dict[str, Any] = {"positions": "tensor2tensor", "start_embedding": "zero"}
 TINY: dict[str, Any] = {"d_model": 8, "heads": 2, "d_ff": 12, "encoder_layers": 2}
@@ -262,14 +263,16 @@ def test_decoder_yml_has_the_settings_of_the_search(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "setting"),
+    ("setting", "value", "known"),
     [
-        ({"norm": "pre"}, "model.norm: post"),
-        ({"positions": "interleaved"}, "model.positions: tensor2tensor"),
-        ({"start_embedding": "learned"}, "model.start_embedding: zero"),
-        ({"layer_norm_epsilon": 1e-5}, "model.layer_norm_epsilon: 1e-06"),
+        ("norm", "pre", "post"),
+        ("positions", "interleaved", "tensor2tensor"),
+        ("start_embedding", "learned", "zero"),
+        ("layer_norm_epsilon", 1e-5, "1e-06"),
     ],
 )
-def test_what_marian_cannot_compute_is_named(changes: dict[str, Any], setting: str) -> None:
-    with pytest.raises(ExchangeError, match=f"it needs {setting}.*export it to ctranslate2"):
-        check_marian_computes(ModelConfig(**{**TINY, **changes}))
+def test_what_marian_cannot_compute_is_named(setting: str, value: Any, known: str) -> None:
+    loaded = untrained_run(**{**TINY, setting: value})
+    said = f"^Marian has no model.{setting}: {value}, .*; it has {known}; export the model as safe"
+    with pytest.raises(ExchangeError, match=said):
+        export_marian(loaded, Path("nowhere"))

@@ -4,14 +4,15 @@ A weight that is new in `nmt/model` fails here once for each place that must lea
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import pytest
 
 from nmt.errors import ExchangeError
-from nmt.exchange import ctranslate2, engine, huggingface_names, marian_names
+from nmt.exchange import ctranslate2, huggingface_names, marian_names
+from nmt.exchange.engine import Program
 from nmt.inference.native import weights
 from nmt.model import anatomy
 from nmt.model.anatomy import Part, output_bias, parts_of, weight_shapes
@@ -68,31 +69,23 @@ class Place(NamedTuple):
     file: str
     parts: set[str]
     """all that it knows"""
-    activations: Collection[str]
-    """models with other activations are refused"""
-    refused_decoder: str = ""
-    """a kind of decoder that is refused"""
+    settings: Mapping[str, Collection[Any]]
+    """models with other values of these settings are refused"""
 
 
 PLACES = [
     Place(
         "LAYER in nmt/inference/native/weights.py, and layers.h",
         {"norm", *(name for names, _ in weights.LAYER.values() for name in names)},
-        weights.ACTIVATIONS,
+        {"activation": weights.ACTIVATIONS},
     ),
-    Place(
-        "LAYER in nmt/exchange/ctranslate2.py", ctranslate2.PARTS, ctranslate2.ACTIVATIONS, "ssru"
-    ),
-    Place(
-        "PARTS in nmt/exchange/huggingface_names.py",
-        {*huggingface_names.PARTS},
-        huggingface_names.ACTIVATIONS.values(),
-        "ssru",
-    ),
-    Place(
-        "PARTS in nmt/exchange/marian_names.py",
-        {*marian_names.PARTS, "norm"},  # models with a norm after the last layer are refused
-        marian_names.ACTIVATIONS,
+    *(
+        Place(f"{what} in nmt/exchange/{file}", {*program.parts}, program.settings)
+        for what, file, program in (
+            ("LAYER", "ctranslate2.py", ctranslate2.PROGRAM),
+            ("PARTS", "huggingface_names.py", huggingface_names.PROGRAM),
+            ("PARTS", "marian_names.py", marian_names.PROGRAM),
+        )
     ),
 ]
 
@@ -100,7 +93,7 @@ PLACES = [
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.file)
 def test_every_place_knows_all_parts_of_the_models_that_it_does_not_refuse(place: Place) -> None:
     for config, model in MODELS:
-        if config.activation in place.activations and config.decoder != place.refused_decoder:
+        if all(getattr(config, name) in known for name, known in place.settings.items()):
             unknown = parts(model) - place.parts
             assert not unknown, f"{place.file}: add {sorted(unknown)}, or refuse {config!r}"
     assert place.parts <= {part for _, model in MODELS for part in parts(model)}
@@ -144,4 +137,4 @@ def test_what_a_program_does_not_know_is_refused_by_name(
     assert (weights.unknown_part(config) or next(parts_of(config))).name == name
     for place in PLACES[1:]:
         with pytest.raises(ExchangeError, match=rf"^Other has no {name} of the shape \(.*safeten"):
-            engine.check_computes("Other", config, ["relu"], place.parts)
+            Program("Other", {}, place.parts).check_holds(model_of(config), config)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.feed_forward import ACTIVATIONS, FeedForward
 from nmt.model.masks import causal_mask, padding_mask
+from nmt.model.norm import RMSNorm, build_norm
 from nmt.model.positional_encoding import PositionalEncoding, sinusoids
 from nmt.model.sublayer import Sublayer, final_norm
 from nmt.recipe.config import Activation, ModelConfig, Norm, Positions
@@ -140,12 +141,12 @@ def sublayer(norm: Norm, dropout: float = 0.0) -> Sublayer:
     made = Sublayer(
         ModelConfig(d_model=D, heads=2, norm=norm, dropout=dropout, layer_norm_epsilon=EPSILON)
     )
-    nn.init.normal_(made.norm.weight)
-    nn.init.normal_(made.norm.bias)
+    for weight in made.norm.parameters():
+        nn.init.normal_(weight)
     return made
 
 
-def layer_norm(x: Tensor, norm: nn.LayerNorm) -> Tensor:
+def layer_norm(x: Tensor, norm: Any) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * gain + bias."""
     centred = x - x.mean(-1, keepdim=True)
     variance = centred.square().mean(-1, keepdim=True)
@@ -173,6 +174,19 @@ def test_dropout_acts_on_the_output_of_the_sublayer_alone(norm: Norm) -> None:
         mask = wet.dropout(torch.ones_like(x))
     assert set(mask.unique().tolist()) == {0.0, 2.0}
     torch.testing.assert_close(dropped, dry(x, lambda _: mask))
+
+
+def test_rms_norm_divides_by_the_root_of_the_mean_square_alone() -> None:
+    torch.manual_seed(1)
+    norm = build_norm(ModelConfig(d_model=D, heads=2, norm_kind="rms", layer_norm_epsilon=EPSILON))
+    assert isinstance(norm, RMSNorm) and [*dict(norm.named_parameters())] == ["weight"]
+    nn.init.normal_(norm.weight)
+    x = torch.randn(2, 3, D, dtype=torch.float64)
+    gain = norm.weight.detach().double().numpy()
+    rms = np.sqrt((x.numpy() ** 2).mean(-1, keepdims=True) + EPSILON)
+    np.testing.assert_allclose(norm(x).detach().numpy(), x.numpy() / rms * gain, rtol=1e-12)
+    low = norm(x.bfloat16())  # computed in float32, and rounded once
+    torch.testing.assert_close(low, norm(x.bfloat16().float()).bfloat16(), rtol=0, atol=0)
 
 
 def test_only_pre_norm_closes_a_stack_with_a_norm() -> None:

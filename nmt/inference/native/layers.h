@@ -23,7 +23,7 @@ typedef struct {
   const Layer *encoder, *decoder;
   int32_t encoder_layers, decoder_layers;
   int32_t d_model, heads, d_ff;
-  int32_t is_pre_norm, activation;
+  int32_t is_pre_norm, is_rms_norm, activation;
   int32_t zero; /* id whose target embedding is zero, or -1 */
   int32_t alignment_layer, alignment_head; /* whose attention to the source is recorded; -1: all heads */
   float epsilon, embedding_scale;
@@ -45,7 +45,7 @@ static void normalize(const Model *m, const Norm *norm, const float *x, float *y
   int d = m->d_model;
   Floats sum = {}, squares = {};
   for (int i = 0; i < d; i += LANES) sum += *(Floats *)(x + i);
-  float mean = sum_of(sum) / d;
+  float mean = m->is_rms_norm ? 0.0f : sum_of(sum) / d;
   for (int i = 0; i < d; i += LANES) {
     Floats centred = *(Floats *)(x + i) - mean;
     squares += centred * centred;

@@ -88,6 +88,7 @@ class CModel(ctypes.Structure):
         ("heads", ctypes.c_int32),
         ("d_ff", ctypes.c_int32),
         ("is_pre_norm", ctypes.c_int32),
+        ("is_rms_norm", ctypes.c_int32),
         ("activation", ctypes.c_int32),
         ("zero", ctypes.c_int32),
         ("alignment_layer", ctypes.c_int32),
@@ -158,6 +159,7 @@ class NativeWeights:
             heads=config.heads,
             d_ff=config.d_ff,
             is_pre_norm=config.norm == "pre",
+            is_rms_norm=config.norm_kind == "rms",
             activation=ACTIVATIONS.index(config.activation),
             zero=BOS if config.start_embedding == "zero" else -1,
             alignment_layer=alignment_layer(len(decoder)),
@@ -224,7 +226,9 @@ class NativeWeights:
         return int(contiguous.ctypes.data)
 
     def _norm(self, name: str) -> CNorm:
-        weight, bias = self._array(f"{name}.weight"), self._array(f"{name}.bias")
+        weight = self._array(f"{name}.weight")
+        has_bias = f"{name}.bias" in self._arrays
+        bias = self._array(f"{name}.bias") if has_bias else np.zeros_like(weight)
         return CNorm(self._pointer(weight), self._pointer(bias))
 
     def _bias(self, path: str) -> Array:
