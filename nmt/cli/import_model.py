@@ -12,16 +12,19 @@ from nmt.errors import ConfigError, ExchangeError
 from nmt.files import check_absent
 
 if TYPE_CHECKING:
+    from nmt.data.tokens.foreign_vocabulary import AdoptedVocabulary
+    from nmt.exchange.bergamot_shortlist import ForeignShortlist
     from nmt.exchange.imported import ImportedModel
 
-MARIAN_FILES = (".npz", ".zip", ".yml")
+MARIAN_FILES = (".npz", ".bin", ".gz", ".zip", ".yml")
 """the ends of the names of files that are, or name, a model of Marian"""
 SourceArgument = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
         help="A folder of a Marian model of Hugging Face; the name of one on its Hub, such as "
-        "Helsinki-NLP/opus-mt-en-de; or a model of Marian: its folder, decoder.yml, .npz or zip.",
+        "Helsinki-NLP/opus-mt-en-de; or a model of Marian, Bergamot or Firefox: its folder, "
+        "settings (.yml), weights (.npz, .bin) or zip.",
     ),
 ]
 
@@ -79,8 +82,10 @@ def import_model(
     for run in runs:
         check_absent(run)
     for model, run in zip(models, runs, strict=True):
-        write_run(model, run)
+        vocabularies = write_run(model, run)
         log(_describe(model))
+        if model.shortlist:
+            _write_shortlist(model.shortlist, vocabularies, run)
         typer.echo(str(run))
     if is_ensemble:
         model_options = " ".join(f"--model {shlex.quote(str(run))}" for run in runs)
@@ -115,15 +120,11 @@ def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
         raise ConfigError(f"--revision is for a model of the Hub, and {source} is a file or folder")
     if (path / huggingface.CONFIG).is_file():
         return [huggingface.import_huggingface(path)]
-    if path.is_file() and path.suffix not in MARIAN_FILES:
+    is_other_gzip = path.suffix == ".gz" and Path(path.stem).suffix != ".bin"
+    if path.is_file() and (path.suffix not in MARIAN_FILES or is_other_gzip):
         raise ExchangeError(
-            f"{source}: is no model, expected the folder of one or a file of Marian (.npz, .zip or "
-            ".yml); give one of these"
-        )
-    if path.is_dir() and not list(path.glob("*decoder.yml")):
-        raise ExchangeError(
-            f"{source}: it holds neither config.json (Hugging Face) nor decoder.yml (Marian), so "
-            "it is no model that nmt can import"
+            f"{source}: is no model, expected the folder of one or a file of Marian (.npz, .bin, "
+            ".zip or .yml); give one of these; a tar is to be unpacked first"
         )
     return marian.import_marian(path)
 
@@ -146,6 +147,24 @@ def _with_languages(
         choose(target, own_target, target_in_name),
     )
     return replace(model, languages=languages)
+
+
+def _write_shortlist(
+    shortlist: "ForeignShortlist",
+    vocabularies: "tuple[AdoptedVocabulary, AdoptedVocabulary]",
+    run: Path,
+) -> None:
+    """Write the shortlist of an imported model into its run, and say how it is used."""
+    from nmt.data.tokens.tokenizer import Tokenizer
+    from nmt.exchange.bergamot_shortlist import in_our_ids
+    from nmt.run.directory import RunDirectory
+    from nmt.search.shortlist import Shortlist
+
+    directory = RunDirectory(run)
+    tokenizer = Tokenizer.load(directory.tokenizer)
+    ours = in_our_ids(shortlist, *vocabularies)
+    Shortlist(*ours, tokenizer.target.size, tokenizer.shared).save(directory.shortlist, tokenizer)
+    log(f"it has a shortlist, which makes translating faster: --shortlist {shortlist.best}")
 
 
 def _describe(model: "ImportedModel") -> str:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -31,6 +31,9 @@ from nmt.recipe.config import Config, DataConfig, DecodingConfig, ModelConfig, T
 from nmt.run.checkpoint import load_into, save_checkpoint, weights_of
 from nmt.run.directory import RunDirectory, find_run
 from nmt.run.model import LoadedModel, build_model
+
+if TYPE_CHECKING:
+    from nmt.exchange.bergamot_shortlist import ForeignShortlist
 
 PROVENANCE = "provenance.json"
 ARCHITECTURE = (
@@ -71,10 +74,14 @@ class ImportedModel:
     """codes of source and target; und: undetermined"""
     provenance: dict[str, Any] = field(default_factory=dict)
     """where the model comes from: format, source, licence, sha256 of files and so on"""
+    shortlist: "ForeignShortlist | None" = None
+    """the target rows that translations of a source may have"""
 
 
-def write_run(imported: ImportedModel, output: Path) -> None:
+def write_run(imported: ImportedModel, output: Path) -> tuple[AdoptedVocabulary, AdoptedVocabulary]:
     """Write a run directory that holds the model as its only checkpoint.
+
+    Returns the vocabularies of source and target in our ids.
 
     Raises:
         ConfigError: `output` exists.
@@ -101,6 +108,7 @@ def write_run(imported: ImportedModel, output: Path) -> None:
         raise ExchangeError(
             f"{output}: the run is not written: {error.strerror or error}"
         ) from error
+    return source, target
 
 
 def _adopt_vocabularies(imported: ImportedModel) -> tuple[AdoptedVocabulary, AdoptedVocabulary]:

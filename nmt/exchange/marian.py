@@ -1,5 +1,6 @@
 """Marian: native models in and out, single ones, ensembles, and the packages of OPUS-MT."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.data.tokens.vocabulary import pieces_of
 from nmt.errors import DataError, ExchangeError
+from nmt.exchange.bergamot_package import languages_of
+from nmt.exchange.bergamot_shortlist import read_shortlist
 from nmt.exchange.imported import (
     ImportedModel,
     RowOrder,
@@ -19,7 +22,8 @@ from nmt.exchange.imported import (
     reorder_rows,
     weights_to_export,
 )
-from nmt.exchange.marian_files import OPTIONS, parse_yaml, read_npz, read_vocabulary, write_npz
+from nmt.exchange.marian_binary import read_model
+from nmt.exchange.marian_files import OPTIONS, parse_yaml, read_vocabulary, write_npz
 from nmt.exchange.marian_names import (
     PROGRAM,
     options_of,
@@ -44,6 +48,8 @@ from nmt.run.model import LoadedModel
 MODEL = "model.npz"
 DESCRIPTION = "model.yml"
 """the file in `imported/` that keeps the options of an imported model"""
+QUANTIZATION = "quantization.json"
+"""the file in `imported/` that keeps the multipliers and alphas of an imported int8 model"""
 COMPANIONS = ("README.md", "LICENSE", "preprocess.sh", "postprocess.sh")
 """other files in a package of OPUS-MT; nmt keeps the scripts, but does not run them"""
 LICENCE, LICENCE_TITLE = "cc-by-4.0", b"Attribution 4.0 International"
@@ -51,7 +57,7 @@ LICENCE, LICENCE_TITLE = "cc-by-4.0", b"Attribution 4.0 International"
 
 
 def import_marian(source: Path) -> list[ImportedModel]:
-    """Read a package, given its folder, decoder.yml, .npz or zip; an ensemble is several models.
+    """Read a package, given its folder, settings, model or zip; an ensemble is several models.
 
     Raises:
         ExchangeError: a file is missing or damaged, or nmt cannot compute the model.
@@ -75,19 +81,25 @@ def import_marian(source: Path) -> list[ImportedModel]:
 def _read_model(
     path: Path, package: MarianPackage, originals: dict[str, bytes], provenance: dict[str, Any]
 ) -> ImportedModel:
-    """Read one .npz of a package; `originals` and `provenance` are those of the whole package."""
+    """Read one model of a package; `originals` and `provenance` are those of the whole package."""
     where = str(path)
-    options_text, weights = read_npz(path)
-    options = _parse_options(options_text, f"{path}: {OPTIONS}")
+    model = read_model(path)
+    options = _parse_options(model.options, f"{path}: {OPTIONS}")
     config = read_config(options, where)
     sizes = vocabulary_sizes(options, where)
+    quantization = {}
+    if model.multipliers or model.alphas:
+        numbers = {"multipliers": model.multipliers, "alphas": model.alphas}
+        quantization[QUANTIZATION] = json.dumps(numbers, indent=1).encode()
     return ImportedModel(
         config=config,
         vocabularies=_read_vocabularies(package.segmentations, package.vocabularies, sizes),
-        weights=to_ours(weights, options, config, where),
+        weights=to_ours(model.weights, options, config, where),
         decoding=read_decoding(package),
-        originals={**originals, DESCRIPTION: options_text},
+        originals={**originals, DESCRIPTION: model.options, **quantization},
+        languages=languages_of(path.name),
         provenance={**provenance, "model": path.name},
+        shortlist=read_shortlist(package.shortlist, sizes) if package.shortlist else None,
     )
 
 

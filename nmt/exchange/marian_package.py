@@ -1,7 +1,8 @@
 """What belongs together in Marian: the models, vocabularies and settings that decoder.yml names.
 
 A package is a folder with a decoder.yml, or the zip of one as OPUS-MT publishes it. There the
-vocabulary is YAML with the rows of the pieces, and source.spm and target.spm split the text.
+vocabulary is YAML with the rows of the pieces, and source.spm and target.spm split the text. The
+folders of Bergamot and Firefox are packages, too (`nmt.exchange.bergamot_package`).
 """
 
 import tempfile
@@ -12,12 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import ExchangeError, print_warning
+from nmt.exchange.bergamot_package import SETTINGS, decompressed, settings_of_firefox
 from nmt.exchange.imported import read_small_file, warn_of_lack
 from nmt.exchange.marian_files import parse_yaml, unpack
 from nmt.recipe.config import DecodingConfig
 from nmt.recipe.config_file import replace_settings
 
 DECODER = "decoder.yml"
+MODELS = (".npz", ".bin")
+"""the ends of the names of models"""
+SIDES = ("source", "target")
 
 
 @dataclass(frozen=True)
@@ -29,16 +34,19 @@ class MarianPackage:
     settings: dict[str, Any]
     """what decoder.yml says"""
     models: list[Path]
-    """the weights as .npz; several are an ensemble"""
+    """the weights as .npz or .bin; several are an ensemble"""
     vocabularies: list[Path]
     """of source and target: .spm, or .yml with the rows of the pieces"""
     segmentations: list[Path]
     """the SentencePiece models of source and target; .spm vocabularies are these themselves"""
+    shortlist: Path | None = None
+    """the translations that each source piece may have; None: all"""
 
     @property
     def files(self) -> list[Path]:
-        """Weights, vocabularies and segmentations."""
-        return [*self.models, *self.vocabularies, *self.segmentations]
+        """Weights, vocabularies, segmentations and the shortlist."""
+        shortlists = [self.shortlist] if self.shortlist else []
+        return [*self.models, *self.vocabularies, *self.segmentations, *shortlists]
 
     def vocabulary_files(self) -> dict[str, bytes]:
         """Return {name: content} of the files in `vocabularies` and `segmentations`.
@@ -86,16 +94,21 @@ def read_decoding(package: MarianPackage) -> DecodingConfig:
 
 @contextmanager
 def open_package(source: Path) -> Iterator[MarianPackage]:
-    """Find the files of a model, given its folder, decoder.yml, .npz or zip.
+    """Find the files of a model, given its folder, decoder.yml, .npz, .bin or zip.
 
-    A zip is unpacked for the time of the block.
+    A zip is unpacked for the time of the block, and so are files that are compressed with gzip.
 
     Raises:
         ExchangeError: a file is missing, or cannot be read.
     """
     if source.suffix != ".zip":
-        model = source if source.suffix == ".npz" else None  # None: all that decoder.yml names
-        yield _read_package(_find_decoder(source), model)
+        is_folder = source.is_dir()
+        with decompressed(source if is_folder else source.absolute().parent) as folder:
+            name = source.name.removesuffix(".gz")
+            path = source if folder == source else folder if is_folder else folder / name
+            # None: all that decoder.yml names
+            model = path if path.suffix in MODELS else None
+            yield _read_package(_find_decoder(path), model)
         return
     with tempfile.TemporaryDirectory(prefix="nmt-import-") as folder:
         unpack(source, Path(folder))
@@ -110,22 +123,38 @@ def open_package(source: Path) -> Iterator[MarianPackage]:
 
 
 def _find_decoder(source: Path) -> Path:
-    """Return the path of decoder.yml for a folder, a model in it, or itself."""
-    if source.suffix == ".npz":
+    """Return the path of decoder.yml for a folder, a model in it, or itself.
+
+    It is the folder itself if that is one of Firefox, without a file of settings.
+    """
+    if source.suffix in MODELS and source.is_file():
         own = source.with_name(f"{source.name}.{DECODER}")
-        candidates = [own if own.is_file() else source.with_name(DECODER)]
+        candidates = [own] if own.is_file() else _settings_in(source.parent)
     elif source.is_dir():
-        plain = source / DECODER
-        candidates = [plain] if plain.is_file() else sorted(source.glob(f"*{DECODER}"))
+        candidates = _settings_in(source)
     else:
         candidates = [source]
+    folder = source if source.is_dir() else source.parent
+    if not candidates and settings_of_firefox(folder):
+        return folder
     if len(candidates) != 1 or not candidates[0].is_file():
         names = ", ".join(path.name for path in candidates) or "none"
         raise ExchangeError(
-            f"{source}: expected one {DECODER} that names models and vocabularies, found {names}; "
-            "give its path"
+            f"{source}: expected one {DECODER} or {SETTINGS} (Marian, Bergamot) that names models "
+            "and vocabularies, files with the names of Firefox (model.enpt.intgemm.alphas.bin, "
+            f"vocab.enpt.spm), or config.json (Hugging Face), found {names}; give another path"
         )
     return candidates[0]
+
+
+def _settings_in(folder: Path) -> list[Path]:
+    """Return the files of settings in a folder: decoder.yml alone, or all with similar names."""
+    plain = folder / DECODER
+    return (
+        [plain]
+        if plain.is_file()
+        else sorted({*folder.glob(f"*{DECODER}"), *folder.glob(SETTINGS)})
+    )
 
 
 def _read_package(
@@ -135,7 +164,11 @@ def _read_package(
 
     `only_inside`: files outside its folder do not count, for a zip that nobody has checked.
     """
-    settings = parse_yaml(read_small_file(decoder), str(decoder))
+    if decoder.is_dir():
+        settings = settings_of_firefox(decoder) or {}
+        decoder = decoder / "files of Firefox"  # for messages, and to find the others beside it
+    else:
+        settings = parse_yaml(read_small_file(decoder), str(decoder))
 
     def paths_under(key: str) -> list[Path]:
         names = settings.get(key)
@@ -151,18 +184,29 @@ def _read_package(
             f"{decoder}: it names {len(models)} models and {len(vocabularies)} vocabularies; "
             "nmt reads models of one source and one target language, with a vocabulary of each"
         )
-    segmentations = [
-        path if path.suffix == ".spm" else path.with_name(f"{side}.spm")
-        for side, path in zip(("source", "target"), vocabularies, strict=True)
-    ]
-    for vocabulary, segmentation in zip(vocabularies, segmentations, strict=True):
-        if not segmentation.is_file():
-            raise ExchangeError(
-                f"{vocabulary}: there is no {segmentation.name} beside it to split text into its "
-                "pieces; nmt needs a SentencePiece model"
-            )
-    folder = decoder.absolute().parent
-    return MarianPackage(folder, settings, models, vocabularies, segmentations)
+    shortlist = None
+    lists = settings.get("shortlist")  # a file, and how many entries count or whether to check it
+    if isinstance(lists, list) and lists and isinstance(lists[0], str):
+        shortlist = _resolve(lists[0], decoder, only_inside)
+    return MarianPackage(
+        decoder.absolute().parent,
+        settings,
+        models,
+        vocabularies,
+        [_segmentation_of(path, side) for path, side in zip(vocabularies, SIDES, strict=True)],
+        shortlist,
+    )
+
+
+def _segmentation_of(vocabulary: Path, side: str) -> Path:
+    """Return the SentencePiece model that splits text into the pieces of a vocabulary."""
+    path = vocabulary if vocabulary.suffix == ".spm" else vocabulary.with_name(f"{side}.spm")
+    if not path.is_file():
+        raise ExchangeError(
+            f"{vocabulary}: there is no {path.name} beside it to split text into its pieces; nmt "
+            "needs a SentencePiece model"
+        )
+    return path
 
 
 def _resolve(name: str, decoder: Path, only_inside: bool) -> Path:
