@@ -30,7 +30,7 @@ _REQUIREMENT = re.compile(r"([\w.-]+)\s*>=\s*([\d.]+)")
 """a requirement of pyproject.toml: a library and its oldest supported version"""
 _EXTRAS = {
     "plot": ("matplotlib", "`nmt plot` draws"),
-    "tensorboard": ("tensorboard", "training.tensorboard writes"),
+    "tensorboard": ("tensorboard", "training.track: [tensorboard] writes"),
 }
 """module and purpose of the optional parts of this package, by the name of the extra"""
 _LOW_MEMORY, _LOW_DISK, _FULL_DISK = 2e9, 2e9, 100e6  # bytes

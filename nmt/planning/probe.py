@@ -134,7 +134,7 @@ def _build_trainer(
 
     It samples no subwords and writes no files, so that it needs no tokenizer and no run directory.
     """
-    changes = {"batch_tokens": step_tokens, "tensorboard": False}
+    changes = {"batch_tokens": step_tokens, "track": []}
     training = config.training.model_copy(update=changes)
     tokenizer = config.tokenizer.model_copy(update={"sampling": 0.0})
     changed = config.model_copy(update={"training": training, "tokenizer": tokenizer})

@@ -18,11 +18,11 @@ from nmt.planning.plan import Plan, make_plan
 from nmt.recipe.config import Config, TextPair
 from nmt.training.inheritance import inherit
 from nmt.training.lora import add_adapters
-from nmt.training.monitor import summary_writer
 from nmt.training.prepare import prepare_for_training, what_runs
 from nmt.training.schedule import describe_endless_warmup
 from nmt.training.step_memory import KEPT_ON_CPU
 from nmt.training.threads import can_shard, number_of_shards
+from nmt.training.tracking import check_trackers
 
 _SAFE_SHARE = 0.8
 """share of the free memory; training that takes more may run out of memory"""
@@ -56,15 +56,14 @@ def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
 
 
 def _check_settings(config: Config) -> Check:
-    """Check what does not depend on the text: device, TensorBoard and steps.
+    """Check what does not depend on the text: device, trackers and steps.
 
     Raises:
-        NmtError: the device or TensorBoard is missing.
+        NmtError: the device or a tracker is missing.
     """
     training = config.training
     pick_device(training.device)
-    if training.tensorboard:
-        summary_writer()
+    check_trackers(training.track)
     steps = f"{training.max_steps:,}"
     if found := describe_endless_warmup(training):
         return Check("recipe", "warning", found, "lower training.warmup_steps")

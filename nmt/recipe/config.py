@@ -38,6 +38,7 @@ Norm = Literal["post", "pre"]
 NormKind = Literal["layer", "rms"]
 Embeddings = Literal["shared", "target", "separate"]
 Positions = Literal["interleaved", "sines_first", "tensor2tensor"]
+TrackerName = Literal["tensorboard", "wandb", "mlflow", "trackio"]
 FilePath = Annotated[str, Field(min_length=1)]
 Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
 Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
@@ -596,9 +597,9 @@ class TrainingConfig(Section):
     null: alignments are read from the attention of a layer, which has learnt to translate alone"""
     log_every: int = Field(50, ge=1)
     """steps between lines of metrics.jsonl"""
-    tensorboard: bool = False
-    """also write metrics.jsonl's numbers for TensorBoard, into tensorboard/ of the run; needs the
-    extra `tensorboard`"""
+    track: list[TrackerName] = Field(default_factory=list)
+    """programs that get the figures of metrics.jsonl too: tensorboard, wandb, mlflow, trackio; each
+    needs the extra of its name"""
     validate_every: int = Field(1000, ge=1)
     """steps between validations"""
     validation_metric: Literal["bleu", "chrf", "loss"] = "bleu"
@@ -637,6 +638,16 @@ class TrainingConfig(Section):
     threads: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] = "auto"
     """CPU threads, which share the computation of a step; auto: one for each core that this process
     may use"""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_old_key(cls, values: object) -> object:
+        """Read `tensorboard`, the key of runs that were trained before there was `track`."""
+        if isinstance(values, dict) and isinstance(values.get("tensorboard"), bool):
+            values = dict(values)
+            if values.pop("tensorboard"):
+                values["track"] = [*values.get("track", []), "tensorboard"]
+        return values
 
     @model_validator(mode="after")
     def _lora_has_a_parent(self) -> Self:

@@ -229,6 +229,17 @@ def dump_config(config: Config) -> str:
     return strict_yaml.dump(config.model_dump())
 
 
+def flatten_settings(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the values of nested sections by their full names, such as `model.norm`."""
+    flat: dict[str, Any] = {}
+    for key, value in section.items():
+        if isinstance(value, dict):
+            flat |= flatten_settings(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
 def _explain_mistakes(
     error: ValidationError, where: str, locations: Mapping[KeyPath, str], section: type[BaseModel]
 ) -> list[str]:

@@ -9,17 +9,16 @@ from typing import Any
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.files import read_json_or_empty
-from nmt.recipe.config_file import load_config
+from nmt.recipe.config_file import flatten_settings, load_config
 from nmt.run.checkpoint_files import count_weights
 from nmt.run.directory import RunDirectory, weights_folder
 from nmt.training.result import missing_part
-from nmt.training.resume import flatten_settings
 
 Row = dict[str, Any]
 """a line of a table, {column: value}; None: unknown"""
 OF_MACHINE = {
     *("seed", "data.directory", "training.device", "training.threads"),
-    *("training.tensorboard", "training.log_every"),
+    *("training.track", "training.log_every"),
 }
 """settings that may differ inside of a group of equal settings"""
 DONE = "done"

@@ -3,8 +3,9 @@
 runs/NAME/
   config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
   test-translations/
-  checkpoints/step-00012000/   averaged/   moving-average/   tensorboard/
+  checkpoints/step-00012000/   averaged/   moving-average/
   best.json  last.json  result.json  shortlist.npz  plots/  report.html
+  tracking.json  tensorboard/  wandb/   of training.track
   imported/   of a model of another program: provenance.json and its original small files
 """
 
@@ -48,7 +49,6 @@ class RunDirectory:
         self.averaged = self.path / "averaged"
         self.moving_average = self.path / "moving-average"
         self.plots = self.path / "plots"
-        self.tensorboard = self.path / "tensorboard"
         self.best = self.path / "best.json"
         self.last = self.path / "last.json"
         self.result = self.path / "result.json"

@@ -1,7 +1,4 @@
-"""The records of a run: metrics.jsonl, a progress bar on a terminal, TensorBoard if asked.
-
-TensorBoard is optional (`nmt[tensorboard]`) and imported only if a recipe asks for it.
-"""
+"""The records of a run: metrics.jsonl, a progress bar on a terminal, trackers if asked."""
 
 import contextlib
 import json
@@ -9,85 +6,44 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from nmt.errors import MissingExtraError
 from nmt.files import write_atomically
+from nmt.training.tracking import Tracking
 
 _COUNTERS = ("loss", "tokens", "total_tokens", "seconds")
 _SMOOTHING = 0.2
 """weight of the latest training record in the running mean of the time of a step"""
 
 
-def summary_writer() -> Callable[..., Any]:
-    """Return the class that writes the event files of TensorBoard.
-
-    Raises:
-        MissingExtraError: the package tensorboard is not installed.
-    """
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise MissingExtraError("training.tensorboard", "tensorboard") from error
-    return SummaryWriter
-
-
-class TensorBoard:
-    """Writes the records into files in a folder that `tensorboard --logdir` plots."""
-
-    def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
-        """Create no file yet; `warn` gets a message when a file cannot be written any more."""
-        self._folder, self._warn = folder, warn
-        self._writer: Any = None
-        self._failed = False
-        self.last_shown = 0
-        """steps up to this one stay visible; later ones in earlier files are hidden"""
-
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Add each figure of a record to the curve EVENT/NAME, at the step of the record.
-
-        If this fails, as on a full disk, it warns once and later calls do nothing.
-        """
-        if self._failed:
-            return
-        try:
-            if self._writer is None:
-                writer_class, first_hidden = summary_writer(), self.last_shown + 1
-                self._writer = writer_class(str(self._folder), purge_step=first_hidden)
-            for name, value in record.items():
-                if name not in ("event", "step"):
-                    self._writer.add_scalar(f"{record['event']}/{name}", value, record["step"])
-            self._writer.flush()
-        except OSError as error:
-            self._warn(f"{self._folder}: not written any more: {error.strerror}")
-            self._writer, self._failed = None, True
-
-    def close(self) -> None:
-        """Close the file; the next record begins a new file."""
-        if self._writer is not None:
-            with contextlib.suppress(OSError):  # all records are written already
-                self._writer.close()
-            self._writer = None
-
-
 class Monitor:
-    """Counts loss, tokens and time, and writes records to metrics.jsonl and TensorBoard.
+    """Counts loss, tokens and time, and writes records to metrics.jsonl and the trackers.
 
     It also shows the progress bar. All counters are in `state()`, so a resumed run writes the same
     records as an uninterrupted one; only `seconds` and `tokens_per_second` depend on the machine.
     """
 
     def __init__(
-        self, metrics: Path, *, silent: bool = False, tensorboard: Path | None = None
+        self,
+        metrics: Path,
+        *,
+        silent: bool = False,
+        track: Sequence[str] = (),
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write to the file `metrics` and the folder `tensorboard`; if `silent`, only count."""
+        """Write to the file `metrics` of a run, and to trackers; if `silent`, only count.
+
+        `track` are the names of `training.track`; trackers show `settings`, by section.key.
+        """
         self.metrics = metrics
         self._silent = silent
-        self._board = TensorBoard(tensorboard, self.say) if tensorboard and not silent else None
+        self._tracking = Tracking(
+            () if silent else track, metrics.parent, settings or {}, warn=self.say
+        )
         self.loss, self.tokens = 0.0, 0
         """summed loss (nats) and target tokens since the last training record"""
         self.total_tokens, self.seconds = 0, 0.0
@@ -121,8 +77,9 @@ class Monitor:
     def drop_records_after(self, step: int, *, validated: bool = True) -> None:
         """Remove the records of steps after `step`, which the resumed run writes again.
 
-        metrics.jsonl is rewritten; TensorBoard hides them. If `validated` is False, the validation
-        of `step` will be repeated: its record is removed too. An incomplete last line is removed.
+        metrics.jsonl is rewritten; TensorBoard hides them, other trackers show both. If `validated`
+        is False, the validation of `step` will be repeated: its record is removed too. An
+        incomplete last line is removed.
         """
 
         def is_kept(line: str) -> bool:
@@ -139,8 +96,7 @@ class Monitor:
             return "".join(f"{line}\n" for line in lines)
 
         self._recorded_step = min(self._recorded_step, step)
-        if self._board:
-            self._board.last_shown = step
+        self._tracking.last_step = step
         self._unwritten = kept_lines(self._unwritten)
         if not self._silent and self.metrics.is_file():
             # an incomplete last line may end inside of a character
@@ -166,12 +122,11 @@ class Monitor:
         self._clock = time.perf_counter()
 
     def close(self) -> None:
-        """Write records that are not written yet, and close progress bar and TensorBoard's file."""
+        """Write records that are not written yet, and close the progress bar and the trackers."""
         self.flush()
         if self._bar is not None:
             self._bar.close()
-        if self._board:
-            self._board.close()
+        self._tracking.close()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -260,8 +215,7 @@ class Monitor:
     def _write(self, **record: Any) -> None:
         """Write a record: its `event`, its `step`, and figures by name."""
         self._unwritten += json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
-        if self._board:
-            self._board.write(record)
+        self._tracking.log(record)
         self.flush()
 
     def flush(self) -> None:

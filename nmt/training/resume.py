@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, DataError, DivergedError
 from nmt.files import read_json_or_empty
 from nmt.recipe.config import Config
-from nmt.recipe.config_file import load_config
+from nmt.recipe.config_file import flatten_settings, load_config
 from nmt.run.checkpoint import recover_newest_checkpoint
 from nmt.run.directory import RunDirectory
 from nmt.training.schedule import learning_rate
@@ -22,7 +21,7 @@ CHANGEABLE_KEYS = {
     "training.max_steps",
     "training.micro_batch_tokens",
     "training.log_every",
-    "training.tensorboard",
+    "training.track",
     "training.validate_every",
     "training.checkpoint_every",
     "training.average_checkpoints",
@@ -91,17 +90,6 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
                 f"have had another learning rate at step {step:,}, and {taken:,} are taken; "
                 f"keep max_steps, or choose another `run_dir`"
             )
-
-
-def flatten_settings(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the values of nested sections by their full names, such as `model.norm`."""
-    flat: dict[str, Any] = {}
-    for key, value in section.items():
-        if isinstance(value, dict):
-            flat |= flatten_settings(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat
 
 
 def check_text_unchanged(

@@ -29,7 +29,6 @@ from nmt.training.divergence import describe_useless_model
 from nmt.training.environment import write_environment
 from nmt.training.inheritance import inherit, keep_without_parent
 from nmt.training.lora import adapt_parent
-from nmt.training.monitor import summary_writer
 from nmt.training.pretrained import load_pretrained
 from nmt.training.result import (
     choose_best_weights,
@@ -47,6 +46,7 @@ from nmt.training.resume import (
 from nmt.training.retention import update_after_checkpoint
 from nmt.training.schedule import describe_endless_warmup
 from nmt.training.step_memory import parameter_count
+from nmt.training.tracking import check_trackers
 from nmt.training.trainer import Trainer
 from nmt.training.validation import PreparedMatches, ValidationText, Validator
 from nmt.translation.memory_matches import MemoryUse
@@ -106,8 +106,7 @@ def _build_trainer(
     precision = pick_precision(training.precision, device)
     threads = use_threads(training.threads)
     tune_memory()
-    if training.tensorboard:
-        summary_writer()  # raises now if TensorBoard is missing
+    check_trackers(training.track)
     check_recipe_unchanged(directory, config)
     _log_surprising_settings(config, log)
     pretrained = None

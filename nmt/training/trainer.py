@@ -10,6 +10,7 @@ from nmt.data.tokens.batches import Stage, StagedPlan
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import DivergedError, Log, StoppedBySignal
 from nmt.machine.memory import return_freed_memory
+from nmt.recipe.config_file import flatten_settings
 from nmt.run.directory import RunDirectory
 from nmt.run.model import LoadedModel
 from nmt.training.checkpointing import Checkpointer
@@ -50,7 +51,8 @@ class Trainer:
         self.monitor = Monitor(
             directory.metrics,
             silent=not self.group.is_main,
-            tensorboard=directory.tensorboard if training.tensorboard else None,
+            track=training.track,
+            settings=flatten_settings(self.config.model_dump()),
         )
         self.state = RunState(loaded, precision, self.gradient_computer, self.monitor)
         # torchrun forwards a signal to every process, and the sender may have done so as well

@@ -33,7 +33,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         "training.moving_average=0.9",
         "training.activation_checkpointing=true",
         "tokenizer.sampling=0.1",
-        "training.tensorboard=true",
+        "training.track=[tensorboard]",
         "training.batch_tokens=8",
     ],
 )

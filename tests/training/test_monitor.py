@@ -1,17 +1,13 @@
-"""What metrics.jsonl and TensorBoard hold, also after a run was cut short."""
+"""What metrics.jsonl holds, also after a run was cut short."""
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt.errors import MissingExtraError
 from nmt.training.monitor import Monitor
-from nmt.training.train import train
-from tests.training.runs import Recipe, quiet
 
 
 @pytest.fixture
@@ -190,46 +186,3 @@ def test_records_of_a_full_disk_are_written_later(
     assert steps(monitor) == [1, 2]
     with_steps(monitor, 3)
     assert steps(monitor) == [1, 2, 3]
-
-
-# -- TensorBoard ----------------------------------------------------------------------------------
-
-
-def test_every_figure_becomes_a_curve_also_in_a_resumed_run(recipe: Recipe, tmp_path: Path) -> None:
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    for last in (9, 12):
-        config = recipe("training.tensorboard=true", f"training.max_steps={last}")
-        run = train(config, tmp_path / "run", quiet)
-    shown = accumulator.EventAccumulator(str(run.tensorboard)).Reload()
-    for event in ("train", "validation"):
-        curve = {point.step: point.value for point in shown.Scalars(f"{event}/loss")}
-        losses = {r["step"]: r["loss"] for r in records(run.metrics) if r["event"] == event}
-        assert curve == pytest.approx(losses)
-    names = set(shown.Tags()["scalars"])
-    assert {"train/learning_rate", "train/tokens_per_second", "validation/bleu"} <= names
-
-
-def test_without_tensorboard_the_error_says_how_to_install_it(
-    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(MissingExtraError, match=r"training.tensorboard .* 'nmt\[tensorboard\]'"):
-        train(recipe("training.tensorboard=true"), tmp_path / "run", quiet)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_full_disk_costs_the_curves_and_not_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("tensorboard")
-
-    def fail(*arguments: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("torch.utils.tensorboard.SummaryWriter.add_scalar", fail)
-    monitor = Monitor(tmp_path / "metrics.jsonl", tensorboard=tmp_path / "tensorboard")
-    with_steps(monitor, 1, 2)
-    monitor.close()
-    assert steps(monitor) == [1, 2]
-    said = capsys.readouterr().err
-    assert said.count("tensorboard: not written any more: No space left on device") == 1
