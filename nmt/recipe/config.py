@@ -408,9 +408,8 @@ class TokenizerConfig(Section):
     """SentencePiece normalisation rule, applied before the text is split into pieces"""
     sampling: float = Field(0.0, ge=0, lt=1)
     """draw a random segmentation of the training text each time it is used. bpe: the probability
-    that a merge is left out (BPE-dropout); unigram: the exponent of a segmentation's probability,
-    lower is more random; 0: always the best segmentation. Each process draws different ones,
-    whatever the seed"""
+    that a merge is left out in each step (BPE-dropout); unigram: the exponent of a segmentation's
+    probability, lower is more random; 0: always the best segmentation"""
 
     @property
     def models(self) -> list[str]:
@@ -734,8 +733,8 @@ class Config(Section):
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
     seed: int = Field(1, ge=0, lt=1 << 63)
-    """determines the initial weights, dropout and the order of the data, but not the segmentations
-    that tokenizer.sampling draws"""
+    """determines the initial weights, dropout, the order of the data and the segmentations of
+    tokenizer.sampling"""
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Self:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.data.tokens.batches import StagedPlan, micro_batches
+from nmt.data.tokens.subword_regularization import SubwordRegularization
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.kernels.dropout import masks_from
 from nmt.machine.cuda_recorder import CudaRecorder
@@ -61,8 +62,7 @@ class GradientComputer:
     """Computes the gradient of any step of a run; `plan` says which pairs of `store` a step has.
 
     The result is a function of the weights, the pairs of the step, (seed, step), `cpu_shards` and
-    `micro_batch_size`, because dropout masks are drawn micro-batch by micro-batch. Only the
-    segmentations of `tokenizer.sampling` differ from process to process.
+    `micro_batch_size`, because dropout masks are drawn micro-batch by micro-batch.
     """
 
     def __init__(
@@ -80,6 +80,11 @@ class GradientComputer:
         self.micro_batch_size = MicroBatchSize(loaded, store, precision, group.size)
         """how many tokens are computed at once"""
         self._loaded, self._store, self._plan = loaded, store, plan
+        self._regularization: SubwordRegularization | None = None
+        """draws segmentations for each step; None: the pairs have those of the training store"""
+        if alpha := loaded.config.tokenizer.sampling:
+            seed = loaded.config.seed
+            self._regularization = SubwordRegularization(loaded.tokenizer, alpha, seed)
         self._parameters = list(trained_parameters(loaded.model).values())
         self._device = self._parameters[0].device
         self._objective = prepare_for_training(loaded.model, loaded.config.training, precision)
@@ -168,13 +173,10 @@ class GradientComputer:
         With `tokenizer.sampling` it is a new store, of segmentations drawn for this step. Processes
         divide the pairs by their lengths in the training store, which all of them know.
         """
-        config = self._loaded.config
         rows = shard(self._store, pairs, self.group.rank, self.group.size)
-        alpha, tokenizer = config.tokenizer.sampling, self._loaded.tokenizer
-        if not alpha:
+        if self._regularization is None:
             return self._store, rows
-        drawn = tokenizer.draw_segmentations(self._store, rows, alpha, config.seed, step)
-        return drawn, np.arange(len(rows))
+        return self._regularization.draw(self._store, rows, step), np.arange(len(rows))
 
     def _compute_until_it_fits(
         self, step: int, store: TokenStore, rows: Indices

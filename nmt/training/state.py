@@ -24,10 +24,9 @@ _REQUIRED_KEYS = {"optimizers", "ranking", "shares", "micro_batches"}
 class RunState:
     """The number of the last step, the optimizers, the moving average, the ranking and counters.
 
-    A step depends on the weights, on this state and on its own number: its pairs and its dropout
-    masks are functions of (seed, step). So a run that is resumed from a saved state takes exactly
-    the steps of an uninterrupted run. Only the segmentations of `tokenizer.sampling` differ from
-    process to process (see `SubwordModel.draw_segmentation`).
+    A step depends on the weights, on this state and on its own number: its pairs, its dropout masks
+    and the segmentations of `tokenizer.sampling` are functions of (seed, step). So a run that is
+    resumed from a saved state takes exactly the steps of an uninterrupted run.
     """
 
     def __init__(

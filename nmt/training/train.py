@@ -169,11 +169,6 @@ def _log_surprising_settings(config: Config, log: Log) -> None:
     """Log a sentence for each setting that is allowed but rarely meant."""
     if problem := describe_endless_warmup(config.training):
         log(f"warning: {problem}; lower training.warmup_steps")
-    if config.tokenizer.sampling:
-        log(
-            "tokenizer.sampling: each process draws different segmentations, so the seed does not "
-            "determine this run"
-        )
 
 
 def _read_validation_texts(config: Config, texts: Sequence[TextPair]) -> list[ValidationText]:

@@ -8,8 +8,7 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -297,23 +296,23 @@ def test_a_resumed_run_keeps_its_micro_batch_size_unless_the_recipe_has_another(
 
 @pytest.mark.parametrize("sampling", [0.0, 0.1])
 def test_processes_divide_a_step_alike_whatever_segmentations_they_draw(
-    small_trainer: MakeTrainer, sampling: float
+    small_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch, sampling: float
 ) -> None:
     trainer = small_trainer()
     store, pairs, drawn = trainer.store, trainer.plan.step(2), list[int]()
 
-    def draw_segmentations(store: TokenStore, rows: Indices, *_: object) -> TokenStore:
-        longer = [[4] * ((len(drawn) + row) % 7) + [EOS] for row in rows.tolist()]
-        drawn.extend(rows.tolist())
-        return TokenStore.of(longer, longer)
+    class Longer:
+        def __init__(self, *_: object) -> None: ...
 
+        def draw(self, store: TokenStore, rows: Indices, step: int) -> TokenStore:
+            longer = [[4] * ((len(drawn) + row) % 7) + [EOS] for row in rows.tolist()]
+            drawn.extend(rows.tolist())
+            return TokenStore.of(longer, longer)
+
+    monkeypatch.setattr("nmt.training.gradients.SubwordRegularization", Longer)
     config = trainer.config
     tokenizer = config.tokenizer.model_copy(update={"sampling": sampling})
-    loaded = replace(
-        trainer.loaded,
-        config=config.model_copy(update={"tokenizer": tokenizer}),
-        tokenizer=cast(Any, SimpleNamespace(draw_segmentations=draw_segmentations)),
-    )
+    loaded = replace(trainer.loaded, config=config.model_copy(update={"tokenizer": tokenizer}))
     for rank in range(2):
         gradients = GradientComputer(loaded, store, trainer.plan, "fp32", ProcessGroup(rank, 2))
         own, rows = gradients.pairs_of_process(3, pairs)

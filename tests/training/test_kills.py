@@ -13,13 +13,13 @@ from tests.killed_commands import command_forks
 from tests.training.runs import Recipe, Trained, contents, write_recipe
 
 Train = Callable[..., int]
-SETTING = "training.log_every=1"
+SETTINGS = ("training.log_every=1", "tokenizer.sampling=0.2")
 
 
 @pytest.fixture(scope="module")
 def train(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Train]:
     """Train into a folder, be killed perhaps, and say how it ended."""
-    config = write_recipe(recipe(SETTING), tmp_path_factory.mktemp("recipe"))
+    config = write_recipe(recipe(*SETTINGS), tmp_path_factory.mktemp("recipe"))
     with command_forks() as forks:
 
         def trained(run: Path, **plan: Any) -> int:
@@ -31,7 +31,7 @@ def train(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture(scope="module")
 def whole(trained: Trained) -> list[Any]:
     """The contents of a run that nobody kills."""
-    return contents(trained(SETTING))
+    return contents(trained(*SETTINGS))
 
 
 # weights, state, manifest and folder are flushed and renamed; last.json and best.json are written

@@ -37,6 +37,10 @@ def compute(self: GradientComputer, number: int) -> ComputedStep:
     step = number
     computed = original_compute(self, number)
     noted["rows"][number] = [rows.tolist() for rows, _ in computed.micro_batches]
+    if name == "sampled":
+        sides = (computed.store.source, computed.store.target)
+        rows = range(len(computed.store))
+        noted["ids"][number] = [[side.sentence(i).tolist() for side in sides] for i in rows]
     return computed
 
 
@@ -87,7 +91,7 @@ for owner, attribute, replacement in (
 signal.alarm(200)  # a process that hangs ends
 for recipe in sorted(FOLDER.glob("*.yaml")):
     name = recipe.stem
-    noted = {"rows": {}, "steps": [], "error": None}
+    noted = {"rows": {}, "ids": {}, "steps": [], "error": None}
     try:
         train(load_config(str(recipe), []), FOLDER / name, lambda message: None)
     except NmtError as error:

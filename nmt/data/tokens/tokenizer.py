@@ -5,7 +5,6 @@ The special symbols PAD, UNK, BOS and EOS have fixed ids and are never read from
 """
 
 import functools
-import hashlib
 import re
 from collections.abc import Container, Sequence
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import sentencepiece
 
 from nmt.data.text.words import grapheme_clusters, has_symbol
-from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.errors import DataError
 from nmt.machine.memory import check_threads
 from nmt.machine.processor import available_cores
@@ -288,39 +286,6 @@ class SubwordModel:
         spelled[UNK] = str(self._processor.decode([UNK])).encode("utf-8")
         return spelled
 
-    def draw_segmentation(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
-        """Return the ids of a random segmentation of the text of `ids` (subword regularisation).
-
-        BPE-dropout (Provilkov et al., 2020) leaves out each merge with probability alpha; a unigram
-        model draws a segmentation with probability proportional to its likelihood to the power
-        alpha (Kudo, 2018). `ids` with an unknown symbol are returned unchanged, because they do not
-        say which text the symbol stands for; those with a hidden piece (`HIDDEN`), too. Tags stay.
-        What other control symbols divide is drawn by itself. `ids` and the result end with EOS.
-
-        Equal arguments give equal results within one process only: SentencePiece 0.2.3 adds a
-        random number of the process to every seed.
-        """
-        without_eos, tag_ids = list(ids[:-1]), frozenset(self.tags.values())
-        plain, is_control = self._hidden_controls | tag_ids, self._processor.is_control
-        for i, token in enumerate(without_eos):
-            if is_control(token) and token not in plain:
-                first = self.draw_segmentation([*ids[:i], EOS], alpha, seed)
-                return first[:-1] + [token] + self.draw_segmentation(ids[i + 1 :], alpha, seed + 1)
-        tags = [token for token in without_eos if token in tag_ids]
-        words = [token for token in without_eos if token not in tag_ids]
-        if UNK in words or any(self.pieces[token] in self._hidden for token in words):
-            return [*without_eos, EOS]
-        text = self._processor.decode(without_eos)  # it leaves the tags out
-        sentencepiece.set_random_generator_seed(seed)
-        drawn: list[int] = self._processor.encode(
-            text,
-            enable_sampling=True,
-            alpha=alpha,
-            nbest_size=-1,  # draw from all segmentations, not from the n best ones
-            add_eos=True,
-        )
-        return [*tags, *drawn]
-
 
 def divide_tags(text: str, known: Container[str]) -> tuple[list[str], str]:
     """Return the tags at the start of a text that are in `known`, and the text after them."""
@@ -380,21 +345,3 @@ class Tokenizer:
         return (
             self.source.pieces != other.source.pieces or self.target.pieces != other.target.pieces
         )
-
-    def draw_segmentations(
-        self, store: TokenStore, indices: Indices, alpha: float, seed: int, step: int
-    ) -> TokenStore:
-        """Return a store of the pairs at `indices`, in this order, each with a random segmentation.
-
-        The seed of a pair depends only on `seed`, `step` and its index in the store; see
-        `SubwordModel.draw_segmentation` for other processes. `alpha` is `tokenizer.sampling`.
-        """
-        sources, targets = [], []
-        for index in indices:
-            digest = hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest()
-            # SentencePiece takes seeds of four bytes
-            source_seed, target_seed = int.from_bytes(digest[:4]), int.from_bytes(digest[4:])
-            source, target = store.source.sentence(index), store.target.sentence(index)
-            sources.append(self.source.draw_segmentation(source.tolist(), alpha, source_seed))
-            targets.append(self.target.draw_segmentation(target.tolist(), alpha, target_seed))
-        return TokenStore.of(sources, targets)

@@ -8,6 +8,7 @@ from nmt.data.prepared import Prepared, prepare
 from nmt.data.tokens.context import CONTEXT, separators_of, without_context
 from nmt.data.tokens.vocabulary import symbol_id
 from nmt.recipe.config import Config
+from tests.data.tokens.tokenizers import drawn_segmentation
 
 PAIRS = [("one cat", "eine Katze"), ("two", "zwei"), ("it sleeps", "sie schläft"), ("so", "also")]
 OTHER = [("a dog", "ein Hund"), ("it", "er")]
@@ -136,7 +137,7 @@ def test_random_segmentations_keep_the_separators(tmp_path: Path) -> None:
     data = prepared(tmp_path, PAIRS, "bpe")
     model = data.tokenizer.source
     row = data.train.source.sentence(2).tolist()
-    drawn = model.draw_segmentation(row, alpha=0.5, seed=1)
+    drawn = drawn_segmentation(model, row, 0.5)
     [separator, _] = separators_of(data.tokenizer)
     assert drawn.count(separator) == row.count(separator) == 2
     assert model.decode([without_context(drawn, separator)]) == ["it sleeps"]

@@ -15,6 +15,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS, SubwordModel
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.recipe.config import DataConfig, MemoryConfig, TokenizerConfig
+from tests.data.tokens.tokenizers import drawn_segmentation
 
 SYMBOLS = match_symbols(DataConfig(memory=MemoryConfig()))
 
@@ -94,7 +95,7 @@ def test_segmentations_that_are_drawn_keep_the_symbols() -> None:
     model = tokenizer.source
     source, target = model.encode(["a small dog", "ein Hund"])
     joined = with_matches(model, source, [(target, 0.8)], 99)
-    drawn = model.draw_segmentation(joined, 0.9, seed=1)
+    drawn = drawn_segmentation(model, joined, 0.9)
     assert len(drawn) > len(joined)
     assert model.decode([without_matches(model, drawn)]) == ["a small dog"]
     assert model.decode([drawn[drawn.index(model.pieces.index("<match-middle>")) :]]) == [

@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
@@ -147,55 +145,6 @@ def test_spellings_name_every_piece_even_of_the_unknown(kind: str) -> None:
         spellings = model.split(text)
         assert len(spellings) == len(model.encode([text])[0]) - 1
         assert "".join(spellings).replace("▁", " ").split() == text.split()
-
-
-# two spaces in a row must come back
-TEXTS = [*PAIRS[:2], SentencePair("a  dog eats !", "ein  Hund frisst !")]
-
-
-def resampled(tokenizer: Tokenizer, alpha: float, step: int, places: list[int]) -> list[IdPair]:
-    """Draw other segmentations of some of `TEXTS`."""
-    sources, targets = zip(*TEXTS, strict=True)
-    store = TokenStore.of(tokenizer.source.encode(sources), tokenizer.target.encode(targets))
-    pairs = tokenizer.draw_segmentations(store, np.array(places), alpha, seed=1, step=step)
-    return [
-        (pairs.source.sentence(i).tolist(), pairs.target.sentence(i).tolist())
-        for i in range(len(places))
-    ]
-
-
-@pytest.mark.parametrize(
-    "tokenizer", [EXACT, learn("unigram", normalization="identity")], ids=["bpe", "unigram"]
-)
-def test_resampling_changes_pieces_but_no_text(tokenizer: Tokenizer) -> None:
-    for step in range(5):
-        sources, targets = zip(*resampled(tokenizer, 0.3, step, [2, 0, 1]), strict=True)
-        assert all(row[-1] == EOS for row in (*sources, *targets))
-        assert tokenizer.target.decode(sources) == [TEXTS[i].source for i in (2, 0, 1)]
-        assert tokenizer.target.decode(targets) == [TEXTS[i].target for i in (2, 0, 1)]
-
-
-def test_in_one_process_a_draw_is_a_function_of_seed_step_and_pair() -> None:
-    together = resampled(EXACT, 0.5, 1, [0, 1, 2])
-    assert resampled(EXACT, 0.5, 1, [2, 1, 0]) == together[::-1]
-    assert [resampled(EXACT, 0.5, 1, [i])[0] for i in range(3)] == together
-    assert resampled(EXACT, 0.5, 2, [0, 1, 2]) != together
-
-
-def test_more_dropout_gives_more_pieces_and_none_the_usual_ones() -> None:
-    encoded = (EXACT.source.encode(side) for side in zip(*TEXTS, strict=True))
-    assert resampled(EXACT, 0.0, 1, [0, 1, 2]) == list(zip(*encoded, strict=True))
-    lengths = [
-        sum(len(resampled(EXACT, alpha, step, [0])[0][0]) for step in range(50))
-        for alpha in (0.0, 0.1, 0.5, 0.99)
-    ]
-    assert lengths == sorted(set(lengths))
-
-
-def test_an_unknown_symbol_keeps_the_ids() -> None:
-    (ids,) = EXACT.source.encode(["a xylophone house"])
-    assert UNK in ids
-    assert all(EXACT.source.draw_segmentation(ids, 0.9, seed) == ids for seed in range(5))
 
 
 def test_one_text_in_place_of_a_list_is_refused() -> None:
