@@ -6,9 +6,10 @@ them (`data.context`) only their own sentences are compared, and only these are 
 where in the ids is in `nmt.data.tokens.matches`.
 """
 
+import contextlib
 import hashlib
 import os
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,16 +21,20 @@ from nmt.data.text.nearest import NearestPairs
 from nmt.data.text.parallel_text import ParallelText
 from nmt.data.tokens.alignment_model import FILE, AlignmentModel
 from nmt.data.tokens.context import separators_of, without_context
+from nmt.data.tokens.encoding import processes_for
 from nmt.data.tokens.match_marks import MatchMarker
 from nmt.data.tokens.matches import most_source_tokens, with_matches
 from nmt.data.tokens.token_store import Indices, Sentences, TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import Log
 from nmt.files import read_json, write_json
+from nmt.machine.process_pool import ProcessPool
 from nmt.recipe.config import Config, TextPair
 
 VALIDATION_MATCHES = "validation_matches.json"
-_AT_ONCE = 10_000  # pairs
+_AT_ONCE = 5000  # pairs
+COST = 8
+"""to look for the matches of a pair, in times of what encoding it takes"""
 _EXTRA = 2  # pairs that are looked for in addition, as some may have the target of another one
 _MOST = 0.99  # the score of a source that differs in numbers alone, as a memory gives it
 
@@ -63,11 +68,7 @@ def add_matches(
     marker = None
     if config.data.memory and config.data.memory.marks:
         log(f"aligning the tokens of {len(store):,} pairs")
-        model = AlignmentModel(store, (tokenizer.source.size, tokenizer.target.size))
-        model.learn()
-        aligner = model.without_improbable()
-        aligner.save(folder / "tokenizer" / FILE)
-        marker = MatchMarker(tokenizer.source, aligner)
+        marker = _learn_marker(store, tokenizer, folder / "tokenizer" / FILE)
     log(f"looking for similar sentences of {len(store):,} pairs")
     kinds = [_kind(text.text.files, config) for text in texts]
     ends = np.cumsum(counts["kept_of_each_text"]).tolist()
@@ -79,22 +80,55 @@ def add_matches(
         kind: _TrainingPairs(config, store, tokenizer, np.concatenate(parts), marker)
         for kind, parts in rows_by_kind.items()
     }
-    with side_writer(folder, "matched", tokenizer.source.size) as writer:
-        for kind, of_text in zip(kinds, rows, strict=True):
-            for first in range(0, len(of_text), _AT_ONCE):
-                writer.add(pairs[kind].sources_with_matches(of_text[first : first + _AT_ONCE]))
-    for part in ("ids", "offsets"):
-        os.replace(folder / f"matched.{part}.npy", folder / f"source.{part}.npy")
+    blocks = [
+        (kind, of_text[first : first + _AT_ONCE])
+        for kind, of_text in zip(kinds, rows, strict=True)
+        for first in range(0, len(of_text), _AT_ONCE)
+    ]
+    processes = max(1, processes_for(len(store), cost=COST))
+    with_some, tokens = _replace_sources(folder, tokenizer.source.size, pairs, blocks, processes)
     found: dict[str, list[NearPair]] = {}
     for text in validation:
         if of_kind := pairs.get(_kind(text, config)):
-            language = text.languages_or(config.data.languages)[0]
-            sources = [pair.source for pair in ParallelText(text, config.data.languages)]
-            asked = [source[slice(*inner_span(source, language))] for source in sources]
-            found |= dict(zip(asked, of_kind.find(asked), strict=True))
-    write_json(folder / VALIDATION_MATCHES, {text: near for text, near in found.items() if near})
-    number = sum(of_kind.with_matches for of_kind in pairs.values())
-    return {**counts, "with_matches": number, "source_tokens": writer.tokens}
+            found |= of_kind.matches_of(text, config.data.languages)
+    write_json(folder / VALIDATION_MATCHES, found)
+    return {**counts, "with_matches": with_some, "source_tokens": tokens}
+
+
+def _replace_sources(
+    folder: Path,
+    vocabulary_size: int,
+    pairs: "Mapping[Hashable, _TrainingPairs]",
+    blocks: Sequence[tuple[Hashable, Indices]],
+    processes: int,
+) -> tuple[int, int]:
+    """Put sources with matches in place of those in a folder, computed by so many processes.
+
+    `blocks` are the rows of the store in order, each with the kind of its pairs. Returns how many
+    sources have matches, and how many tokens all have.
+    """
+    count = 0
+    pool: ProcessPool[tuple[Hashable, Indices], tuple[Sentences, int]] = ProcessPool(
+        lambda block: pairs[block[0]].sources_with_matches(block[1]),
+        processes,
+        remedy="close other programs, or use fewer cores (taskset, cgroups)",
+    )
+    with side_writer(folder, "matched", vocabulary_size) as writer, contextlib.closing(pool):
+        for sources, with_some in pool.map(blocks):
+            writer.add(sources)
+            count += with_some
+    for part in ("ids", "offsets"):
+        os.replace(folder / f"matched.{part}.npy", folder / f"source.{part}.npy")
+    return count, writer.tokens
+
+
+def _learn_marker(store: TokenStore, tokenizer: Tokenizer, path: Path) -> MatchMarker:
+    """Return what marks the words of matches; its aligner is written to `path`."""
+    model = AlignmentModel(store, (tokenizer.source.size, tokenizer.target.size))
+    model.learn()
+    aligner = model.without_improbable()
+    aligner.save(path)
+    return MatchMarker(tokenizer.source, aligner)
 
 
 def read_validation_matches(folder: Path) -> dict[str, list[NearPair]]:
@@ -131,8 +165,6 @@ class _TrainingPairs:
         self._separator = next(iter(separators_of(tokenizer)), -1)  # both sides have the same
         self._sources = list(self._texts(store.source, rows))
         self._nearest = NearestPairs(self._sources)
-        self.with_matches = 0
-        """how many sources have got matches"""
 
     def _texts(self, side: Sentences, rows: Indices) -> Iterator[str]:
         """Yield the texts of sentences, without their tags and their context."""
@@ -160,26 +192,40 @@ class _TrainingPairs:
             all_near.append(list(near.values())[:count])
         return all_near
 
-    def sources_with_matches(self, rows: Indices) -> Sentences:
-        """Return the ids of the sources of some pairs, with matches if they are drawn."""
+    def matches_of(self, text: TextPair, languages: tuple[str, str]) -> dict[str, list[NearPair]]:
+        """Return the matches of each source of a validation text that has any.
+
+        `languages` are those of a text that names none. As at translation, matches are looked for
+        without what stands before and after the words of a source.
+        """
+        language = text.languages_or(languages)[0]
+        sources = [pair.source for pair in ParallelText(text, languages)]
+        asked = [source[slice(*inner_span(source, language))] for source in sources]
+        return {each: near for each, near in zip(asked, self.find(asked), strict=True) if near}
+
+    def sources_with_matches(self, rows: Indices) -> tuple[Sentences, int]:
+        """Return the ids of the sources of some pairs, and how many have matches.
+
+        Those have some that are drawn and near others. It computes in one thread.
+        """
         drawn = [row for row in rows.tolist() if self._is_drawn(row)]
         own = np.searchsorted(self._rows, drawn).tolist()
         all_near = self.find([self._sources[place] for place in own], own)
         found = [pair for near in all_near for pair in near]
-        targets = self._model.encode([pair.target for pair in found])
+        targets = self._model.encode([pair.target for pair in found], threads=1)
         if self._marker:
             own_ids = [self._sentence(self._store.source, row) for row in drawn]
             asked = [ids for ids, near in zip(own_ids, all_near, strict=True) for _ in near]
-            near_sources = self._model.encode([pair.source for pair in found])
+            near_sources = self._model.encode([pair.source for pair in found], threads=1)
             targets = self._marker.mark(asked, near_sources, targets)
         sources = {row: self._store.source.sentence(row).tolist() for row in rows.tolist()}
-        encoded = iter(targets)
+        encoded, count = iter(targets), 0
         for row, near in zip(drawn, all_near, strict=True):
             matches = [(next(encoded), pair.score) for pair in near]
             changed = with_matches(self._model, sources[row], matches, self._limit)
-            self.with_matches += len(changed) > len(sources[row])
+            count += len(changed) > len(sources[row])
             sources[row] = changed
-        return Sentences.of(list(sources.values()))
+        return Sentences.of(list(sources.values())), count
 
     def _is_drawn(self, row: int) -> bool:
         """Return whether a pair is in the share that gets matches; equal pairs are, or are not."""

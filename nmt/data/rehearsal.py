@@ -1,4 +1,8 @@
-"""Prepares a sample of the training text in memory: what preparing all of it takes and gives."""
+"""Prepares a sample of the training text in memory: what preparing all of it takes and gives.
+
+Sources with the matches of data.memory (`_with_matches`) are as long as in the whole text, as their
+matches are looked for among more pairs than the sample has.
+"""
 
 import tempfile
 import time
@@ -9,6 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from nmt.data.corpora.registry import find_splits
+from nmt.data.fuzzy_repair import COST
+from nmt.data.links import AUTO, LINKING_SECONDS
 from nmt.data.mixture import stages_of
 from nmt.data.prepared import (
     VOCABULARY_PAIRS,
@@ -17,15 +23,22 @@ from nmt.data.prepared import (
     vocabulary_of,
     write_ids,
 )
+from nmt.data.terms import links_of_terms
 from nmt.data.text.cleaning import TrainingText
+from nmt.data.text.nearest import NearestPairs
 from nmt.data.text.parallel_text import Block, LinePair
+from nmt.data.tokens.annotation import term_symbols
+from nmt.data.tokens.context import separators_of, without_context
 from nmt.data.tokens.encoding import processes_for
+from nmt.data.tokens.matches import match_symbols, most_source_tokens, with_matches
 from nmt.data.tokens.token_store import Sentences, TokenStore
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import DataError
-from nmt.recipe.config import MIN_VOCABULARY_SIZE, Config, TokenizerConfig
+from nmt.recipe.config import MIN_VOCABULARY_SIZE, Config
 
 _SAMPLED_PAIRS = 30_000
+_INDEXED_PAIRS = 500_000  # among which matches are looked for; of a larger text too few are found
+_SEARCHED_PAIRS = 3000  # whose matches are looked for
 _LEARNING_EXPONENT = 0.7  # n times as many pairs take n ** 0.7 as long to learn a vocabulary from
 _PROCESS_SECONDS = 3.0  # until a process that encodes has imported its modules
 
@@ -59,7 +72,7 @@ def rehearse(config: Config) -> Rehearsal | None:
     samples, total = _sample(texts, _SAMPLED_PAIRS)
     sampled = sum(text.text.count_pairs() for text in samples)
     read = time.perf_counter()
-    tokenizer = _vocabulary(config.tokenizer, samples, sampled, whole=sampled == total)
+    tokenizer = _vocabulary(config, samples, sampled, whole=sampled == total)
     learnt = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -74,18 +87,63 @@ def rehearse(config: Config) -> Rehearsal | None:
     starting = _PROCESS_SECONDS if processes > 1 else 0.0
     # it is read for the fingerprint, to count the pairs, to learn the vocabulary, and to encode
     seconds = 4 * (read - start) + learning + starting + encoding
+    seconds += LINKING_SECONDS * total * _times_linked(config)
+    store = TokenStore(*sides)
+    if config.data.memory:
+        store, of_matches = _with_matches(config, texts, store, tokenizer)
+        seconds += of_matches
     stages = stages_of(config, splits.train, counts["kept_of_each_text"])
-    prepared = Prepared(Path(name), "", tokenizer, TokenStore(*sides), stages, counts)
+    prepared = Prepared(Path(name), "", tokenizer, store, stages, counts)
     return Rehearsal(prepared, scale, seconds)
 
 
+def _times_linked(config: Config) -> int:
+    """Return how often a statistical aligner links the tokens of the text."""
+    guided, memory = config.training.guided_alignment, config.data.memory
+    links = guided.links if guided else links_of_terms(config)
+    return (links == AUTO) + bool(memory and memory.marks)
+
+
+def _with_matches(
+    config: Config, texts: Sequence[TrainingText], store: TokenStore, tokenizer: Tokenizer
+) -> tuple[TokenStore, float]:
+    """Return a sample with matches in a share of its sources, and the seconds for the whole text.
+
+    The matches of some sources are looked for among up to `_INDEXED_PAIRS` of the text, whatever
+    their languages; the sources beside them get the same. Marks are not among them.
+    """
+    memory, model = config.data.memory, tokenizer.source
+    assert memory is not None
+    samples, total = _sample(texts, _INDEXED_PAIRS)
+    pairs = [pair for text in samples for pair in text.text.pairs("surrogateescape")]
+    start = time.perf_counter()
+    nearest = NearestPairs([pair.source for pair in pairs])
+    indexed = time.perf_counter()
+    drawn = np.flatnonzero(np.random.default_rng(1).random(len(store)) < memory.share)
+    stride, separator = 1 + len(drawn) // _SEARCHED_PAIRS, next(iter(separators_of(tokenizer)), -1)
+    rows = [store.source.sentence(row).tolist() for row in range(len(store))]
+    searched = [without_context(rows[row], separator) for row in drawn[::stride]]
+    found = nearest.find(model.decode(searched), memory.count, memory.minimum, skip_equal=True)
+    searching = time.perf_counter() - indexed
+    limit = most_source_tokens(config.data)
+    targets = iter(model.encode([pairs[place].target for near in found for place, _ in near]))
+    matches = [[(next(targets), score) for _, score in near] for near in found]
+    for number, row in enumerate(drawn.tolist()):
+        rows[row] = with_matches(model, rows[row], matches[number // stride], limit)
+    searches = memory.share * total / max(1, len(searched))  # for each that was measured
+    processes = max(1, processes_for(total, cost=COST))
+    seconds = (indexed - start) * total / len(pairs) + searching * searches / processes
+    return TokenStore(Sentences.of(rows), store.target), seconds
+
+
 def _vocabulary(
-    settings: TokenizerConfig, samples: Sequence[TrainingText], pairs: int, whole: bool
+    config: Config, samples: Sequence[TrainingText], pairs: int, whole: bool
 ) -> Tokenizer:
     """Return the vocabulary, as small as the samples need unless they are the `whole` text."""
+    settings, symbols = config.tokenizer, [*term_symbols(config.data), *match_symbols(config.data)]
     while True:
         try:
-            return vocabulary_of(samples, pairs, settings)
+            return vocabulary_of(samples, pairs, settings, symbols)
         except DataError:
             smaller = settings.vocabulary_size // 2
             if whole or settings.models or smaller < MIN_VOCABULARY_SIZE:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from nmt.data.links import LINKING_SECONDS
 from nmt.data.quality import length_ratios
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import Tokenizer
@@ -36,7 +37,6 @@ _LEARNT_SHARE = 0.9  # of the sample: the training text is without held-out sets
 _LEAST_LENGTH_RATIO = 4.0  # of max_length_ratio: most European pairs need less
 _DEVIATIONS = 4  # of the logarithm of the ratio of lengths; good pairs deviate less
 _MAX_EPOCHS = 60  # more of them no longer improve the model
-_LINKING_SECONDS = 0.9e-3  # of one core, to link the tokens of a pair: Multi30k, Xeon with AMX
 _LINKING_SHARE = 0.05  # of the training time, at most
 _VALIDATIONS = 8  # number of validations in a training
 _DROPOUTS = ((3, 0.1), (8, 0.15), (25, 0.25))
@@ -78,7 +78,7 @@ def choose_recipe(
     on_cpu = pick_device("auto").type == "cpu"
     if not minutes:  # the user has not said how long
         minutes = _CPU_MINUTES if on_cpu else _GPU_MINUTES
-    linking_minutes = profile.pairs * _LINKING_SECONDS / 60
+    linking_minutes = profile.pairs * LINKING_SECONDS / 60
     values: dict[str, Any] = {  # variables of first_recipe.yaml.jinja
         "data": data,
         "pairs": profile.pairs,

@@ -13,6 +13,7 @@ from typing import Any
 
 from nmt.errors import NmtError
 from nmt.files import make_temporary_folder
+from nmt.machine.process_pool import check_processes
 from nmt.machine.processor import is_cpu
 from nmt.serving import frames
 from nmt.serving.answers import busy
@@ -20,7 +21,6 @@ from nmt.serving.engine import ModelVersion, SearchKind
 from nmt.serving.model_host import BatchCommand, HostCommand, Versions
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Line, Translation
-from nmt.translation.process_pool import check_processes
 
 ATTEMPTS = 2
 """how often a batch is begun before its requests are refused"""

@@ -28,6 +28,7 @@ from itertools import islice
 from typing import Self
 
 from nmt.errors import NmtError, Progress, print_warning
+from nmt.machine.process_pool import Pool, ProcessPool
 from nmt.memory.match import Match
 from nmt.search.searcher import Searcher
 from nmt.search.windows import WINDOW_LINES, cut_into_windows
@@ -48,7 +49,6 @@ from nmt.translation.memory_matches import MemoryTransform
 from nmt.translation.message_texts import MessageTexts
 from nmt.translation.minimum_bayes_risk import choose_by_risk
 from nmt.translation.placeholders import without_tags
-from nmt.translation.process_pool import Pool, ProcessPool
 from nmt.translation.protected import ProtectionTransform
 from nmt.translation.ray_pool import RayCluster, RayPool
 from nmt.translation.request import (

@@ -18,8 +18,8 @@ from typing import Any, Generic
 from nmt import __version__
 from nmt.errors import ConfigError, MissingExtraError, NmtError
 from nmt.machine.memory import tune_memory
+from nmt.machine.process_pool import Result, Task, in_order, until_error
 from nmt.machine.processor import available_cores, use_one_thread
-from nmt.translation.process_pool import Result, Task, in_order, until_error
 
 CONNECT_SECONDS = 10
 STALL_SECONDS = 30

@@ -18,6 +18,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import ConfigError, NonFiniteScoresError, Progress, print_warning
 from nmt.inference.prepare import prepare_for_scoring
 from nmt.machine.device import autocast
+from nmt.machine.process_pool import Pool
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import DecodingConfig, GuidedAlignmentConfig
 from nmt.run.model import LoadedModel
@@ -28,7 +29,6 @@ from nmt.search.searcher import Searcher
 from nmt.search.source_attention import most_attended, teacher_forced_attention
 from nmt.search.windows import WINDOW_LINES, cut_into_batches, cut_into_windows, truncate
 from nmt.translation.line import MAX_SOURCE_TOKENS, Warn
-from nmt.translation.process_pool import Pool
 
 # longer than any translation of a source of MAX_SOURCE_TOKENS
 MAX_TARGET_TOKENS = 4096

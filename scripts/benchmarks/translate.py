@@ -39,6 +39,7 @@ from nmt.exchange.safetensors_folder import export_safetensors
 from nmt.inference.prepare import prepare_for_inference
 from nmt.machine.device import pick_device
 from nmt.machine.memory import tune_memory
+from nmt.machine.process_pool import ProcessPool
 from nmt.machine.processor import available_cores
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import DecodingConfig
@@ -51,7 +52,6 @@ from nmt.search.hypothesis import Hypothesis
 from nmt.search.native_search import NativeSearch
 from nmt.search.shortlist import Shortlist, in_whole_vocabulary
 from nmt.search.windows import cut_into_batches
-from nmt.translation.process_pool import ProcessPool
 
 Rows = list[list[int]]
 OURS = {

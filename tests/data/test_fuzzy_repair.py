@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nmt.data import fuzzy_repair as module
 from nmt.data.corpora.splits import split_files, write_split
 from nmt.data.fuzzy_repair import read_validation_matches
 from nmt.data.prepared import Prepared, find_prepared, prepare
@@ -68,6 +69,20 @@ def test_each_source_has_the_targets_of_its_nearest_pairs_and_not_its_own(tmp_pa
         [plain.sentence(i).tolist() for i in range(len(PAIRS))]
     )
     assert texts == [pair.source for pair in PAIRS]
+
+
+def test_several_processes_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = ALL.model_copy(update={"marks": True})
+    monkeypatch.setattr(module, "_AT_ONCE", 3)
+    ids, counts = [], []
+    for processes in (1, 2):
+        monkeypatch.setattr(module, "processes_for", lambda pairs, cost, n=processes: n)
+        folder = tmp_path / str(processes)
+        folder.mkdir()
+        prepared = prepared_with(folder, PAIRS, memory=memory)
+        ids.append((prepared.directory / "source.ids.npy").read_bytes())
+        counts.append(prepared.counts)
+    assert ids[0] == ids[1] and counts[0] == counts[1]
 
 
 def test_a_pair_with_an_equal_source_gives_no_match(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from nmt.data.tokens.batches import BatchPlan, StagedPlan
 from nmt.errors import DataError
 from nmt.planning import workload
 from nmt.planning.workload import find_workload, sample_sentences
+from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config, parse_config
 from tests.training.runs import Recipe
 
@@ -115,6 +116,42 @@ def test_a_sample_estimates_the_epoch_of_a_larger_text(
     assert found.pairs == pytest.approx(expected.pairs, rel=0.1)
     assert found.steps_per_epoch == pytest.approx(expected.steps_per_epoch, rel=0.1)
     assert found.source_length == pytest.approx(expected.source_length, rel=0.1)
+
+
+def test_sources_are_as_long_as_with_what_is_put_into_them(tmp_path: Path) -> None:
+    """Matches and context are estimated from a sample, and terms are counted by their number."""
+    random = Random(1)
+    words = ["".join(random.choices("abcdefgh", k=3)) for _ in range(9)]
+    lines = [" ".join(random.choices(words, k=8)) for _ in range(900)]
+    text = tmp_path / "text.en"
+    text.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+    def config_of(**data: object) -> Config:
+        pair = {"source": str(text), "target": str(text)}
+        given = {"directory": str(tmp_path), "train": pair, "validation": pair}
+        return Config.model_validate(
+            {
+                "data": {**given, **data},
+                "tokenizer": {"vocabulary_size": 36},
+                "training": {"batch_tokens": 200, "max_steps": 300},
+            }
+        )
+
+    plain, _ = find_workload(config_of())
+    config = config_of(memory={"share": 0.6, "minimum": 0.6}, context={"sentences": 1})
+    found, sample = find_workload(config)
+    assert sample is not None and found.preparation is not None
+    prepare(config, lambda message: None)
+    expected, _ = find_workload(config)
+    assert found.source_length == pytest.approx(expected.source_length, rel=0.05)
+    assert found.steps_per_epoch == pytest.approx(expected.steps_per_epoch, rel=0.05)
+    assert found.source_length > 2 * plain.source_length
+    with_terms, sample = find_workload(config_of(terms={"share": 0.5}))
+    assert sample is not None
+    without_terms = sample.train.source.lengths.mean()
+    assert with_terms.source_length == pytest.approx(without_terms + 4, rel=0.05)
+    drawn = sample_sentences(config_of(terms={"share": 0.5}), with_terms, sample).source.lengths
+    assert drawn.mean() == pytest.approx(with_terms.source_length)
 
 
 def test_a_text_that_cannot_be_used_is_named(recipe: Recipe, tmp_path: Path) -> None:

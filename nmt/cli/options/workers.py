@@ -10,8 +10,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nmt.machine.process_pool import Result, Task
     from nmt.translation.pipeline import Pipeline
-    from nmt.translation.process_pool import Result, Task
     from nmt.translation.ray_pool import RayCluster, RayPool
     from nmt.translation.request import TranslationRequest
     from nmt.translation.translator import Translator
@@ -96,8 +96,8 @@ class WorkerOptions(RayOptions):
         Raises:
             ConfigError: --workers is more than 1 on a GPU.
         """
+        from nmt.machine.process_pool import check_processes
         from nmt.machine.processor import available_cores, use_one_thread
-        from nmt.translation.process_pool import check_processes
 
         if self.workers == "auto":
             one_process = device != "cpu" or is_typed or sys.platform != "linux"

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from nmt.errors import CheckpointError, NmtError, StoppedBySignal
-from nmt.translation.process_pool import TASKS_AHEAD, ProcessPool
+from nmt.machine.process_pool import TASKS_AHEAD, ProcessPool
 
 
 def squared(number: int) -> int:
@@ -118,7 +118,7 @@ def test_a_killed_process_is_one_sentence_and_no_wait(when: str) -> None:
         return number
 
     with (
-        pytest.raises(NmtError, match="one of 2 processes .* died, .* fewer `workers`"),
+        pytest.raises(NmtError, match="one of 2 processes has died, .* fewer `workers`"),
         closing(ProcessPool(die, 2)) as pool,
     ):
         assert list(pool.map(range(4))) is not None
@@ -130,7 +130,7 @@ MAIN = """
 import os, time
 from contextlib import closing
 from nmt.cli.app import main, app
-from nmt.translation.process_pool import ProcessPool
+from nmt.machine.process_pool import ProcessPool
 
 def slow(number):
     os.write(1, b"%d\\n" % os.getpid())

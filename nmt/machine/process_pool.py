@@ -3,7 +3,7 @@
 One process per core translates faster than one thread per core. The threads of one operation wait
 for each other after every product of small matrices; searches in several threads wait for the
 interpreter lock. A fork takes milliseconds, where a new interpreter takes seconds to load PyTorch,
-and all processes share one copy of the weights.
+and all processes share one copy of the weights, or of the index of a corpus.
 """
 
 import multiprocessing
@@ -58,9 +58,17 @@ class ProcessPool(Generic[Task, Result]):
     Started processes see the memory as it was at their start, and run until the pool is closed.
     """
 
-    def __init__(self, compute: Callable[[Task], Result], processes: int) -> None:
-        """Start no process yet. Tasks and results must be picklable, `compute` need not be."""
-        self._compute = compute
+    def __init__(
+        self,
+        compute: Callable[[Task], Result],
+        processes: int,
+        remedy: str = "give fewer `workers`, or a lower `batch_tokens`",
+    ) -> None:
+        """Start no process yet. Tasks and results must be picklable, `compute` need not be.
+
+        `remedy` says what to do if the memory does not suffice.
+        """
+        self._compute, self._remedy = compute, remedy
         self._processes = processes
         self._executor: ProcessPoolExecutor | None = None
         self._running = 0
@@ -114,8 +122,8 @@ class ProcessPool(Generic[Task, Result]):
             yield from in_order(tasks, submit, Future.done, Future.result, limit)
         except BrokenProcessPool as error:
             raise NmtError(
-                f"one of {self._running} processes that translate died, most likely for want of "
-                "memory; give fewer `workers`, or a lower `batch_tokens`"
+                f"one of {self._running} processes has died, most likely for want of memory; "
+                f"{self._remedy}"
             ) from error
 
     def _start(self, processes: int) -> ProcessPoolExecutor:
