@@ -181,7 +181,8 @@ def translate(
         request = options.request(translator, terminology, protected)
         use = memories.use(translator.loaded, options.to)
         adapt = memories.adaptation(translator.loaded)
-        return translator, replace(request, memory=use, adapt=adapt)
+        request = replace(request, memory=use, adapt=adapt, adapt_document=memories.adapt_document)
+        return translator, request
 
     settings = partial(_settings, terminology, context.params)
     read = [terms.glossary, terms.forbid_file, *(memories.memory or ())]
@@ -345,7 +346,7 @@ def _settings(
     not_compared = {*NOT_COMPARED, *search, "precision"}
     of_documents = {each.name for each in fields(DocumentOptions)}
     if not options.get("memory"):  # so that outputs of earlier versions can be resumed
-        not_compared |= {"memory", "no_exact_matches", "adapt"}
+        not_compared |= {"memory", "no_exact_matches", "adapt", "adapt_document"}
     # the rows of a document's part hold all that --json writes
     not_compared |= of_documents if file_format == TEXT else {"format", "html", "as_json"}
     others = {name: value for name, value in options.items() if name not in not_compared}

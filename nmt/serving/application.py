@@ -30,7 +30,8 @@ from nmt.serving.page import page_router
 from nmt.serving.parsing import component_schemas, explain
 from nmt.serving.proxies import Proxies
 from nmt.serving.server import Server
-from nmt.serving.v1 import TranslationBody, v1_router
+from nmt.serving.translation_body import TranslationBody
+from nmt.serving.v1 import v1_router
 
 
 def build_application(server: Server) -> ASGIApp:

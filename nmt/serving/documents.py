@@ -16,10 +16,11 @@ from nmt.serving.files import FOUND, address_of, file_response
 from nmt.serving.libretranslate import ERRORS
 from nmt.serving.parsing import check_given_once, read_body, validate
 from nmt.serving.server import Server
+from nmt.serving.translation_body import TranslationBody
 from nmt.serving.uploads import UploadedFile, read_file
-from nmt.serving.v1 import TranslationBody
 from nmt.translation.documents.document import ANY_LANGUAGE, ReadingOptions
 from nmt.translation.documents.formats import OPTIONS_OF_NAMES
+from nmt.translation.line import GlossaryMode
 
 KEY_HEADER = "x-document-key"
 _JSON = ("terms", "forbidden", "protect")
@@ -41,6 +42,8 @@ class DocumentForm(BaseModel):
     """text, or the name of a format, such as html; by default what content and name say"""
     terms: str = ""
     """what must be translated in a certain way: JSON, as in /v1/translate"""
+    glossary_mode: GlossaryMode | None = None
+    """how terms come out, as in /v1/translate"""
     forbidden: str = ""
     """words and phrases that no translation may have: JSON, as in /v1/translate"""
     protect: str = ""
@@ -89,6 +92,8 @@ class DocumentForm(BaseModel):
                     raise RequestError(400, f"Invalid request: {key} is no JSON") from error
         if self.memory:
             values |= {"memory": self.memory, "adapt": self.adapt}
+        if self.glossary_mode:
+            values["glossary_mode"] = self.glossary_mode
         if self.no_repeat_ngram is not None:
             values["no_repeat_ngram"] = self.no_repeat_ngram
         return validate(TranslationBody, values)

@@ -12,7 +12,15 @@ from nmt.serving.models import LoadedVersion
 from nmt.translation.capitals import CapitalsTransform
 from nmt.translation.document import split_lines
 from nmt.translation.edges import cut_edges
-from nmt.translation.line import Alignment, Line, Terminology, Translation, add_tag, has_words
+from nmt.translation.line import (
+    Alignment,
+    Line,
+    Terminology,
+    TermUse,
+    Translation,
+    add_tag,
+    has_words,
+)
 from nmt.translation.placeholders import original_text, without_tags
 from nmt.translation.protected import replace_protected
 from nmt.translation.spans import Link, Span, links_after, shift_span
@@ -54,6 +62,8 @@ class TranslatedText:
     """the language that was found, in LibreTranslate's shape; None: it was given"""
     matches: tuple[tuple[Span, Match], ...] = ()
     """the pair of a memory that each sentence was translated with, if any, and its place"""
+    terms: tuple[TermUse, ...] = ()
+    """the terms of a glossary that the model was asked for"""
 
     def option(self, n: int) -> Translation:
         """Return the n-th best translation, counted from 0, or the last one, with its links."""
@@ -154,7 +164,8 @@ class SegmentedText:
             for segment, row in zip(self.segments, rows, strict=True)
             if row[0].match
         )
-        return replace(best, alternatives=alternatives, matches=matches)
+        terms = tuple(term for row in rows for term in row[0].terms)
+        return replace(best, alternatives=alternatives, matches=matches, terms=terms)
 
 
 def split_texts(

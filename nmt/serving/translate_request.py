@@ -208,6 +208,13 @@ class TranslationService:
                 f"Invalid request: no model from {asked.source} to {asked.target} has learnt to "
                 "use a context; leave it out",
             )
+        mode = asked.terminology.glossary_mode if asked.terminology else None
+        if mode == "inflect" and not route[0].model.current.config.data.terms:
+            raise RequestError(
+                400,
+                f"Invalid request: no model from {asked.source} to {asked.target} has learnt to "
+                "inflect terms; use glossary_mode auto or exact",
+            )
         if len(route) > 1 and (asked.alignments or asked.terminology or asked.memories):
             raise RequestError(
                 400,

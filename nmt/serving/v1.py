@@ -4,170 +4,25 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from itertools import chain
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from nmt.data.text.protected_text import ProtectedText, usual_text
 from nmt.data.text.words import spaced_word_spans
-from nmt.errors import ConfigError
 from nmt.serving.answers import RequestError
-from nmt.serving.detection import LanguageCode
-from nmt.serving.libretranslate import ERRORS, MAX_NGRAM
+from nmt.serving.libretranslate import ERRORS
 from nmt.serving.parsing import JSON, body_schema, read_json
 from nmt.serving.segments import Segment, SegmentedText, TranslatedText
-from nmt.serving.server import Server, check_characters
+from nmt.serving.server import Server
 from nmt.serving.translate_request import Asked
-from nmt.translation.line import Terminology, Translation
+from nmt.serving.translation_body import TranslationBody
+from nmt.translation.line import Translation
 from nmt.translation.spans import linked_words
 
-MAX_TERMS = 1000
-MAX_PATTERNS = 20
-MAX_BEFORE = 20
-Pattern = Annotated[str, Field(min_length=1, max_length=500)]
-Word = Annotated[str, Field(min_length=1, max_length=200)]
-Sentence = Annotated[str, Field(min_length=1, max_length=2000)]
 Written = TypeVar("Written")
-
-
-class TermBody(BaseModel):
-    """A term of the source, and the translation that it must have."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    source: Word
-    target: Word
-
-
-class BeforeBody(BaseModel):
-    """A sentence before a text, with its translation."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    source: Sentence
-    target: Sentence
-
-
-class TranslationBody(BaseModel):
-    """The body of /v1/translate."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", use_attribute_docstrings=True)
-
-    text: str | list[str]
-    """a text, or a list of texts"""
-    source: LanguageCode
-    """the code of its language; auto detects it"""
-    target: LanguageCode
-    """the code of the language to translate into"""
-    format: Literal["text", "html"] = "text"
-    """html keeps the tags; not combined with n_best, scores, alignments, context or stream"""
-    n_best: int = Field(1, ge=1, le=100)
-    """how many translations of each text are wanted; there are fewer if the beam holds fewer"""
-    scores: bool = False
-    """whether each translation has its score: log P in nats over the length penalty"""
-    alignments: bool = False
-    """whether the words that belong together are wanted"""
-    terms: list[TermBody] = Field([], max_length=MAX_TERMS)
-    """what must be translated in a certain way"""
-    forbidden: list[Word] = Field([], max_length=MAX_TERMS)
-    """words and phrases that no translation may have"""
-    prefix: str = Field("", max_length=1000)
-    """how each translation begins"""
-    protect: bool | Annotated[list[Pattern], Field(max_length=MAX_PATTERNS)] | None = None
-    """whether addresses and placeholders stay as they are; or what has one of these regular
-    expressions; by default as the server's settings say"""
-    no_repeat_ngram: int | None = Field(None, ge=0, le=MAX_NGRAM)
-    """no sequence of so many tokens may come twice in a sentence; 0 allows all"""
-    context: list[Sentence | BeforeBody] = Field([], max_length=MAX_BEFORE)
-    """the sentences before each text, oldest first, with their translations if these are known"""
-    memory: str | list[str] = []
-    """names of the translation memories to search, which `GET /v1/memory` lists"""
-    adapt: bool = False
-    """whether the model learns from the nearest pairs in them before it translates a sentence"""
-    stream: bool = False
-    """whether each sentence is sent as soon as it is translated, as server-sent events"""
-
-    @property
-    def texts(self) -> list[str]:
-        """The texts, also if it is a single one."""
-        return [self.text] if isinstance(self.text, str) else self.text
-
-    @property
-    def memories(self) -> list[str]:
-        """The names of the memories, also if it is a single one."""
-        return [self.memory] if isinstance(self.memory, str) else self.memory
-
-    def asked(self, protect: bool) -> Asked:
-        """Return what is asked of each text; `protect` is what holds by default.
-
-        Raises:
-            DataError: a term is blank, or also forbidden.
-            RequestError: a term has two translations or characters that no text has, a pattern
-                cannot be used, or HTML is asked for in ways that only text allows.
-        """
-        self._check_html()
-        sides = [side for term in self.terms for side in (term.source, term.target)]
-        before = [(b, "") if isinstance(b, str) else (b.source, b.target) for b in self.context]
-        for text in (*self.forbidden, self.prefix, *sides, *chain.from_iterable(before)):
-            check_characters(text, "a term, a forbidden word, the prefix or the context")
-        asked = protect if self.protect is None else self.protect
-        try:
-            protected = ProtectedText(asked) if isinstance(asked, list) else usual_text(asked)
-        except ConfigError as error:
-            raise RequestError(400, f"Invalid request: {error}") from error
-        terminology = Terminology.of(self._glossary(), forbidden=self.forbidden, prefix=self.prefix)
-        return Asked(
-            self.source,
-            self.target,
-            self.format == "html",
-            self.n_best,
-            self.alignments,
-            terminology or None,
-            protected,
-            self.no_repeat_ngram,
-            context=tuple(before),
-            memories=tuple(self.memories),
-            adapt=self.adapt,
-        )
-
-    def _glossary(self) -> dict[str, str]:
-        """Return {source: target} of the terms.
-
-        Raises:
-            RequestError: a source has two targets.
-        """
-        glossary: dict[str, str] = {}
-        for term in self.terms:
-            source, target = term.source.strip(), term.target.strip()
-            known = glossary.setdefault(source, target)
-            if known != target:
-                raise RequestError(
-                    400,
-                    f"Invalid request: terms: {source!r} becomes {known!r} and {target!r}; keep "
-                    "one of them",
-                )
-        return glossary
-
-    def _check_html(self) -> None:
-        """Raise a RequestError if a page is asked for with what only plain texts can have."""
-        has = {
-            "n_best": self.n_best > 1,
-            "scores": self.scores,
-            "alignments": self.alignments,
-            "stream": self.stream,
-            "context": bool(self.context),
-        }
-        if self.format == "html" and any(has.values()):
-            wrong = ", ".join(name for name in has if has[name])
-            raise RequestError(
-                400,
-                f"Invalid request: format html cannot be combined with {wrong}; remove this, or "
-                "use format text",
-            )
 
 
 class WeighedText(BaseModel):
@@ -190,7 +45,20 @@ class TranslationAnswer(BaseModel):
     target_words: list[tuple[int, int]] | None = None
     source: str | None = None
     """the language that was detected"""
+    terms: list["TermAnswer"] | None = None
+    """the terms that the model was asked for"""
     matches: list["MatchAnswer"] | None = None
+
+
+class TermAnswer(BaseModel):
+    """A term that the model was asked for, and how it came into the translation."""
+
+    source: str
+    """the term as the text has it"""
+    target: str
+    """its translation as the request has it"""
+    way: Literal["inflected", "forced", "missing"]
+    """inflected: the model chose its form; forced: the search had to use it"""
 
 
 class MatchAnswer(BaseModel):
@@ -312,6 +180,8 @@ def _as_record(source: str, text: TranslatedText, body: TranslationBody) -> dict
             "source_words": spaced_word_spans(source),
             "target_words": spaced_word_spans(text.text),
         }
+    if body.terms:
+        record["terms"] = [term._asdict() for term in text.terms]
     if body.memories:
         record["matches"] = [
             {

@@ -156,6 +156,9 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     loaded = load_model(directory.path, trainer.device)
     settings, data = loaded.config.decoding, loaded.config.data
     log(f"scoring the test set: {len(pairs):,} sentences, beam {settings.beam_size}")
+    read_in_training = _read_in_training(data)
+    for name, (what, how) in read_in_training.items():
+        log(f"the test set is scored without {what} (data.{name}): {how}")
     languages = data.languages_of(data.test)
     test_set = set_of_pairs("test", pairs, languages, data.tokenized)
     warning = warning_about_references(test_set.references, data.tokenized)
@@ -177,6 +180,11 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
             "sha256": text_fingerprint(pairs),
         },
         "decoding": {**settings.model_dump(), "precision": _PRECISION},
+        **(
+            {"scored_without": [f"data.{name}" for name in read_in_training]}
+            if read_in_training
+            else {}
+        ),
         **_describe_training(directory),
         "configuration": configuration_digest(loaded.config),
         "scored_with": describe_software(),
@@ -188,6 +196,25 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     if of_texts:
         log("BLEU of each text: " + ", ".join(f"{name} {bleu}" for name, bleu in of_texts.items()))
     log(f"written to {directory.result}")
+
+
+def _read_in_training(data: DataConfig) -> dict[str, tuple[str, str]]:
+    """Return what sources have in training and the test set does not have.
+
+    That is, by setting of `data`, what it is, and how it is with the validation set or later.
+    """
+    known = {
+        "memory": ("matches of a translation memory", "validation has those of the training text"),
+        "terms": (
+            "terms",
+            "validation is without them, too; nmt translate --glossary asks for some",
+        ),
+        "context": (
+            "the sentences before",
+            "so is validation; nmt translate --document reads them",
+        ),
+    }
+    return {name: about for name, about in known.items() if getattr(data, name)}
 
 
 def _describe_training(directory: RunDirectory) -> dict[str, object]:

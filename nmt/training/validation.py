@@ -138,7 +138,7 @@ class Validator:
         searcher = Translator(loaded).searcher
         matches = MemoryTransform(searcher, memory, Terminology(), alignments=False)
         encoded = TokenStore.of(
-            [line.ids for line in matches.append([EncodedLine(*row) for row in rows])],
+            [line.ids for line in matches.append([EncodedLine(*row) for row in rows], {}, {})],
             loaded.tokenizer.target.encode([pair.target for pair in pairs]),
         )
         lengths = encoded.source.lengths, encoded.target.lengths

@@ -24,6 +24,10 @@ LEARNT_PAIRS = 2
 """pairs that a model learns from before it translates a line, at most"""
 LEARNT_SIMILARITY = 0.7
 """the lowest score of such a pair"""
+GROUP = 8
+"""sentences of a document that learn from the same pairs: up to as many"""
+Found = dict[tuple[str, str | None], list[Match]]
+"""what the memories have for a text and the text before it; each is searched once"""
 
 
 class MatchSource(Protocol):
@@ -94,16 +98,21 @@ class MemoryTransform:
     adapts: bool = False
     """whether the model learns from similar pairs before it translates a line"""
 
-    def take_exact(self, lines: Sequence[Line]) -> tuple[list[Line], dict[int, Match]]:
-        """Return the lines, blank where there is an exact match, and these by index."""
+    def take_exact(
+        self, lines: Sequence[Line], searched: Found
+    ) -> tuple[list[Line], dict[int, Match]]:
+        """Return the lines, blank where there is an exact match, and these by index.
+
+        What the memories have for the lines is added to `searched`.
+        """
         exact: dict[int, Match] = {}
         before = None
         if not (self.use and self.use.exact):
             return list(lines), exact
         for i, line in enumerate(lines):
             text = line.text[line.tag_length :]
-            found = self.use.search(text, 1, 1.0, before) if text.strip() else []
-            if found and self._is_allowed(line, found[0]):
+            found = self._search(text, before, searched) if text.strip() else []
+            if found and found[0].score == 1 and self._is_allowed(line, found[0]):
                 exact[i] = found[0]
             before = text
         rest = list(lines)
@@ -137,37 +146,72 @@ class MemoryTransform:
                 rows[i] = row
         return rows
 
-    def append(self, lines: Sequence[EncodedLine]) -> list[EncodedLine]:
-        """Return the lines with the ids of matches; those with an exact one become copies of it."""
+    def append(
+        self, lines: Sequence[EncodedLine], exact: Mapping[int, Match], searched: Found
+    ) -> list[EncodedLine]:
+        """Return the lines with the ids of matches; those with an exact one become copies of it.
+
+        `exact` has the matches of lines that are blank because of them, by index; `searched` what
+        was found for some texts already.
+        """
         if not self.use:
             return list(lines)
         changed, before = list[EncodedLine](), None
-        for encoded in lines:
+        for i, encoded in enumerate(lines):
             line = encoded.line
             # as the user wrote it, except for capitals, which a memory may have elsewhere
             text = apply_edits(line.text, line.parts)[line.tag_length :]
-            changed.append(self._with_matches(encoded, text, before))
-            before = text
+            found = self._search(text, before, searched) if encoded.ids else []
+            changed.append(self._with_matches(encoded, text, found) if found else encoded)
+            before = exact[i].source if i in exact else text
         return changed
 
-    def _with_matches(self, encoded: EncodedLine, text: str, before: str | None) -> EncodedLine:
+    def with_pairs_around(
+        self, encoded: Sequence[EncodedLine], exact: Mapping[int, Match]
+    ) -> list[EncodedLine]:
+        """Return the sentences of a document, with pairs to learn from where they have none.
+
+        Sentences learn in groups of `GROUP`, from the best pair of each sentence in the group and
+        of as many before it; the last `GROUP` of these pairs count. `exact` has those of sentences
+        that are not translated, by index.
+        """
+        best = [each.match for each in encoded]
+        for i, each in enumerate(encoded):
+            best[i] = each.matches[0] if each.matches else exact.get(i, each.match)
+        changed = list(encoded)
+        for first in range(0, len(encoded), GROUP):
+            near = best[max(0, first - GROUP) : first + GROUP]
+            pairs = [match for match in near if match and match.score >= LEARNT_SIMILARITY]
+            learnt = tuple(dict.fromkeys(pairs[-GROUP:]))
+            for i in range(first, min(first + GROUP, len(encoded))):
+                if encoded[i].ids and not encoded[i].matches:
+                    changed[i] = replace(encoded[i], matches=learnt)
+        return changed
+
+    def _search(self, text: str, before: str | None, searched: Found) -> list[Match]:
+        """Return what the memories have for a text that this model can use, best first."""
+        if (text, before) not in searched:
+            assert self.use
+            data, loaded = self.searcher.loaded.config.data, self.searcher.loaded
+            repair = data.memory if can_repair(loaded) else None
+            count, minimum = (repair.count, repair.minimum) if repair else (1, 1.0)
+            if self.adapts:
+                count, minimum = max(count, LEARNT_PAIRS), min(minimum, LEARNT_SIMILARITY)
+            searched[text, before] = self.use.search(text, count, minimum, before)
+        return searched[text, before]
+
+    def _with_matches(self, encoded: EncodedLine, text: str, found: list[Match]) -> EncodedLine:
         line, loaded, use = encoded.line, self.searcher.loaded, self.use
-        if not (use and encoded.ids):
-            return encoded
+        assert use
         model, data = loaded.tokenizer.source, loaded.config.data
         repair = data.memory if can_repair(loaded) else None
-        count, minimum = (repair.count, repair.minimum) if repair else (1, 1.0)
-        if self.adapts:
-            count, minimum = max(count, LEARNT_PAIRS), min(minimum, LEARNT_SIMILARITY)
-        found = use.search(text, count, minimum, before)
-        if not found:
-            return encoded
         best, is_aligned = found[0], self.alignments and line.is_aligned
         if best.score == 1 and use.exact and not is_aligned and self._is_allowed(line, best):
             copied = replace(line, text=best.target, parts=(), tag_length=0)
             return EncodedLine(copied, ids=[], match=best)
-        if self.adapts:
-            encoded = replace(encoded, matches=tuple(found[:LEARNT_PAIRS]), match=best)
+        learnt = tuple(match for match in found if match.score >= LEARNT_SIMILARITY)
+        if self.adapts and learnt:
+            encoded = replace(encoded, matches=learnt[:LEARNT_PAIRS], match=best)
         if not repair:
             return encoded
         found = [match for match in found if match.score >= repair.minimum][: repair.count]

@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Self
 
 from nmt.errors import NmtError, Progress, print_warning
@@ -45,7 +45,7 @@ from nmt.translation.line import (
     encode,
     one_line,
 )
-from nmt.translation.memory_matches import MemoryTransform
+from nmt.translation.memory_matches import Found, MemoryTransform
 from nmt.translation.message_texts import MessageTexts
 from nmt.translation.minimum_bayes_risk import choose_by_risk
 from nmt.translation.placeholders import without_tags
@@ -211,7 +211,8 @@ class Pipeline:
         if self._source.tags:
             lines = [replace(line, tag_length=self._source.tag_length(line.text)) for line in lines]
         read = lines
-        lines, exact = self._memory.take_exact(lines)
+        searched: Found = {}
+        lines, exact = self._memory.take_exact(lines, searched)
         if request.protected.patterns:
             messages = MessageTexts(lines, request.protected)
             lines = messages.lines
@@ -229,7 +230,11 @@ class Pipeline:
         encoded = self._terminology.constrain(encoded)
         known = {i: match.target for i, match in exact.items()}
         encoded = self._context.add(lines_read, encoded, counts, request.document, known)
-        encoded = self._memory.append(encoded)
+        firsts = list(accumulate(counts, initial=0))  # where the sentences of each line begin
+        exact_places = {firsts[i]: match for i, match in exact.items()}
+        encoded = self._memory.append(encoded, exact_places, searched)
+        if request.adapt_document:
+            encoded = self._memory.with_pairs_around(encoded, exact_places)
         translations: NBestLists = [[] for _ in encoded]
         to_copy = [i for i, line in enumerate(encoded) if not line.ids]
         if to_copy:
@@ -237,21 +242,28 @@ class Pipeline:
             finished = self._finish(copied, [[copy_of(line)] for line in copied])
             for i, copies in zip(to_copy, finished, strict=True):
                 translations[i] = copies
-        groups_of_batches: Iterable[Sequence[int]] = [range(len(encoded))]
-        if request.document:  # the sentences may be many more than the lines
-            groups_of_batches = cut_into_windows(
+        batches = deque(self._batches(encoded))
+        return _Window(read, exact, messages, inner, encoded, counts, translations, batches)
+
+    def _batches(self, encoded: Sequence[EncodedLine]) -> Iterator[list[int]]:
+        """Yield the lines that are searched together, as indices.
+
+        All lines of a batch have the same pairs to learn from.
+        """
+        groups: Iterable[Sequence[int]] = [range(len(encoded))]
+        if self._request.document:  # the sentences may be many more than the lines
+            groups = cut_into_windows(
                 range(len(encoded)), WINDOW_LINES, characters=lambda i: len(encoded[i].line.text)
             )
         lengths = [len(line.searched_ids) for line in encoded]
         constraints = [line.constraints for line in encoded]
-        batches: deque[list[int]] = deque()
-        for group in groups_of_batches:
-            to_search = [i for i in group if encoded[i].ids]
-            if request.adapt:
-                batches += ([i] for i in to_search if encoded[i].matches)
-                to_search = [i for i in to_search if not encoded[i].matches]
-            batches += self._searcher.batches(to_search, lengths, constraints)
-        return _Window(read, exact, messages, inner, encoded, counts, translations, batches)
+        for group in groups:
+            by_pairs: dict[tuple[Match, ...], list[int]] = {}
+            for i in group:
+                if encoded[i].ids:
+                    by_pairs.setdefault(encoded[i].matches, []).append(i)
+            for same in by_pairs.values():
+                yield from self._searcher.batches(same, lengths, constraints)
 
     def _finish_window(self, window: _Window, progress: Progress) -> NBestLists:
         """Return the translations of the lines as they were read."""
@@ -275,9 +287,10 @@ class Pipeline:
     def translate_batch(self, lines: Sequence[EncodedLine]) -> NBestLists:
         """Return the translations of each line: search all in one batch, apply the transforms."""
         lines = list(lines)
-        if self._request.adapt and lines[0].matches:  # then it is alone
+        if self._request.adapt and lines[0].matches:  # which those of all lines are
             searcher = self._request.adapt(self._searcher, lines[0].matches)
-            return Pipeline(searcher, replace(self._request, adapt=None)).translate_batch(lines)
+            request = replace(self._request, adapt=None, adapt_document=False)
+            return Pipeline(searcher, request).translate_batch(lines)
         decoded = self._search(lines)
         has_parts = any(encoded.line.parts for encoded in lines)
         if has_parts and (again := self._protection.lines_to_search_again(lines, decoded)):

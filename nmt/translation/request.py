@@ -40,6 +40,9 @@ class TranslationRequest:
     """whether word alignments are added to the translations of lines with `is_aligned`"""
     adapt: Adapt | None = None
     """lets the model learn from the matches of a line before it translates it; None: it does not"""
+    adapt_document: bool = False
+    """whether sentences of a document without such matches learn from those of sentences near them,
+    with `adapt`"""
     memory: MemoryUse | None = None
     """translation memories, which have exact and similar sentences; None: there are none"""
     compare: FinishingTransform | None = None
@@ -55,6 +58,11 @@ def check_request(request: TranslationRequest, searcher: Searcher) -> None:
         raise ConfigError(
             "`document` puts each line together from the best translation of each sentence, "
             "so a line has no `n_best`; leave one of them out"
+        )
+    if request.adapt_document and not (request.document and request.adapt):
+        raise ConfigError(
+            "to learn from the pairs of sentences nearby (`adapt_document`) is for documents; give "
+            "one, or `document` for a text whose lines are one"
         )
     if request.utilities and candidates < 2:
         raise ConfigError(

@@ -84,6 +84,8 @@ def test_a_document_says_where_its_texts_come_from(
     [
         (["--no-exact-matches"], "--no-exact-matches says what is done"),
         (["--adapt"], "--adapt learns from the pairs of --memory; add --memory FILE"),
+        (["--adapt-document"], "--adapt-document says how --adapt learns; add --adapt"),
+        (["--memory", "m.db", "--adapt", "--adapt-document"], "is for documents; give one"),
         (["--memory", "m.db", "--no-exact-matches"], "can use exact matches alone"),
         (["--memory", "other.db"], "other.db: the memory is de-en"),
         (["--memory", "none.db"], "none.db"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.annotation import TERM_MARKS
 from nmt.data.tokens.context import CONTEXT
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.files import write_json
@@ -15,6 +16,7 @@ from nmt.recipe.config import (
     DataConfig,
     DecodingConfig,
     ModelConfig,
+    TermsConfig,
     TokenizerConfig,
 )
 from nmt.run.checkpoint import save_checkpoint, weights_of
@@ -31,10 +33,13 @@ def write_run(
     seed: int = 1,
     tags: Sequence[str] = (),
     context: ContextConfig | None = None,
+    terms: TermsConfig | None = None,
 ) -> Path:
     """Write a run that the C library can serve; its vocabulary has characters and bytes."""
     config = Config(
-        data=DataConfig(source_language=source, target_language=target, context=context),
+        data=DataConfig(
+            source_language=source, target_language=target, context=context, terms=terms
+        ),
         tokenizer=TokenizerConfig(kind="char", vocabulary_size=285, byte_fallback=True),
         model=ModelConfig(
             d_model=64, heads=4, d_ff=64, encoder_layers=1, decoder_layers=1, embeddings="separate"
@@ -44,7 +49,7 @@ def write_run(
     run = RunDirectory(path)
     run.checkpoints.mkdir(parents=True)
     run.write_config(config)
-    symbols = [CONTEXT] if context else []
+    symbols = [*([CONTEXT] if context else []), *(TERM_MARKS if terms else ())]
     learn_vocabulary(PAIRS, config.tokenizer, tags, symbols).save(run.tokenizer)
     write_weights(path, seed)
     return path

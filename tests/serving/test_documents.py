@@ -56,7 +56,10 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", [*DOCUMENTS, "größe 日.txt"])
-def test_a_document_is_what_translate_file_gives(client: TestClient, name: str) -> None:
+def test_a_document_is_what_translate_file_gives(
+    client: TestClient, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")  # a TMX file has a date
     content = DOCUMENTS.get(name, b"One dog. Two cats.")
     path, headers = opened(send(client, name, content))
     status = finished(client, path, headers)

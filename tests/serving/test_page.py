@@ -143,6 +143,12 @@ def test_the_glossary_is_sent_and_kept_for_its_language(page: Any, api: StandIn)
     page.select_option("#target-language", "de")
     page.fill("#source", "dog")
     expect_translation(page, "Köter")
+    assert "glossary_mode" not in api.asked("/v1/translate")[-1]
+    page.get_by_text("Glossary").click()
+    page.get_by_label("Exactly as written").check()
+    page.fill("#source", "dog dog")
+    expect_translation(page, "Köter Köter")
+    assert api.asked("/v1/translate")[-1]["glossary_mode"] == "exact"
 
 
 def test_aligned_words_are_highlighted_under_the_pointer(page: Any) -> None:

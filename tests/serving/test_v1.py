@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from nmt import load
-from nmt.recipe.config import ContextConfig
+from nmt.recipe.config import ContextConfig, TermsConfig
 from nmt.translation.line import Line
 from nmt.translation.request import TranslationRequest
 from nmt.translation.translator import Translator
@@ -19,6 +19,7 @@ from tests.serving.served_runs import write_run
 
 JSON = {"Content-Type": "application/json"}
 PAIR = {"source": "en", "target": "de"}
+TERM = {"source": "dog", "target": "Hund"}
 
 
 def translate(client: TestClient, text: Any, **body: Any) -> list[dict[str, Any]]:
@@ -75,6 +76,24 @@ def test_terms_forbidden_words_and_the_beginning_hold(client: TestClient) -> Non
     free = translate(client, "a dog")[0]["text"]
     [found] = translate(client, "a dog", forbidden=[free.split()[0]])
     assert free.split()[0] not in found["text"].split()
+
+
+def test_a_model_that_has_learnt_terms_is_asked_as_the_glossary_mode_says(tmp_path: Path) -> None:
+    """No translation of one mode is taken from the cache for another."""
+    run = write_run(tmp_path / "en-de", "en", "de", terms=TermsConfig())
+    ways = {}
+    with started(run) as client:
+        for mode in ("inflect", "auto", "exact", None):
+            [found] = translate(client, "a dog", terms=[TERM], glossary_mode=mode)
+            assert ("Hund" in found["text"]) == (mode != "inflect")
+            ways[mode] = [(term["source"], term["target"], term["way"]) for term in found["terms"]]
+    forced = [("dog", "Hund", "forced")]
+    assert ways == {
+        "inflect": [("dog", "Hund", "missing")],
+        "auto": forced,
+        "exact": [],
+        None: forced,
+    }
 
 
 def test_contradictory_constraints_are_a_mistake_of_that_client_alone(client: TestClient) -> None:
@@ -214,6 +233,23 @@ def test_protected_text_arrives_as_it_was(client: TestClient) -> None:
                 "terms": [{"source": "a", "target": "b"}, {"source": "a ", "target": "c"}],
             },
             "Invalid request: terms: 'a' becomes 'b' and 'c'; keep one of them",
+        ),
+        (
+            {"text": "a", **PAIR, "terms": [TERM, {"source": "b", "target": "c\nd"}]},
+            "the translation of 'b' -> 'c\\nd': the term 'c\\nd' holds a line end",
+        ),
+        (
+            {"text": "a", **PAIR, "terms": [TERM, {"source": "", "target": "b"}]},
+            "terms.1.source: ",
+        ),
+        ({"text": "a", **PAIR, "terms": [TERM, {**TERM, "mode": "exact"}]}, "terms.1.mode"),
+        (
+            {"text": "a", **PAIR, "glossary_mode": "soft"},
+            "glossary_mode: input should be 'exact'",
+        ),
+        (
+            {"text": "a", **PAIR, "terms": [TERM], "glossary_mode": "inflect"},
+            "no model from en to de has learnt to inflect terms; use glossary_mode auto or exact",
         ),
         ({"text": "a", **PAIR, "prefix": "\ud800"}, "half of a surrogate pair"),
         ({"text": "a", **PAIR, "unknown": 1}, "unknown"),

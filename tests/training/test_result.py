@@ -63,6 +63,18 @@ def test_the_row_says_what_the_chosen_weights_score_and_how_that_arose(
     assert len(row["configuration"]) == len(row["test_set"]["sha256"]) == 64
     assert (row["sessions"], row["processes"], row["threads"]) == (1, 1, 1)
     assert row["command"].split()[0] == "nmt"
+    assert "scored_without" not in row
+
+
+def test_the_row_says_that_the_test_set_has_no_matches(
+    recipe: Recipe, test_set: str, tmp_path: Path
+) -> None:
+    log: list[str] = []
+    asked = recipe(test_set, "data.memory={}", "tokenizer.shared=true")
+    row = read_json(train(asked, tmp_path / "run", log.append).result)
+    assert row["scored_without"] == ["data.memory"]
+    expected = "the test set is scored without matches of a translation memory (data.memory): valid"
+    assert [line for line in log if line.startswith(expected)]
 
 
 def test_of_weights_with_equal_bleu_those_with_the_lower_loss_are_best(

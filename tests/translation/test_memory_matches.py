@@ -1,6 +1,7 @@
 """A memory's exact matches are returned as they are; similar ones stand behind the source."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from nmt.recipe.config import (
     TokenizerConfig,
 )
 from nmt.run.model import LoadedModel
+from nmt.search.searcher import Searcher
 from nmt.translation.line import Line, Terminology, Translation, numbered_lines
 from nmt.translation.memory_matches import MemoryUse, can_repair, check_direction
 from nmt.translation.request import TranslationRequest
@@ -36,13 +38,18 @@ class StandInMemory:
     """Has some pairs; what has the first word of a text is 0.8 like it."""
 
     pairs: dict[str, str]
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    """the searches: text and text before"""
+    similarity: float = 0.8
 
     def search(
         self, text: str, count: int = 1, minimum: float = 0.5, before: str | None = None
     ) -> list[Match]:
+        self.asked.append((text, before))
         found = []
         for i, (source, target) in enumerate(self.pairs.items()):
-            score = 1.0 if source == text else 0.8 if source.split()[:1] == text.split()[:1] else 0
+            is_similar = source.split()[:1] == text.split()[:1]
+            score = 1.0 if source == text else self.similarity if is_similar else 0
             if score >= minimum:
                 found.append(Match(source, target, score, i, same_context=before == "before"))
         return sorted(found, key=lambda match: -match.score)[:count]
@@ -248,6 +255,55 @@ def test_a_model_repairs_if_recipe_and_vocabulary_are_made_for_it(
     assert can_repair(repairing_run)
     assert not can_repair(copying_run)
     assert not can_repair(replace(copying_run, config=repairing_run.config))
+
+
+@pytest.mark.parametrize("document", [False, True])
+def test_each_text_is_searched_once(copying_run: LoadedModel, document: bool) -> None:
+    memory = StandInMemory({"a dog": "EIN HUND"})
+    rows = translated(
+        copying_run, "no bird", "a dog", "a cat", document=document, memory=MemoryUse((memory,))
+    )
+    assert texts(rows) == ["no bird", "EIN HUND", "a cat"]
+    assert memory.asked == [("no bird", None), ("a dog", "no bird"), ("a cat", "a dog")]
+
+
+@dataclass
+class Lessons:
+    """Notes the pairs that a model is to learn from, and lets it learn nothing."""
+
+    of_batches: list[list[str]] = field(default_factory=list)
+
+    def adapt(self, searcher: Searcher, matches: Sequence[Match]) -> Searcher:
+        self.of_batches.append([match.target for match in matches])
+        return searcher
+
+
+@pytest.mark.parametrize(("similarity", "learnt"), [(0.8, [["EIN HUND", "EINE KATZE"]]), (0.6, [])])
+def test_a_model_learns_from_pairs_that_are_similar_enough(
+    repairing_run: LoadedModel, similarity: float, learnt: list[list[str]]
+) -> None:
+    """It may read less similar ones behind the source."""
+    use, lessons = MemoryUse((replace(MEMORY, similarity=similarity),)), Lessons()
+    rows = translated(repairing_run, "a bird", "no bird", memory=use, adapt=lessons.adapt)
+    assert texts(rows) == ["a bird EIN HUND EINE KATZE", "no bird"]
+    assert lessons.of_batches == learnt
+
+
+def test_sentences_of_a_document_learn_from_the_pairs_near_them(copying_run: LoadedModel) -> None:
+    memory = StandInMemory({"a dog": "EIN HUND", "a cat": "EINE KATZE", "some fox": "EIN FUCHS"})
+    lines = ["no bird", "a dog", *["no bird"] * 14, "some fox runs", "no bird", *["no bird"] * 16]
+    asked = {"document": True, "memory": MemoryUse((memory,))}
+    lessons = Lessons()
+    rows = translated(copying_run, *lines, adapt=lessons.adapt, adapt_document=True, **asked)
+    assert texts(rows) == [*lines[:1], "EIN HUND", *lines[2:]]
+    near = {tuple(each) for each in lessons.of_batches}
+    # the lines 1 to 16; the fox's own pair, and that of all lines near it, of which there is one
+    assert near == {("EIN HUND",), ("EIN FUCHS",)}
+    lessons = Lessons()
+    translated(copying_run, *lines, adapt=lessons.adapt, **asked)
+    assert lessons.of_batches == [["EIN FUCHS"]]
+    with pytest.raises(ConfigError, match="`adapt_document`.* is for documents; give one"):
+        translated(copying_run, "a dog", adapt=lessons.adapt, adapt_document=True)
 
 
 def test_without_a_memory_nothing_changes(repairing_run: LoadedModel) -> None:

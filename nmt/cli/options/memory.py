@@ -29,10 +29,15 @@ class MemoryOptions:
     adapt: Annotated[bool, typer.Option("--adapt")] = False
     """Before each line, let the model learn from the most similar pairs of the memory: any model
     can. It forgets them afterwards."""
+    adapt_document: Annotated[bool, typer.Option("--adapt-document")] = False
+    """With --adapt, let sentences of a document without similar pairs learn from those of the
+    sentences near them."""
 
     def __post_init__(self) -> None:
         if self.adapt and not self.memory:
             raise ConfigError("--adapt learns from the pairs of --memory; add --memory FILE")
+        if self.adapt_document and not self.adapt:
+            raise ConfigError("--adapt-document says how --adapt learns; add --adapt")
         if self.no_exact_matches and not self.memory:
             raise ConfigError(
                 "--no-exact-matches says what is done with the matches of --memory; add --memory "

@@ -96,6 +96,7 @@ function chooseTarget(code) {
   kept.target = to.value = code;
   find("glossary-language").textContent = nameOf(code);
   find("glossary").value = kept[`glossary:${code}`] ?? "";
+  find("exact").checked = Boolean(kept.exact);
   readGlossary();
 }
 
@@ -192,7 +193,8 @@ async function translate(signal) {
   let code = from.value;
   if (code === "auto") code = text.trim() ? await detect(text, signal) : "";
   const memory = offerMemories(code);
-  const asked = { source: code, target: to.value, terms: readGlossary(), memory };
+  const exact = find("exact").checked;
+  const asked = { source: code, target: to.value, terms: readGlossary(), exact, memory };
   if (known.size > MOST_KNOWN) known.clear();
   const parts = split(text).map((part) => {
     const key = JSON.stringify([part.text, asked]);
@@ -212,7 +214,7 @@ async function translate(signal) {
 
 // Ask for the `count` best translations of each part, and show first ones as they come.
 async function complete(parts, count, signal) {
-  const { source, target, terms, memory } = job;
+  const { source, target, terms, exact, memory } = job;
   // a pair that goes through a third language has no model of its own, and no alignments
   const alignments = models.some((model) => model.source === source && model.target === target);
   for (let at = 0; at < parts.length; at += BATCH) {
@@ -220,6 +222,7 @@ async function complete(parts, count, signal) {
     const text = batch.map((part) => part.text);
     const asked = { text, source, target, terms, n_best: count, alignments };
     if (memory) Object.assign(asked, { memory, adapt: true });
+    if (exact) asked.glossary_mode = "exact";
     const { translations } = await call("v1/translate", asked, signal);
     batch.forEach(({ entry }, index) => {
       for (const option of [translations[index], ...(translations[index].alternatives ?? [])]) {
@@ -443,6 +446,7 @@ async function translateFile(file) {
     (model) => model.source === from.value && model.target === to.value);
   const terms = isDirect ? readGlossary() : [];
   if (terms.length) form.set("terms", JSON.stringify(terms));
+  if (find("exact").checked) form.set("glossary_mode", "exact");
   const name = file.name.replace(/(\.[^.]*)?$/, `.${to.value}$1`);
   const { signal } = sending;
   const say = (words) => { // what has not changed is not read out again
@@ -517,6 +521,11 @@ on("more", "click", () => openAlternatives(find("alternatives").hidden));
 on("glossary", "input", () => {
   kept[`glossary:${to.value}`] = find("glossary").value;
   schedule();
+});
+on("exact", "change", () => {
+  if (find("exact").checked) kept.exact = "exact";
+  else delete kept.exact;
+  schedule(0);
 });
 on("file", "change", ({ target }) => { translateFiles(target.files); target.value = ""; });
 on("memory", "change", () => {
