@@ -5,7 +5,8 @@ first_recipe.yaml.jinja is the recipe as YAML, with the sentence that explains e
 """
 
 import os
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +39,8 @@ _LEAST_LENGTH_RATIO = 4.0  # of max_length_ratio: most European pairs need less
 _DEVIATIONS = 4  # of the logarithm of the ratio of lengths; good pairs deviate less
 _MAX_EPOCHS = 60  # more of them no longer improve the model
 _LINKING_SHARE = 0.05  # of the training time, at most
-_VALIDATIONS = 8  # number of validations in a training
+_VALIDATIONS = (8, 4, 2, 1)  # numbers of validations in a training; the first that fits is taken
+_VALIDATION_SHARE = 0.25  # of the time, for all validations together
 _DROPOUTS = ((3, 0.1), (8, 0.15), (25, 0.25))
 """(limit, dropout) for trainings of fewer than `limit` epochs: more dropout for repeated pairs"""
 _CPU_MINUTES, _GPU_MINUTES = 30.0, 120.0
@@ -86,7 +88,7 @@ def choose_recipe(
         "size_asked": size is not None,
         "on_cpu": on_cpu,
         "threads": _thread_limit(),
-        "validations": _VALIDATIONS,
+        "validations": _VALIDATIONS[0],
         # guided alignment was not measured on a GPU, which cannot record its steps as graphs
         "learns_links": on_cpu and linking_minutes <= _LINKING_SHARE * minutes,
     }
@@ -109,20 +111,22 @@ def _recipe_of(
     values["spelt_in_bytes"] = not spaced or profile.characters > _MANY_CHARACTERS * wanted
     values["characters"] = profile.characters
     values["vocabulary_size"], tokenizer = _learn_sample_vocabulary(profile, values, wanted)
+    begin = time.perf_counter()
     entries, store = tokenizer.target.size, _encode_sample(profile, tokenizer)
+    encoding = (time.perf_counter() - begin) * profile.pairs / len(profile.sample)  # the whole text
     values["data"] = _fit_length_ratio(values["data"], store)
     draft = parse_config(_fill_in(values | _DRAFT), "nmt init")
     speed = probe(draft, store, (entries, entries))
-    workload = _workload(profile, draft, store, entries)
-    steps, reason = _steps(draft, workload, speed, minutes)
+    workload = replace(_workload(profile, draft, store, entries), preparation=encoding)
+    values["validations"], steps, reason = _steps(draft, workload, speed, minutes)
     epochs = steps / (workload.steps_per_epoch or 1)
     highest_dropout = 0.3 if size == "tiny" else 0.35
     dropout = next((value for limit, value in _DROPOUTS if epochs < limit), highest_dropout)
     values |= {"steps": steps, "steps_reason": reason, "epochs": epochs, "dropout": dropout}
     text = _fill_in(values)
     config = parse_config(text, "nmt init")
-    time = run_time(config, workload, speed)
-    return FirstRecipe(text, config, time, speed, epochs, _warnings(speed, time, minutes))
+    planned = run_time(config, workload, speed)
+    return FirstRecipe(text, config, planned, speed, epochs, _warnings(speed, planned, minutes))
 
 
 def _fill_in(values: dict[str, Any]) -> str:
@@ -160,7 +164,7 @@ def describe_recipe(recipe: FirstRecipe, command: str) -> str:
     return "\n".join([*lines, "", recipe.text])
 
 
-def _warnings(speed: Speed, time: RunTime, minutes: float) -> list[str]:
+def _warnings(speed: Speed, planned: RunTime, minutes: float) -> list[str]:
     """Return a sentence for each reason why the training may take longer than `minutes`."""
     warnings = []
     if speed.busy:
@@ -168,11 +172,13 @@ def _warnings(speed: Speed, time: RunTime, minutes: float) -> list[str]:
             f"other processes used the processor for {speed.waiting:.0%} of the measured time, so "
             "the planned time is uncertain; run `nmt init` again when the machine is idle"
         )
-    if time.total > minutes * 60:
+    if planned.total > minutes * 60:
+        others = planned.total - planned.training
         warnings.append(
             f"{MIN_STEPS} steps of this model take more than {minutes:g} min here "
-            f"({speed.step_seconds:.1f} s each), and fewer steps teach it nothing; the training is "
-            f"planned to take {time.total / 60:.1f} min"
+            f"({speed.step_seconds:.1f} s each, and {others:.0f} s to prepare the text, validate "
+            "and score), and fewer steps teach it nothing; the training is planned to take "
+            f"{planned.total / 60:.1f} min"
         )
     return warnings
 
@@ -274,16 +280,26 @@ def _workload(profile: TextProfile, config: Config, store: TokenStore, vocabular
     )
 
 
-def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> tuple[int, str]:
-    """Return how many steps fit into the time and improve the model, and the reason."""
+def _steps(
+    config: Config, workload: Workload, speed: Speed, minutes: float
+) -> tuple[int, int, str]:
+    """Return how many validations and steps fit into the time, and the reason for the steps."""
     # a run of one step has one validation, so its times give the seconds of a single validation
     training = config.training.model_copy(update={"max_steps": 1, "validate_every": 1})
     one_step = run_time(config.model_copy(update={"training": training}), workload, speed)
-    seconds = minutes * 60 - _VALIDATIONS * one_step.validations - one_step.ending
-    affordable = int(seconds / speed.step_seconds)
+    longest = _VALIDATION_SHARE * minutes * 60
+    few_enough = (n for n in _VALIDATIONS if n * one_step.validations <= longest)
+    validations = next(few_enough, _VALIDATIONS[-1])
+    others = (workload.preparation or 0.0) + validations * one_step.validations + one_step.ending
+    affordable = int((minutes * 60 - others) / speed.step_seconds)
     useful = _MAX_EPOCHS * (workload.steps_per_epoch or 1)
     if affordable < MIN_STEPS:
-        return MIN_STEPS, "the fewest steps that teach the model anything"
+        return validations, MIN_STEPS, "the fewest steps that teach the model anything"
     if useful < affordable:
-        return max(useful, MIN_STEPS), f"{_MAX_EPOCHS} times through the text; more overfits"
-    return affordable, f"{minutes:g} min of this machine, {speed.step_seconds:.2f} s a step"
+        reason = f"{_MAX_EPOCHS} times through the text; more overfits"
+        return validations, max(useful, MIN_STEPS), reason
+    return (
+        validations,
+        affordable,
+        f"{minutes:g} min of this machine, {speed.step_seconds:.2f} s a step",
+    )

@@ -1,5 +1,6 @@
 """The settings that `nmt init` chooses, for a machine of a known speed."""
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -52,6 +53,21 @@ def test_the_time_is_the_given_one_but_a_small_text_is_not_learnt_for_ever(choos
     assert recipe.epochs <= 61 and recipe.time.total < 600 * 60
 
 
+def test_in_a_minute_validations_become_fewer_so_that_more_steps_fit(
+    choose: Choose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = replace(constant_speed(0.1), greedy_seconds=5.0)
+    monkeypatch.setattr(first_recipe, "probe", lambda *_: slow)
+    counts = []
+    for minutes in (1, 30):
+        recipe = choose_recipe(profile_of(9_000), DataConfig(), "tiny", minutes)
+        training = recipe.config.training
+        counts.append(math.ceil(training.max_steps / training.validate_every))
+        assert recipe.time.total <= minutes * 60 and training.max_steps >= 50
+        assert recipe.warnings == []
+    assert counts[0] < counts[1] == 8
+
+
 def test_more_text_gets_more_vocabulary_and_less_dropout(choose: Choose) -> None:
     few, many = (choose(profile_of(pairs), minutes=20).config for pairs in (9_000, 900_000))
     assert few.tokenizer.vocabulary_size <= many.tokenizer.vocabulary_size
@@ -85,8 +101,18 @@ def test_the_size_fits_wish_text_and_time(choose: Choose, pairs: int, wish: Any,
 @pytest.mark.parametrize(
     ("speed", "size", "d_model", "words"),
     [
-        ({"step_seconds": 9}, "big", 1024, "50 steps of this model take more than 5 min here (9.0"),
-        ({"step_seconds": 9}, None, 128, "50 steps of this model take more than 5 min here (9.0"),
+        (
+            {"step_seconds": 9},
+            "big",
+            1024,
+            "50 steps of this model take more than 5 min here (9.0 s each, and ",
+        ),
+        (
+            {"step_seconds": 9},
+            None,
+            128,
+            "50 steps of this model take more than 5 min here (9.0 s each, and ",
+        ),
         ({"waiting": 0.4}, None, 256, "other processes used the processor for 40% of the measured"),
     ],
 )
