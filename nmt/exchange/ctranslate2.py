@@ -47,13 +47,14 @@ LAYER = {
     "attention.linear.2": (f"{CROSS}.output",),
     "attention.layer_norm": (f"{CROSS}_sublayer.norm",),
     "ffn.linear_0": (f"{NETWORK}.inner",),
+    "ffn.linear_0_noact": (f"{NETWORK}.gate",),
     "ffn.linear_1": (f"{NETWORK}.outer",),
     "ffn.layer_norm": (f"{NETWORK}_sublayer.norm",),
 }
 """{path in a layer of the specification: our names of the `Part`s that are stacked there}"""
 PROGRAM = Program(
     "CTranslate2",
-    {"activation": ACTIVATIONS, "norm_kind": ["layer"], "decoder": ["attention"]},
+    {"activation": ACTIVATIONS, "decoder": ["attention"]},
     parts={"norm", *(name for names in LAYER.values() for name in names)},
 )
 
@@ -148,11 +149,17 @@ def _specification(model: Transformer, config: ModelConfig) -> Any:
     """Return the model as CTranslate2's TransformerSpec: its weights, without vocabularies."""
     specs = import_engine("ctranslate2", FEATURE).specs
     PROGRAM.check_holds(model, config)
-    spec: Any = specs.TransformerSpec.from_config(
-        (config.encoder_layers, config.decoder_layers),
-        config.heads,
-        pre_norm=config.norm == "pre",
-        activation=specs.common_spec.Activation[ACTIVATIONS[config.activation]],
+    kinds = {
+        "pre_norm": config.norm == "pre",
+        "activation": specs.common_spec.Activation[ACTIVATIONS[config.activation]],
+        "ffn_glu": config.feed_forward == "gated",
+        "rms_norm": config.norm_kind == "rms",
+        "rotary_dim": 0 if config.positions == "rotary" else None,  # 0: a whole head
+    }
+    transformer = specs.transformer_spec
+    spec: Any = transformer.TransformerSpec(
+        transformer.TransformerEncoderSpec(config.encoder_layers, config.heads, **kinds),
+        transformer.TransformerDecoderSpec(config.decoder_layers, config.heads, **kinds),
     )
     _fill_embeddings(spec, model)
     _fill_stack(spec.encoder, model.encoder)
@@ -172,11 +179,12 @@ def _fill_embeddings(spec: Any, model: Transformer) -> None:
     bias = torch.zeros(len(output.weight)) if output.bias is None else output.bias
     spec.decoder.projection.bias = _array(bias)
     spec.decoder.start_from_zero_embedding = model.target_embedding.zero is not None
-    d_model = model.target_embedding.weight.shape[1]
-    positions = sinusoids(POSITIONS, d_model, model.positions.positions)  # (POSITIONS, D)
     for stack in (spec.encoder, spec.decoder):
         stack.scale_embeddings = True
-        stack.position_encodings.encodings = _array(positions)
+        if model.positions.positions != "rotary":
+            d_model = model.target_embedding.weight.shape[1]
+            positions = sinusoids(POSITIONS, d_model, model.positions.positions)  # (POSITIONS, D)
+            stack.position_encodings.encodings = _array(positions)
 
 
 def _fill_stack(theirs: Any, ours: Encoder | Decoder) -> None:
@@ -185,7 +193,7 @@ def _fill_stack(theirs: Any, ours: Encoder | Decoder) -> None:
     Each sub-layer has one norm. `pre_norm` of the specification says whether the engine computes it
     before or after the sub-layer; if before, a stack also has a norm behind its last layer.
     """
-    if isinstance(ours.norm, nn.LayerNorm):
+    if not isinstance(ours.norm, nn.Identity):
         _fill(theirs.layer_norm, [ours.norm])
     layers: Any = ours.layers  # a ModuleList of either kind
     for their_layer, our_layer in zip(theirs.layer, layers, strict=True):
@@ -204,9 +212,11 @@ def _at(theirs: Any, path: str) -> Any:
 
 def _fill(theirs: Any, ours: Sequence[Any]) -> None:
     """Copy a norm or a linear map into the specification; several maps become one, stacked."""
-    names = ("gamma", "beta") if isinstance(ours[0], nn.LayerNorm) else ("weight", "bias")
+    names = ("weight", "bias") if isinstance(ours[0], nn.Linear) else ("gamma", "beta")
     for their_name, our_name in zip(names, ("weight", "bias"), strict=True):
-        setattr(theirs, their_name, np.concatenate([_array(getattr(m, our_name)) for m in ours]))
+        if hasattr(ours[0], our_name):  # RMSNorm has no bias
+            weights = [_array(getattr(module, our_name)) for module in ours]
+            setattr(theirs, their_name, np.concatenate(weights))
 
 
 def _array(tensor: torch.Tensor) -> Any:

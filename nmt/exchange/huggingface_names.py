@@ -61,6 +61,8 @@ PROGRAM = Program(
     {
         "activation": [*dict.fromkeys(ACTIVATIONS.values())],
         "norm_kind": ["layer"],
+        "feed_forward": ["plain"],
+        "positions": ["interleaved", "sines_first", "tensor2tensor"],
         "decoder": ["attention"],
     },
     PARTS,

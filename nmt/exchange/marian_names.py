@@ -96,6 +96,7 @@ PROGRAM = Program(
         "layer_norm_epsilon": [1e-6],
         "activation": ACTIVATIONS,
         "norm_kind": ["layer"],
+        "feed_forward": ["plain"],
     },
     PARTS,
 )

@@ -42,7 +42,9 @@ class EncoderGraph(nn.Module):
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the memory."""
         x = self.model.embed(self.model.source_embedding, ids)
-        memory: Tensor = self.model.encoder(x, AttentionContext(mask.bool()[:, None, None]))
+        rotation = self.model.positions.rotation(ids.shape[1])
+        context = AttentionContext(mask.bool()[:, None, None], rotation=rotation)
+        memory: Tensor = self.model.encoder(x, context)
         return memory
 
 
@@ -117,7 +119,9 @@ class DecoderGraph(nn.Module):
         start = past[0].shape[2] if past else 0  # the position of the first of `ids`
         x = self.model.embed(self.model.target_embedding, ids, start)
         positions = torch.arange(start + ids.shape[1])
-        causal = AttentionContext(positions <= positions[start:, None])  # (T, start + T)
+        rotation = self.model.positions.rotation(ids.shape[1], start)
+        mask_of_past = positions <= positions[start:, None]  # (T, start + T)
+        causal = AttentionContext(mask_of_past, rotation=rotation)
         to_source = AttentionContext(mask.bool()[:, None, None])  # (B, 1, 1, S)
         x = self.model.decoder.through_layers(x, views, causal, to_source)
         cache: list[Tensor] = []
@@ -136,10 +140,9 @@ def write_graphs(model: Transformer, folder: Path) -> list[Path]:
         OSError: a file cannot be written.
     """
     model = copy.deepcopy(model).cpu().eval()
-    d_model = model.target_embedding.weight.shape[1]
     # The graphs hold the table of positions as it is now. A sentence that ends at `MAX_SOURCE`
     # makes it grow to twice that length.
-    model.positions(torch.zeros(1, 1, d_model), MAX_SOURCE - 1)
+    model.positions.up_to(MAX_SOURCE)
     paths = []
     with quietly(), _explaining():
         for name, module, example, inputs, outputs in _graphs(model):

@@ -98,6 +98,8 @@ class _Operands(NamedTuple):
     """(k,) which of the C positions get the new keys and values"""
     result: Tensor
     """(rows, k, D)"""
+    rotation: Tensor | None
+    """(1, D), see `AttentionContext`"""
 
 
 class StaticKeyValues(NamedTuple):
@@ -150,22 +152,30 @@ class CudaGraphDecoder(Decoder):
         ]
         return cache
 
-    def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
+    def step(
+        self,
+        x: Tensor,
+        cache: DecoderCache,
+        record: AttentionRecord | None = None,
+        rotation: Tensor | None = None,
+    ) -> Tensor:
         """Decode the next position of k hypotheses per sentence: (N, k, D) -> (N, k, D).
 
         The next step overwrites the result. There are three cases without a graph: attention
         weights are collected in `record`, no graph can be made, or another cache uses the graphs.
         """
         if record is not None or self._recorder is None or self._owner() is not cache:
-            return super().step(x, cache, record)
+            return super().step(x, cache, record, rotation)
         # `advance` also returns views of keys and values; `_step` takes these from the buffers
         past_mask, _ = cache.advance(x.shape[1])
-        operands = self._copy_to_buffers(x, past_mask, cache)
+        operands = self._copy_to_buffers(x, past_mask, cache, rotation)
         apply_layers = self._graph_or_step(operands, cache)
         apply_layers()  # from `operands.x` to `operands.result`
         return operands.result[: len(x)]
 
-    def _copy_to_buffers(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Operands:
+    def _copy_to_buffers(
+        self, x: Tensor, past_mask: Tensor, cache: DecoderCache, rotation: Tensor | None
+    ) -> _Operands:
         """Copy what a step reads and writes, beside keys and values, to fixed addresses."""
         rows, buffers = round_up_to_bucket(len(x), SIZE_BITS["cuda"]), self._static_buffers
         new = torch.arange(cache.used - x.shape[1], cache.used, device=x.device)
@@ -175,6 +185,7 @@ class CudaGraphDecoder(Decoder):
             source_mask=buffers["source_mask"].hold(cache.source_mask, rows),
             new=buffers["new"].hold(new, len(new)),
             result=buffers["result"].view(x, rows),
+            rotation=None if rotation is None else buffers["rotation"].hold(rotation, 1),
         )
 
     def _graph_or_step(self, operands: _Operands, cache: DecoderCache) -> Program:
@@ -201,8 +212,9 @@ class CudaGraphDecoder(Decoder):
         ]
 
         def step() -> None:
-            contexts = AttentionContext(operands.past_mask), AttentionContext(operands.source_mask)
-            operands.result.copy_(self.through_layers(operands.x, stored, *contexts))
+            to_past = AttentionContext(operands.past_mask, rotation=operands.rotation)
+            to_source = AttentionContext(operands.source_mask)
+            operands.result.copy_(self.through_layers(operands.x, stored, to_past, to_source))
 
         return step
 

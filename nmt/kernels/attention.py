@@ -12,6 +12,7 @@ from nmt.kernels.library import WIDTH_MULTIPLE, address, can_use_kernels, kernel
 from nmt.kernels.linear import linear
 from nmt.kernels.rows import RowContext, UnpaddedSide
 from nmt.model.attention import AttentionContext
+from nmt.model.positional_encoding import rotate
 
 
 class UnpaddedAttention(FusedAttention):
@@ -31,11 +32,12 @@ class UnpaddedAttention(FusedAttention):
         assert isinstance(of_x, UnpaddedSide) and isinstance(of_memory, UnpaddedSide)
         is_in_c = fits_heads(x.shape[1], self.heads) and can_use_kernels(x)
         if is_in_c and self.training and self.dropout.p == 0:
-            query = linear(self.query, x)
+            query = rotate(linear(self.query, x), context.rotation)
             key, value = linear(self.key, memory), linear(self.value, memory)
+            key = rotate(key, context.rotation)
             heads = attend_unpadded(query, key, value, context, self.heads)
             return linear(self.output, heads)
-        query, key, value = self.project(x, memory)
+        query, key, value = self.project(x, memory, context.rotation)
         in_rows = AttentionContext(of_memory.mask(context.is_causal), is_causal=context.is_causal)
         heads = self.attention(
             of_x.split_heads(query, self.heads),

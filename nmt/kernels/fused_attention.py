@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.model.attention import AttentionContext, MultiHeadAttention
-from nmt.model.positional_encoding import PositionalEncoding
+from nmt.model.positional_encoding import PositionalEncoding, rotate
 
 FEW_QUERIES = 8
 """queries per sentence (one per hypothesis) up to which a CPU is faster without the fused kernel"""
@@ -45,14 +45,19 @@ class FusedAttention(MultiHeadAttention):
 
     def forward(self, x: Tensor, memory: Tensor, context: AttentionContext) -> Tensor:
         """Let each position of x (B, T, D) attend to the memory (B, S, D); return (B, T, D)."""
-        query, key, value = map(self.split_heads, self.project(x, memory))
+        query, key, value = map(self.split_heads, self.project(x, memory, context.rotation))
         return self.attend(query, key, value, context)
 
-    def project(self, x: Tensor, memory: Tensor) -> Sequence[Tensor]:
-        """Return x W^Q, memory W^K and memory W^V: x (..., D) and memory (..., D) -> the same."""
+    def project(self, x: Tensor, memory: Tensor, rotation: Tensor | None) -> Sequence[Tensor]:
+        """Return x W^Q, memory W^K and memory W^V: x (..., D) and memory (..., D) -> the same.
+
+        The first two are rotated.
+        """
         if memory is x:
-            return self._products(x, self.query, self.key, self.value)
-        return self.query(x), *self._products(memory, self.key, self.value)
+            query, key, value = self._products(x, self.query, self.key, self.value)
+        else:
+            query, (key, value) = self.query(x), self._products(memory, self.key, self.value)
+        return rotate(query, rotation), rotate(key, rotation), value
 
     def _products(self, x: Tensor, *maps: nn.Linear) -> Sequence[Tensor]:
         """Return the result of each of several linear maps of x.
@@ -101,7 +106,12 @@ class AutocastPositions(PositionalEncoding):
 
     def add_to_rows(self, x: Tensor, positions: Tensor, length: int) -> Tensor:
         """Add the encodings of the positions (U,), all below `length`: (U, D) -> (U, D)."""
-        return _in_type_of_products(x + self.up_to(length)[positions])
+        is_rotary = self.positions == "rotary"
+        return _in_type_of_products(x if is_rotary else x + self.up_to(length)[positions])
+
+    def rotation_of_rows(self, positions: Tensor, length: int) -> Tensor | None:
+        """Return what `rotate` needs for the positions (U,), all below `length`: (U, D)."""
+        return self.up_to(length)[positions] if self.positions == "rotary" else None
 
 
 class AutocastNorm(nn.LayerNorm):

@@ -45,7 +45,7 @@ class PackedAttention(FusedAttention):
         """Let each token of x (Q, D) attend to the memory (M, D) of its sentence: (Q, D)."""
         if not isinstance(context, RowContext):
             return super().forward(x, memory, context)  # in rows with padding: validation
-        projected = self.project(x, memory)
+        projected = self.project(x, memory, context.rotation)
         query, key, value = (each.unflatten(1, (self.heads, -1)) for each in projected)
         offsets = context.queries.offsets, context.memory.offsets
         longest = context.queries.longest, context.memory.longest

@@ -21,6 +21,8 @@ class FusedFeedForward(FeedForward):
             hidden = linear_relu(self.inner, x)  # (U, F)
         else:
             hidden = self.activation(self.inner(x))
+        if self.gate is not None:
+            hidden = hidden * linear(self.gate, x)
         return linear(self.outer, self.dropout(hidden))
 
 

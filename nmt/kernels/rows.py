@@ -48,9 +48,10 @@ def decoder_output(
     """
     source, target = batch.source_side, batch.target_side
     x = _embed(model, model.source_embedding, batch.source, source)
-    memory = model.encoder(x, RowContext(queries=source, memory=source))
+    rotations = [_rotation(model, side) for side in (source, target)]
+    memory = model.encoder(x, RowContext(queries=source, memory=source, rotation=rotations[0]))
     x = _embed(model, model.target_embedding, batch.target_input, target)
-    to_past = RowContext(queries=target, memory=target, is_causal=True)
+    to_past = RowContext(queries=target, memory=target, is_causal=True, rotation=rotations[1])
     to_source = RowContext(queries=target, memory=source, inputs=inputs)
     return model.decoder(x, memory, to_past, to_source)
 
@@ -89,6 +90,11 @@ def _embed(model: Transformer, embedding: TokenEmbedding, ids: Tensor, side: Pac
     x = model.positions.add_to_rows(embedding(ids), side.positions, side.longest)
     result: Tensor = model.dropout(x)
     return result
+
+
+def _rotation(model: Transformer, side: PackedSide) -> Tensor | None:
+    assert isinstance(model.positions, AutocastPositions)
+    return model.positions.rotation_of_rows(side.positions, side.longest)
 
 
 def without_padding(batch: Batch, padding: int) -> PackedBatch:

@@ -99,6 +99,8 @@ def _layer(config: ModelConfig, stack: Stack) -> dict[str, Shape]:
         shapes |= {f"{attention}.{name}": (width, width) for name in maps}
         shapes[f"{attention}_sublayer.norm"] = (width,)
     shapes["feed_forward.inner"] = (inner, width)
+    if config.feed_forward == "gated":
+        shapes["feed_forward.gate"] = (inner, width)
     shapes["feed_forward.outer"] = (width, inner)
     shapes["feed_forward_sublayer.norm"] = (width,)
     return shapes

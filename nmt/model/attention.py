@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from nmt.model.positional_encoding import rotate
+
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
     """Return the attention weights (B, H, T, S) of queries (B, H, T, K) for keys (B, H, S, K).
@@ -57,6 +59,8 @@ class AttentionContext:
     """if given, the weights (B, H, T, S) are appended to it"""
     is_causal: bool = False
     """whether the mask is that of `causal_mask`"""
+    rotation: Tensor | None = None
+    """(T, D): by what queries and keys are rotated, see `rotate`; None: they are not"""
 
     def record_weights(self, query: Tensor, key: Tensor) -> None:
         """Append the weights of queries (B, H, T, K) for keys (B, H, S, K), if they are wanted."""
@@ -84,17 +88,20 @@ class MultiHeadAttention(nn.Module):
 
         For self-attention, pass the same tensor as x and as memory.
         """
-        query = self.project_query(x)
-        key, value = self.project_memory(memory)
+        query = self.project_query(x, context.rotation)
+        key, value = self.project_memory(memory, context.rotation)
         return self.attend(query, key, value, context)
 
-    def project_query(self, x: Tensor) -> Tensor:
-        """Return the queries x W^Q of all heads: (B, T, D) -> (B, H, T, K)."""
-        return self.split_heads(self.query(x))
+    def project_query(self, x: Tensor, rotation: Tensor | None = None) -> Tensor:
+        """Return the queries x W^Q of all heads, rotated: (B, T, D) -> (B, H, T, K)."""
+        return self.split_heads(rotate(self.query(x), rotation))
 
-    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the keys and the values of all heads: (B, S, D) -> two of (B, H, S, K)."""
-        return self.split_heads(self.key(memory)), self.split_heads(self.value(memory))
+    def project_memory(
+        self, memory: Tensor, rotation: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return keys, rotated, and values of all heads: (B, S, D) -> two of (B, H, S, K)."""
+        key = rotate(self.key(memory), rotation)
+        return self.split_heads(key), self.split_heads(self.value(memory))
 
     def split_heads(self, x: Tensor) -> Tensor:
         """Split the width into heads: (B, T, D) -> (B, H, T, K)."""

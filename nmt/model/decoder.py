@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from nmt.model.attention import AttentionContext, AttentionRecord, MultiHeadAttention
 from nmt.model.cache import DecoderCache, KeyValueView, LayerCache, RecurrentCache
-from nmt.model.feed_forward import FeedForward
+from nmt.model.feed_forward import build_feed_forward
 from nmt.model.recurrence import SimpleRecurrence
 from nmt.model.sublayer import Sublayer, final_norm
 from nmt.recipe.config import ModelConfig
@@ -27,9 +27,7 @@ class DecoderLayer(nn.Module):
         else:
             self.self_attention = MultiHeadAttention(*attention)
         self.cross_attention = MultiHeadAttention(*attention)
-        self.feed_forward = FeedForward(
-            config.d_model, config.d_ff, config.activation_dropout, config.activation
-        )
+        self.feed_forward = build_feed_forward(config)
         if self.recurrence:
             self.recurrence_sublayer = Sublayer(config)
         else:
@@ -90,9 +88,10 @@ class DecoderLayer(nn.Module):
                 assert self.recurrence
                 stored.state = self.recurrence.step(x, stored.state)
                 return stored.state.relu().to(x.dtype)
-            attention = self.self_attention
-            key, value = stored.append(*attention.project_memory(x))
-            return attention.attend(attention.project_query(x), key, value, self_context)
+            attention, rotation = self.self_attention, self_context.rotation
+            key, value = stored.append(*attention.project_memory(x, rotation))
+            query = attention.project_query(x, rotation)
+            return attention.attend(query, key, value, self_context)
 
         def attend_to_memory(x: Tensor) -> Tensor:
             query = self.cross_attention.project_query(x)
@@ -134,14 +133,22 @@ class Decoder(nn.Module):
         """Return an empty cache for `step`, given memory (B, S, D) and source mask (B, 1, 1, S)."""
         return DecoderCache([layer.start(memory) for layer in self.layers], source_mask)
 
-    def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
+    def step(
+        self,
+        x: Tensor,
+        cache: DecoderCache,
+        record: AttentionRecord | None = None,
+        rotation: Tensor | None = None,
+    ) -> Tensor:
         """Apply all layers to the next position of k hypotheses of each sentence, x (N, k, D).
 
         Returns (N, k, D) and extends the cache. `record` gets only the cross-attention weights.
+        `rotation` (1, D) is that of the position, see `AttentionContext`.
         """
         past_mask, stored = cache.advance(x.shape[1])
+        self_context = AttentionContext(past_mask, rotation=rotation)
         cross_context = AttentionContext(cache.source_mask, record=record.cross if record else None)
-        x = self.through_layers(x, stored, AttentionContext(past_mask), cross_context)
+        x = self.through_layers(x, stored, self_context, cross_context)
         if record is not None:  # without the padding that the cache adds to the source
             for i, weights in enumerate(record.cross):
                 record.cross[i] = weights[..., : cache.source_length]

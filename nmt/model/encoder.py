@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from nmt.model.attention import AttentionContext, MultiHeadAttention
-from nmt.model.feed_forward import FeedForward
+from nmt.model.feed_forward import build_feed_forward
 from nmt.model.sublayer import Sublayer, final_norm
 from nmt.recipe.config import ModelConfig
 
@@ -16,9 +16,7 @@ class EncoderLayer(nn.Module):
         self.self_attention = MultiHeadAttention(
             config.d_model, config.heads, config.attention_dropout
         )
-        self.feed_forward = FeedForward(
-            config.d_model, config.d_ff, config.activation_dropout, config.activation
-        )
+        self.feed_forward = build_feed_forward(config)
         self.self_attention_sublayer = Sublayer(config)
         self.feed_forward_sublayer = Sublayer(config)
 

@@ -42,7 +42,9 @@ class Transformer(nn.Module):
             self.output_embedding = TokenEmbedding(
                 target_vocabulary_size, config.d_model, bias=config.output_bias
             )
-        self.positions = PositionalEncoding(config.d_model, positions=config.positions)
+        self.positions = PositionalEncoding(
+            config.d_model, positions=config.positions, heads=config.heads
+        )
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
@@ -75,7 +77,8 @@ class Transformer(nn.Module):
         self_record = attention.decoder if attention else None
         cross_record = attention.cross if attention else None
         # Padding is at the end, so the causal mask already hides it from every real position.
-        to_past = AttentionContext(causal_mask(target_input), self_record, is_causal=True)
+        rotation = self.positions.rotation(target_input.shape[1])
+        to_past = AttentionContext(causal_mask(target_input), self_record, True, rotation)
         to_source = AttentionContext(padding_mask(source, self.padding), cross_record)
         return self.decoder(x, memory, to_past, to_source)
 
@@ -83,7 +86,9 @@ class Transformer(nn.Module):
         """Embed source ids (B, S); return the memory, the output of the encoder (B, S, D)."""
         x = self.embed(self.source_embedding, source)
         record = attention.encoder if attention else None
-        return self.encoder(x, AttentionContext(padding_mask(source, self.padding), record))
+        rotation = self.positions.rotation(source.shape[1])
+        mask = padding_mask(source, self.padding)
+        return self.encoder(x, AttentionContext(mask, record, rotation=rotation))
 
     def decode(
         self,
@@ -114,7 +119,8 @@ class Transformer(nn.Module):
         """
         rows = latest.reshape(-1, 1)  # (N * k, 1), all at the same position of their sentence
         x = self.embed(self.target_embedding, rows, start=cache.length)  # (N * k, 1, D)
-        x = self.decoder.step(x.view(*latest.shape, -1), cache, attention)
+        rotation = self.positions.rotation(1, start=cache.length)
+        x = self.decoder.step(x.view(*latest.shape, -1), cache, attention, rotation)
         return self.output_embedding.logits(x)
 
     def embed(self, embedding: TokenEmbedding, ids: Tensor, start: int = 0) -> Tensor:

@@ -37,7 +37,8 @@ Activation = Literal["relu", "gelu", "swish"]
 Norm = Literal["post", "pre"]
 NormKind = Literal["layer", "rms"]
 Embeddings = Literal["shared", "target", "separate"]
-Positions = Literal["interleaved", "sines_first", "tensor2tensor"]
+Positions = Literal["interleaved", "sines_first", "tensor2tensor", "rotary"]
+Network = Literal["plain", "gated"]
 TrackerName = Literal["tensorboard", "wandb", "mlflow", "trackio"]
 FilePath = Annotated[str, Field(min_length=1)]
 Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
@@ -458,6 +459,9 @@ class ModelConfig(Section):
     activation: Activation = "relu"
     """the function inside the feed-forward network: relu (the paper), gelu (exact, with erf) or
     swish (x sigmoid(x)); models of Marian and OPUS-MT have swish, many of Hugging Face gelu"""
+    feed_forward: Network = "plain"
+    """plain: Eq. 2; gated: with a third matrix, so that two thirds of d_ff have as many weights
+    (Shazeer, 2020); with the activation swish this is SwiGLU, with gelu GEGLU"""
     norm: Norm = "post"
     """the norm after the residual sum (the paper) or before each sub-layer"""
     norm_kind: NormKind = "layer"
@@ -476,8 +480,9 @@ class ModelConfig(Section):
     """add a learned number to each logit; the paper has none, models of Marian have it"""
     positions: Positions = "interleaved"
     """the positional encoding: sine and cosine in turn (interleaved, section 3.5); all sines before
-    all cosines, as MarianMTModel of transformers has them (sines_first); or the same with slightly
-    other wavelengths, as Marian itself has them (tensor2tensor)"""
+    all cosines, as MarianMTModel of transformers has them (sines_first); the same with slightly
+    other wavelengths, as Marian itself has them (tensor2tensor); or none, but self-attention with
+    queries and keys that are rotated by their position (rotary: RoPE; Su et al., 2021)"""
     start_embedding: Literal["learned", "zero"] = "learned"
     """what the decoder reads before the first token: the embedding of the begin symbol, or zeros,
     as in models of Marian"""
@@ -494,6 +499,11 @@ class ModelConfig(Section):
                 f"d_model must be even and a multiple of heads, got d_model: {self.d_model}, "
                 f"heads: {self.heads}"
             )
+        if self.positions == "rotary" and self.d_model // self.heads % 2:
+            raise ValueError(
+                "positions: rotary needs heads of an even width d_model / heads, got "
+                f"{self.d_model // self.heads}; choose another number of heads"
+            )
         return self
 
 
@@ -506,7 +516,7 @@ class LoraConfig(Section):
     alpha: float = Field(16.0, gt=0)
     """the update is multiplied by alpha / rank"""
     targets: list[
-        Literal["query", "key", "value", "output", "inner", "outer", "candidate", "forget"]
+        Literal["query", "key", "value", "output", "inner", "gate", "outer", "candidate", "forget"]
     ] = Field(["query", "value"], min_length=1)
     """the linear maps that are adapted: those of attention, inner and outer of the feed-forward
     networks, candidate and forget of `decoder: ssru`; query and value are the choice of the paper

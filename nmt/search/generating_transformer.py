@@ -17,6 +17,7 @@ from nmt.recipe.config import (
     DecodingConfig,
     Embeddings,
     ModelConfig,
+    Network,
     Norm,
     NormKind,
     Positions,
@@ -40,6 +41,7 @@ class Sizes(TypedDict, total=False):
     encoder_layers: int
     decoder_layers: int
     activation: Activation
+    feed_forward: Network
     norm: Norm
     norm_kind: NormKind
     dropout: float

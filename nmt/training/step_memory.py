@@ -150,7 +150,7 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
 
     - for attention: the inputs of its linear maps, queries, keys, values and its result;
     - for the feed-forward network: the inputs of its two linear maps, for an activation other than
-      ReLU also its input, and for ReLU with dropout also its result;
+      ReLU also its input, and for ReLU with dropout also its result; for a gate both factors;
     - for a recurrence: the inputs of its linear maps, and in float32 the products, the gate, the
       states and what they are computed from;
     - for all of these: the dropout mask (p bytes per element on a CPU, one byte on a GPU) and the
@@ -174,6 +174,8 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
         elif part.name == "feed_forward.outer":
             # its input, and what was dropped from it
             stored += (p + (mask_bytes if config.activation_dropout else 0)) * part.shape[1]
+        elif part.name == "feed_forward.gate":
+            stored += 2 * p * part.shape[0]  # both factors of the product
         elif part.name.startswith("feed_forward."):
             # the result, unless the activation or dropout follow in its place
             in_place = config.activation == "relu" and not config.activation_dropout

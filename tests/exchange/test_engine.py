@@ -37,7 +37,9 @@ EXPORTS: dict[str, tuple[Callable[[LoadedModel, Path], None], Any]] = {
     "ONNX": (export_onnx, translate_with_onnxruntime),
 }
 HOLDS: dict[tuple[str, str], set[str]] = {
-    ("norm_kind", "rms"): {"ONNX"},
+    ("norm_kind", "rms"): {"ONNX", "CTranslate2"},
+    ("feed_forward", "gated"): {"ONNX", "CTranslate2"},
+    ("positions", "rotary"): {"ONNX", "CTranslate2"},
     ("decoder", "ssru"): {"Marian"},
 }
 """the programs that have a choice which not all have; the others refuse it"""

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ from nmt.inference.prepare import use_cuda_graphs
 from nmt.machine.cuda_recorder import CudaRecorder, Program
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
-from nmt.recipe.config import DecodingConfig, Norm
+from nmt.recipe.config import DecodingConfig
 from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import Ensemble
 from nmt.search.hypothesis import Hypothesis
@@ -27,9 +27,9 @@ from tests.tape_recorder import TapeRecorder
 BOS = 2
 
 
-@pytest.fixture(params=get_args(Norm))
+@pytest.fixture(params=[{"norm": "post"}, {"norm": "pre", "positions": "rotary"}], ids=str)
 def model(request: pytest.FixtureRequest) -> Transformer:
-    return small_transformer(norm=request.param)
+    return small_transformer(**request.param)
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def test_an_adapter_can_be_given_to_all_linear_maps() -> None:
 def wider(config: ModelConfig) -> Iterator[Part]:
     """A model with a linear map more, which nothing but the table knows."""
     yield from parts_of(config)
-    yield Part("encoder", 0, "feed_forward.gate", (config.d_ff, config.d_model))
+    yield Part("encoder", 0, "feed_forward.second", (config.d_ff, config.d_model))
 
 
 def narrower(config: ModelConfig) -> Iterator[Part]:
@@ -131,7 +131,7 @@ def test_what_a_program_does_not_know_is_refused_by_name(
 ) -> None:
     config = ModelConfig()
     assert weights.unknown_part(config) is None
-    name = "feed_forward.gate" if changed is wider else "self_attention.key"
+    name = "feed_forward.second" if changed is wider else "self_attention.key"
     for module in (weights, anatomy):
         monkeypatch.setattr(module, "parts_of", changed)
     assert (weights.unknown_part(config) or next(parts_of(config))).name == name

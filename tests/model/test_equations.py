@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.embedding import TokenEmbedding
-from nmt.model.feed_forward import ACTIVATIONS, FeedForward
+from nmt.model.feed_forward import ACTIVATIONS, FeedForward, build_feed_forward
 from nmt.model.masks import causal_mask, padding_mask
 from nmt.model.norm import RMSNorm, build_norm
-from nmt.model.positional_encoding import PositionalEncoding, sinusoids
+from nmt.model.positional_encoding import PositionalEncoding, rotate, sinusoids
 from nmt.model.sublayer import Sublayer, final_norm
 from nmt.recipe.config import Activation, ModelConfig, Norm, Positions
 
@@ -76,7 +76,7 @@ INTERVALS: dict[Positions, int] = {"sines_first": 24, "tensor2tensor": 23}
 
 
 def test_every_kind_of_positions_is_tried() -> None:
-    assert {"interleaved", *INTERVALS} == {*get_args(Positions)}
+    assert {"interleaved", *INTERVALS, "rotary"} == {*get_args(Positions)}
 
 
 @pytest.mark.parametrize(("positions", "intervals"), INTERVALS.items())
@@ -108,6 +108,34 @@ def test_table_grows_for_longer_text_keeps_its_values_and_can_still_be_trained_w
     assert len(short.table) > 70
 
 
+def test_rotary_positions_turn_each_pair_of_a_head_by_its_angle() -> None:
+    heads, width, start = 3, D // 3, 700
+    encoding = PositionalEncoding(D, 4, "rotary", heads)
+    rotation = encoding.rotation(5, start)
+    assert rotation is not None and not list(encoding.parameters())
+    x = torch.randn(2, 5, D, dtype=torch.float64)
+    assert encoding(x, start) is x  # nothing is added
+    turned = rotate(x, rotation).numpy()
+    for t, head, i in ((0, 0, 0), (4, 2, width // 2 - 1), (3, 1, 5)):
+        angle = (start + t) * 10000 ** (-2 * i / width)
+        first = head * width + 2 * i
+        pair = x.numpy()[:, t, first] + 1j * x.numpy()[:, t, first + 1]
+        expected = pair * np.exp(1j * angle)  # turned in the complex plane
+        found = turned[:, t, first] + 1j * turned[:, t, first + 1]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_attention_to_rotated_keys_depends_on_the_distance_alone() -> None:
+    encoding, one = PositionalEncoding(D, 64, "rotary", heads=1), torch.ones(1, 60, D)
+    query, key = one * torch.randn(D), one * torch.randn(D)
+    rotation = encoding.rotation(60)
+    scores = rotate(query, rotation) @ rotate(key, rotation).mT  # (1, T, T)
+    for distance in (-20, 0, 7):
+        same = scores[0].diagonal(distance)
+        torch.testing.assert_close(same, same[:1].expand_as(same), rtol=1e-3, atol=1e-3)
+    assert rotate(query, PositionalEncoding(D).rotation(60)) is query
+
+
 # -- Eq. 2: the feed-forward network --------------------------------------------------------------
 
 
@@ -126,6 +154,19 @@ def test_feed_forward_is_equation_2_at_each_position(activation: Activation) -> 
     w1, b1 = network.inner.weight.detach().numpy().T, network.inner.bias.detach().numpy()
     w2, b2 = network.outer.weight.detach().numpy().T, network.outer.bias.detach().numpy()
     expected = FORMULAS[activation](x.numpy() @ w1 + b1) @ w2 + b2
+    np.testing.assert_allclose(network(x).detach().numpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("activation", get_args(Activation))
+def test_a_gate_multiplies_what_the_activation_lets_through(activation: Activation) -> None:
+    torch.manual_seed(1)
+    sizes: dict[str, Any] = {"d_model": 6, "heads": 1, "d_ff": 10, "activation": activation}
+    network = build_feed_forward(ModelConfig(**sizes, feed_forward="gated")).double()
+    x = torch.randn(2, 3, 6, dtype=torch.float64)
+    w = {name: p.detach().numpy().T for name, p in network.named_parameters()}
+    open_gate = x.numpy() @ w["gate.weight"] + w["gate.bias"]
+    inner = FORMULAS[activation](x.numpy() @ w["inner.weight"] + w["inner.bias"])
+    expected = (inner * open_gate) @ w["outer.weight"] + w["outer.bias"]
     np.testing.assert_allclose(network(x).detach().numpy(), expected, rtol=1e-12)
 
 

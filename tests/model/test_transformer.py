@@ -1,8 +1,9 @@
 """Properties of the whole model, whatever its weights."""
 
+import copy
 import math
 from collections.abc import Iterator
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -15,10 +16,13 @@ from nmt.recipe.config import ModelConfig, Norm
 from tests.stand_in_models import small_transformer
 
 PAD, V = 0, 23
+NEWER = {"norm_kind": "rms", "positions": "rotary", "feed_forward": "gated", "activation": "swish"}
 B, S, T = 3, 7, 6
 
 
-@pytest.fixture(params=[*({"norm": norm} for norm in get_args(Norm)), {"decoder": "ssru"}], ids=str)
+@pytest.fixture(
+    params=[*({"norm": norm} for norm in get_args(Norm)), {"decoder": "ssru"}, NEWER], ids=str
+)
 def model(request: pytest.FixtureRequest) -> Iterator[Transformer]:
     """Dropout is configured, so that a test in evaluation mode shows that it is off."""
     with torch.inference_mode():
@@ -188,3 +192,14 @@ def test_each_dropout_of_the_model_acts_only_in_training(name: str) -> None:
     assert not torch.equal(model(ids, ids), model(ids, ids))
     model.eval()
     assert torch.equal(model(ids, ids), model(ids, ids))
+
+
+@pytest.mark.parametrize("change", [{}, *({name: value} for name, value in NEWER.items())], ids=str)
+def test_gradients_are_those_of_float64(change: dict[str, Any]) -> None:
+    model, source, target = small_transformer(V, **change), random_ids(B, S), random_ids(B, T)
+    exact = copy.deepcopy(model).double()
+    for each in (model, exact):
+        each(source, target).log_softmax(2).square().mean().backward()
+    for (name, weight), other in zip(model.named_parameters(), exact.parameters(), strict=True):
+        assert weight.grad is not None and other.grad is not None, name
+        torch.testing.assert_close(weight.grad.double(), other.grad, rtol=1e-3, atol=1e-6)

@@ -5,7 +5,7 @@
 #include "products.h"
 
 enum { RELU, GELU, SWISH };
-enum { INTERLEAVED, SINES_FIRST, TENSOR2TENSOR };
+enum { INTERLEAVED, SINES_FIRST, TENSOR2TENSOR, ROTARY };
 
 typedef struct {
   const float *gain, *bias;
@@ -15,7 +15,7 @@ typedef struct {
   Linear query_key_value, output; /* self-attention */
   Linear candidate_forget; /* of a recurrence in the place of self-attention in the decoder */
   Linear cross_query, cross_key_value, cross_output; /* of a decoder layer */
-  Linear inner, outer; /* feed-forward network */
+  Linear inner, outer, gate; /* feed-forward network; gate has no panels if it is not gated */
   Norm self_norm, recurrence_norm, cross_norm, feed_forward_norm;
 } Layer;
 
@@ -23,7 +23,7 @@ typedef struct {
   const Layer *encoder, *decoder;
   int32_t encoder_layers, decoder_layers;
   int32_t d_model, heads, d_ff;
-  int32_t is_pre_norm, is_rms_norm, activation;
+  int32_t is_pre_norm, is_rms_norm, is_rotary, activation;
   int32_t zero; /* id whose target embedding is zero, or -1 */
   int32_t alignment_layer, alignment_head; /* whose attention to the source is recorded; -1: all heads */
   float epsilon, embedding_scale;
@@ -136,7 +136,13 @@ static void apply(const Linear *a, int rows, const float *x, float *y, Buffers *
 static void feed_forward(const Model *m, const Layer *layer, int rows, float *x, Buffers *b) {
   const float *input = sublayer_input(m, &layer->feed_forward_norm, rows, x, b);
   apply(&layer->inner, rows, input, b->hidden, b);
-  activate(m->activation, (size_t)rows * m->d_ff, b->hidden);
+  size_t count = (size_t)rows * m->d_ff;
+  activate(m->activation, count, b->hidden);
+  if (layer->gate.panels) {
+    float *gate = b->hidden + count;
+    apply(&layer->gate, rows, input, gate, b);
+    for (size_t i = 0; i < count; i += LANES) *(Floats *)(b->hidden + i) *= *(Floats *)(gate + i);
+  }
   apply(&layer->outer, rows, b->hidden, b->result, b);
   add_result(m, &layer->feed_forward_norm, rows, b->result, x);
 }
@@ -147,17 +153,31 @@ static void embed(const Model *m, const float *embedding, int32_t id, int positi
   const float *encoding = m->positions + (size_t)position * m->d_model;
   float scale = id == zero ? 0.0f : m->embedding_scale;
   for (int i = 0; i < m->d_model; i += LANES)
-    *(Floats *)(x + i) = *(Floats *)(row + i) * scale + *(Floats *)(encoding + i);
+    *(Floats *)(x + i) =
+        *(Floats *)(row + i) * scale + (m->is_rotary ? (Floats){} : *(Floats *)(encoding + i));
+}
+
+/* Rotate the query and the key of a position, which stand side by side, see nmt/model. */
+static void rotate(const Model *m, int position, float *x) {
+  const float *table = m->positions + (size_t)position * m->d_model;
+  for (int part = 0; part < 2; part++, x += m->d_model)
+    for (int i = 0; i < m->d_model; i += 2) {
+      float a = x[i], b = x[i + 1], sine = table[i], cosine = table[i + 1];
+      x[i] = a * cosine - b * sine;
+      x[i + 1] = a * sine + b * cosine;
+    }
 }
 
 /* Fill the table of positional encodings with `length` positions, see nmt/model. */
 static void fill_positions(const Model *m, int length, int kind) {
   int d = m->d_model, pairs = d / 2;
-  int intervals = kind == TENSOR2TENSOR ? (pairs > 1 ? pairs - 1 : 1) : pairs;
+  int period = kind == ROTARY ? pairs / m->heads : pairs; /* rotary: the same in each head */
+  int intervals = kind == TENSOR2TENSOR ? (pairs > 1 ? pairs - 1 : 1) : period;
   for (int i = 0; i < pairs; i++) {
     /* not pow: that of a new glibc would keep a wheel from running with an older one */
-    double frequency = powl(10000.0L, -(double)i / intervals);
-    int sine = kind == INTERLEAVED ? 2 * i : i, cosine = kind == INTERLEAVED ? 2 * i + 1 : pairs + i;
+    double frequency = powl(10000.0L, -(double)(i % period) / intervals);
+    int in_turn = kind == INTERLEAVED || kind == ROTARY;
+    int sine = in_turn ? 2 * i : i, cosine = in_turn ? 2 * i + 1 : pairs + i;
     for (int t = 0; t < length; t++) {
       m->positions[(size_t)t * d + sine] = sin(t * frequency);
       m->positions[(size_t)t * d + cosine] = cos(t * frequency);
@@ -178,8 +198,9 @@ static void encode(const Model *m, int sentences, const int32_t *source, const i
     apply(&layer->query_key_value, rows, sublayer_input(m, &layer->self_norm, rows, x, b),
           b->projected, b);
     for (int n = 0; n < sentences; n++) {
-      const float *first = b->projected + starts[n] * 3 * d;
+      float *first = b->projected + starts[n] * 3 * d;
       int length = starts[n + 1] - starts[n];
+      for (int i = 0; m->is_rotary && i < length; i++) rotate(m, i, first + i * 3 * d);
       for (int i = 0; i < length; i++)
         attend(m, first + i * 3 * d, first + d, first + 2 * d, 3 * d, NULL, 0, length, b->scores,
                b->attended + (starts[n] + i) * d, NULL);
@@ -237,6 +258,7 @@ static void attend_to_past(const Model *m, const Layer *layer, int rows, const Q
   for (int r = 0; r < rows; r++) {
     const Query *query = &queries[r];
     int latest = query->past_count - 1, slot = query->first_slot + query->past[latest];
+    if (m->is_rotary) rotate(m, latest, b->projected + r * 3 * d);
     memcpy(cache + latest * stride + slot * slot_size, b->projected + r * 3 * d + d,
            slot_size * sizeof(float));
   }

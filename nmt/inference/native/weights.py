@@ -16,7 +16,7 @@ from nmt.model.anatomy import Part, output_bias, parts_of, weight_shapes
 from nmt.recipe.config import ModelConfig, alignment_layer
 
 ACTIVATIONS = ("relu", "gelu", "swish")
-POSITIONS = ("interleaved", "sines_first", "tensor2tensor")
+POSITIONS = ("interleaved", "sines_first", "tensor2tensor", "rotary")
 """both in the order of layers.h"""
 IMPOSSIBLE = float("-inf")
 """the logit of an output that is no entry of the vocabulary but fills up the last panel"""
@@ -62,6 +62,7 @@ LAYER: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cross_output": ((f"{CROSS}.output",), (D, D)),
     "inner": ((f"{NETWORK}.inner",), (F, D)),
     "outer": ((f"{NETWORK}.outer",), (D, F)),
+    "gate": ((f"{NETWORK}.gate",), (F, D)),
     "self_norm": ((f"{SELF}_sublayer.norm",), (D,)),
     "recurrence_norm": ((f"{RECURRENCE}_sublayer.norm",), (D,)),
     "cross_norm": ((f"{CROSS}_sublayer.norm",), (D,)),
@@ -89,6 +90,7 @@ class CModel(ctypes.Structure):
         ("d_ff", ctypes.c_int32),
         ("is_pre_norm", ctypes.c_int32),
         ("is_rms_norm", ctypes.c_int32),
+        ("is_rotary", ctypes.c_int32),
         ("activation", ctypes.c_int32),
         ("zero", ctypes.c_int32),
         ("alignment_layer", ctypes.c_int32),
@@ -160,6 +162,7 @@ class NativeWeights:
             d_ff=config.d_ff,
             is_pre_norm=config.norm == "pre",
             is_rms_norm=config.norm_kind == "rms",
+            is_rotary=config.positions == "rotary",
             activation=ACTIVATIONS.index(config.activation),
             zero=BOS if config.start_embedding == "zero" else -1,
             alignment_layer=alignment_layer(len(decoder)),
@@ -226,13 +229,10 @@ class NativeWeights:
         return int(contiguous.ctypes.data)
 
     def _norm(self, name: str) -> CNorm:
-        weight = self._array(f"{name}.weight")
-        has_bias = f"{name}.bias" in self._arrays
-        bias = self._array(f"{name}.bias") if has_bias else np.zeros_like(weight)
-        return CNorm(self._pointer(weight), self._pointer(bias))
+        return CNorm(self._pointer(self._array(f"{name}.weight")), self._pointer(self._bias(name)))
 
     def _bias(self, path: str) -> Array:
-        """Return the bias of a linear map, zeros where it has none."""
+        """Return the bias of a linear map or a norm, zeros where it has none."""
         if f"{path}.bias" in self._arrays:
             return self._array(f"{path}.bias")
         return np.zeros(len(self._array(f"{path}.weight")), np.float32)

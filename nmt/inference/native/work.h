@@ -70,7 +70,7 @@ static void take_buffers(Arena *arena, Buffers *b, const Model *m, size_t rows, 
   b->normalized = take(arena, rows * d * 4);
   b->projected = take(arena, rows * 3 * d * 4);
   b->attended = take(arena, rows * d * 4);
-  b->hidden = take(arena, rows * m->d_ff * 4);
+  b->hidden = take(arena, (m->encoder->gate.panels ? 2 : 1) * rows * m->d_ff * 4);
   b->result = take(arena, rows * d * 4);
   b->scores = take(arena, (attended + LANES) * 4);
   b->x_scales = take(arena, rows * 4);
