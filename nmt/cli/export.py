@@ -14,6 +14,7 @@ from nmt.errors import ConfigError, ExchangeError
 from nmt.exchange.engine import EngineTranslation, Quantization
 
 if TYPE_CHECKING:
+    from nmt.data.tokens.lexicon import Numbers
     from nmt.run.model import LoadedModel
 
 RunArgument = Annotated[
@@ -31,9 +32,10 @@ Verify = Callable[["LoadedModel", Path], str]
 class ExportOptions:
     """What is written, where, and how it is verified."""
 
-    to: Literal["ctranslate2", "huggingface", "marian", "onnx", "safetensors"]
+    to: Literal["ctranslate2", "huggingface", "marian", "bergamot", "onnx", "safetensors"]
     """The format: for the engine of that name; for transformers and the Hub; for Marian; for
-    transformers.js and optimum; or for nmt itself and other programs in Python."""
+    Firefox and translateLocally (int8); for transformers.js and optimum; or for nmt itself and
+    other programs in Python."""
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")]
     """The folder to write, which must not exist yet."""
     quantization: Quantization | None = None
@@ -117,7 +119,8 @@ def export(run: RunArgument, options: ExportOptions) -> None:
             result = "not verified (--no-verify)"
             if not options.no_verify:
                 result = f"verified: {verify(loaded, folder)}"
-            is_changed = options.adapter is not None or options.quantization is not None
+            is_rounded = options.quantization is not None or options.to == "bergamot"
+            is_changed = options.adapter is not None or is_rounded
             form = f"{options.to} ({options.quantization})" if options.quantization else options.to
             card = model_card(loaded, form, result, usage, is_changed=is_changed)
             (folder / "README.md").write_text(card, "utf-8")
@@ -157,11 +160,35 @@ def _choose_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Exp
 
         export = marian.export_marian
         translate, usage = marian_engine.translate_with_marian, marian_engine.USAGE
+    elif options.to == "bergamot":
+        from nmt.exchange import bergamot
+
+        texts = [] if options.no_verify else options.sentences(loaded)
+        lists = _read_shortlist(loaded, bergamot.CANDIDATES)
+        export = partial(bergamot.export_bergamot, texts=texts, lists=lists)
+        translate, usage = bergamot.translate_with_bergamot, bergamot.USAGE
     else:
         from nmt.exchange import onnx
 
         export, translate, usage = onnx.export_onnx, onnx.translate_with_onnxruntime, onnx.USAGE
     return export, _build_verifier(loaded, options, translate), usage
+
+
+def _read_shortlist(loaded: "LoadedModel", count: int) -> "tuple[Numbers, Numbers] | None":
+    """Return the best `count` target ids of each source id, and those of all; None: no shortlist.
+
+    Raises:
+        CheckpointError: the file is damaged, or of other vocabularies.
+    """
+    from nmt.run.directory import find_run
+    from nmt.search.shortlist import Shortlist
+
+    path = find_run(loaded.path).shortlist
+    if not path.is_file():
+        log(f"{path}: there is no shortlist, which Firefox needs; `nmt shortlist` learns one")
+        return None
+    shortlist = Shortlist.load(path, loaded.tokenizer).first(count)
+    return shortlist.candidates, shortlist.always
 
 
 def _build_verifier(
@@ -177,7 +204,8 @@ def _build_verifier(
 
     # Chosen before the export, so that a missing text is an error at once.
     texts = [] if options.no_verify else options.sentences(loaded)
-    tolerance = ROUNDED if options.quantization else EXACT
+    is_rounded = options.quantization or options.to == "bergamot"
+    tolerance = ROUNDED if is_rounded else EXACT
 
     def verify(loaded: "LoadedModel", folder: Path) -> str:
         return verify_translations(loaded, texts, translate(folder, texts), tolerance)

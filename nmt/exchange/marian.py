@@ -2,8 +2,11 @@
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from torch import Tensor
 
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
@@ -146,6 +149,21 @@ Layout = tuple[bytes, dict[str, bytes], list[str], RowOrder]
 the vocabularies, the two of these names that decoder.yml has, and the order of rows"""
 
 
+class MarianContents(NamedTuple):
+    """What an export writes for Marian."""
+
+    options: bytes
+    """YAML, and a zero byte"""
+    weights: dict[str, Tensor]
+    """by Marian's names"""
+    files: dict[str, bytes]
+    """{name: content} of the vocabularies"""
+    vocabularies: list[str]
+    """the two of these names that decoder.yml has"""
+    order: RowOrder
+    """our id of each row"""
+
+
 def export_marian(loaded: LoadedModel, folder: Path) -> None:
     """Write model.npz, the vocabularies and decoder.yml into an empty folder.
 
@@ -155,6 +173,20 @@ def export_marian(loaded: LoadedModel, folder: Path) -> None:
     Raises:
         ExchangeError: Marian's format cannot hold the model; the message says what can.
         OSError: a file cannot be written.
+    """
+    contents = marian_contents(loaded)
+    (folder / MODEL).write_bytes(write_npz(contents.options, contents.weights))
+    for name, content in contents.files.items():
+        (folder / name).write_bytes(content)
+    decoder = decoder_yml(MODEL, contents.vocabularies, loaded.config)
+    (folder / DECODER).write_text(strict_yaml.dump(decoder), encoding="utf-8")
+
+
+def marian_contents(loaded: LoadedModel) -> MarianContents:
+    """Return a model in Marian's names and order of rows.
+
+    Raises:
+        ExchangeError: Marian's format cannot hold the model; the message says what can.
     """
     PROGRAM.check_holds(loaded.model, loaded.config.model)
     # there is no original one if the model is not from Marian, or changed since
@@ -166,10 +198,7 @@ def export_marian(loaded: LoadedModel, folder: Path) -> None:
         options["output-omit-bias"] = False  # the model has learnt one since its import
         options_text = _dump_options(options)
     weights = to_marian(weights, options, loaded.config.model)
-    (folder / MODEL).write_bytes(write_npz(options_text, weights))
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    (folder / DECODER).write_text(_decoder(vocabularies, loaded.config), encoding="utf-8")
+    return MarianContents(options_text, weights, files, vocabularies, order)
 
 
 def _own_layout(loaded: LoadedModel) -> Layout:
@@ -210,20 +239,18 @@ def _original_layout(loaded: LoadedModel) -> Layout | None:
     return files[DESCRIPTION], kept, vocabularies, order
 
 
-def _decoder(vocabularies: list[str], config: Config) -> str:
+def decoder_yml(model: str, vocabularies: Sequence[str], config: Config) -> dict[str, Any]:
     """Return decoder.yml, with the settings of the search as far as Marian has them."""
     decoding = config.decoding
     exponents = {"average": 1.0, "none": 0.0, "gnmt": decoding.length_penalty}
-    return strict_yaml.dump(
-        {
-            "relative-paths": True,
-            "models": [MODEL],
-            "vocabs": vocabularies,
-            "beam-size": decoding.beam_size,
-            "normalize": exponents[decoding.length_normalization],
-            "word-penalty": 0,
-            "allow-unk": decoding.allow_unknown,
-            # Marian has no offset; 3 is its default
-            "max-length-factor": 3.0 if decoding.max_length_offset else decoding.max_length_factor,
-        }
-    )
+    return {
+        "relative-paths": True,
+        "models": [model],
+        "vocabs": [*vocabularies],
+        "beam-size": decoding.beam_size,
+        "normalize": exponents[decoding.length_normalization],
+        "word-penalty": 0,
+        "allow-unk": decoding.allow_unknown,
+        # Marian has no offset; 3 is its default
+        "max-length-factor": 3.0 if decoding.max_length_offset else decoding.max_length_factor,
+    }

@@ -78,7 +78,9 @@ def write_student(folder: Path, layout: str, zipped: bool = False) -> dict[str, 
     options = options_for(rows, **SSRU)
     weights = random_weights(options, read_config(options, "model"))
     items = [item_of(name, weight) for name, weight in weights.items()]
-    items += [("none_QuantMultA", 0x404, (1, 1), struct.pack("<f", ALPHA))]
+    alpha = torch.tensor([[ALPHA]])
+    matrices = [name for name, type_, *_ in items if type_ == 0x4101]
+    items += [item_of(f"{name}_QuantMultA", alpha) for name in [*matrices, "none"]]
     text = strict_yaml.dump(options).encode() + b"\0"
     lists = [[(row + i) % rows for i in range(row % 3 + 1)] for row in range(rows)]
     model, shortlist = "model.ende.intgemm.alphas.bin", "lex.50.50.ende.s2t.bin"
@@ -103,7 +105,7 @@ def write_student(folder: Path, layout: str, zipped: bool = False) -> dict[str, 
             path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
             path.unlink()
     exact = {}
-    for name, type_, *_ in items[:-1]:
+    for name, type_, *_ in items[: len(weights)]:
         exact[name] = weights[name]
         if type_ == 0x4101:
             integers, multiplier = rounded(weights[name])
