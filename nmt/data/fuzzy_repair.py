@@ -163,8 +163,7 @@ class _TrainingPairs:
         self._store, self._model, self._rows = store, tokenizer.source, rows
         self._marker = marker
         self._separator = next(iter(separators_of(tokenizer)), -1)  # both sides have the same
-        self._sources = list(self._texts(store.source, rows))
-        self._nearest = NearestPairs(self._sources)
+        self._nearest = NearestPairs(list(self._texts(store.source, rows)))
 
     def _texts(self, side: Sentences, rows: Indices) -> Iterator[str]:
         """Yield the texts of sentences, without their tags and their context."""
@@ -185,10 +184,11 @@ class _TrainingPairs:
         all_near: list[list[NearPair]] = []
         for neighbours in self._nearest.find(texts, count + _EXTRA, minimum, own, skip_equal=True):
             places = [place for place, _ in neighbours]
-            targets = self._texts(self._store.target, self._rows[places])
+            sides = self._store.source, self._store.target
+            both = zip(*(self._texts(side, self._rows[places]) for side in sides), strict=True)
             near: dict[str, NearPair] = {}
-            for (place, score), target in zip(neighbours, targets, strict=True):
-                near.setdefault(target, NearPair(self._sources[place], target, min(score, _MOST)))
+            for (_, score), (source, target) in zip(neighbours, both, strict=True):
+                near.setdefault(target, NearPair(source, target, min(score, _MOST)))
             all_near.append(list(near.values())[:count])
         return all_near
 
@@ -210,14 +210,15 @@ class _TrainingPairs:
         """
         drawn = [row for row in rows.tolist() if self._is_drawn(row)]
         own = np.searchsorted(self._rows, drawn).tolist()
-        all_near = self.find([self._sources[place] for place in own], own)
+        asked = list(self._texts(self._store.source, np.array(drawn, np.int64)))
+        all_near = self.find(asked, own)
         found = [pair for near in all_near for pair in near]
         targets = self._model.encode([pair.target for pair in found], threads=1)
         if self._marker:
             own_ids = [self._sentence(self._store.source, row) for row in drawn]
-            asked = [ids for ids, near in zip(own_ids, all_near, strict=True) for _ in near]
+            sentences = [ids for ids, near in zip(own_ids, all_near, strict=True) for _ in near]
             near_sources = self._model.encode([pair.source for pair in found], threads=1)
-            targets = self._marker.mark(asked, near_sources, targets)
+            targets = self._marker.mark(sentences, near_sources, targets)
         sources = {row: self._store.source.sentence(row).tolist() for row in rows.tolist()}
         encoded, count = iter(targets), 0
         for row, near in zip(drawn, all_near, strict=True):

@@ -14,13 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import nmt
-from nmt.errors import CheckpointError
+from nmt.data.tokens.alignment_model import FILE, AlignmentModel
+from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.tokenizer import EOS
+from nmt.errors import CheckpointError, DataError
 from nmt.inference.native.library import native_library
-from nmt.recipe.config import LoraConfig, ModelConfig
+from nmt.recipe.config import LoraConfig, MemoryConfig, ModelConfig
 from nmt.run.checkpoint import save_checkpoint, weights_digest, weights_of
 from nmt.run.checkpoint_files import read_arrays
 from nmt.run.directory import RunDirectory
@@ -123,6 +127,26 @@ def test_damaged_weights_are_an_error(run: Path) -> None:
     file.write_bytes(data)
     with pytest.raises(CheckpointError, match="damaged: its SHA-256"):
         nmt.load(run, device="cpu")
+
+
+def test_a_model_that_has_learnt_marks_has_their_aligner(run: Path) -> None:
+    """It is beside the vocabularies; without it, the run is not complete."""
+    loaded = load_model(run)
+    assert loaded.aligner is None
+    data = loaded.config.data.model_copy(update={"memory": MemoryConfig(marks=True)})
+    directory = RunDirectory(run)
+    directory.write_config(loaded.config.model_copy(update={"data": data}))
+    with pytest.raises(
+        DataError, match=r"aligner\.npz: the aligner for data\.memory\.marks cannot"
+    ):
+        load_model(run)
+    pairs = TokenStore.of([[4, 5, EOS]] * 9, [[6, 7, EOS]] * 9)
+    model = AlignmentModel(pairs, (loaded.tokenizer.source.size, loaded.tokenizer.target.size))
+    model.learn()
+    model.without_improbable().save(directory.tokenizer / FILE)
+    again = load_model(run)
+    assert again.aligner is not None
+    assert len(again.aligner.align(pairs, np.arange(9))) == 9
 
 
 def test_arrays_are_the_weights_of_the_model(run: Path) -> None:

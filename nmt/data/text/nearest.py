@@ -28,8 +28,8 @@ class NearestPairs:
     """Sentences among which those that are most similar to others are found.
 
     The score is that of `nmt.data.text.similarity`, for which all numbers are equal. For a sentence
-    of 29 words it takes about 500 bytes, and twice that while the index is built. A process that is
-    forked shares it.
+    of 29 words it takes about 400 bytes, and twice that while the index is built. All of it is in
+    arrays, which a process that is forked shares: strings would be copied as soon as it uses them.
     """
 
     def __init__(self, sources: Sequence[str]) -> None:
@@ -39,11 +39,13 @@ class NearestPairs:
         for number, source in enumerate(sources):
             group_of[number] = groups.setdefault(signature(source), len(groups))
             self._keys[number] = equality_key(source)
-        self._signatures = list(groups)
+        signatures = list(groups)
+        self._signatures = "".join(signatures).encode("utf-32-le")
+        self._bounds = np.append(0, np.cumsum([4 * len(each) for each in signatures]))  # in bytes
         self._members = np.argsort(group_of, kind="stable").astype(np.uint32)
         self._ends = np.append(0, np.cumsum(np.bincount(group_of, minlength=len(groups))))
         self._indices = [
-            (start, BigramIndex.of(self._signatures[start : start + MOST_SENTENCES]))
+            (start, BigramIndex.of(signatures[start : start + MOST_SENTENCES]))
             for start in range(0, len(groups), MOST_SENTENCES)
         ]
 
@@ -90,11 +92,17 @@ class NearestPairs:
             groups += (likely.astype(np.int64) + start).tolist()
         if not text or not groups:
             return
-        scores = similarities(text, [self._signatures[group] for group in groups], minimum)
+        scores = similarities(text, self._signatures_of(groups), minimum)
         for place in np.argsort(-scores, kind="stable"):
             if scores[place] <= 0:
                 return
             yield groups[place], float(scores[place])
+
+    def _signatures_of(self, groups: Sequence[int]) -> list[str]:
+        """Return the signature that the sentences of each group have in common."""
+        places = np.array(groups)
+        bounds = zip(self._bounds[places].tolist(), self._bounds[places + 1].tolist(), strict=True)
+        return [self._signatures[start:end].decode("utf-32-le") for start, end in bounds]
 
     def _members_of(self, group: int, left_out: int | None, key: int | None) -> Iterator[int]:
         """Yield sentences of a group but one, and but those with the hash `key`."""

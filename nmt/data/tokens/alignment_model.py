@@ -138,8 +138,9 @@ class AlignmentModel:
                     side.without_given = stored[f"{name}_null"].astype(np.float64)
                     side.tension = float(stored[f"{name}_tension"])
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            reason = getattr(error, "strerror", None) or error
             raise DataError(
-                f"{path}: the aligner for data.memory.marks cannot be read ({error}); "
+                f"{path}: the aligner for data.memory.marks cannot be read ({reason}); "
                 "copy the run again with all of its files"
             ) from error
         return model
