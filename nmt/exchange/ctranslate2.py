@@ -54,7 +54,14 @@ LAYER = {
 """{path in a layer of the specification: our names of the `Part`s that are stacked there}"""
 PROGRAM = Program(
     "CTranslate2",
-    {"activation": ACTIVATIONS, "decoder": ["attention"]},
+    {
+        "activation": ACTIVATIONS,
+        "norm": ["post", "pre"],
+        "norm_kind": ["layer", "rms"],
+        "feed_forward": ["plain", "gated"],
+        "positions": ["interleaved", "sines_first", "tensor2tensor", "rotary"],
+        "decoder": ["attention"],
+    },
     parts={"norm", *(name for names in LAYER.values() for name in names)},
 )
 

@@ -60,6 +60,7 @@ PROGRAM = Program(
     "transformers",
     {
         "activation": [*dict.fromkeys(ACTIVATIONS.values())],
+        "norm": ["post", "pre"],
         "norm_kind": ["layer"],
         "feed_forward": ["plain"],
         "positions": ["interleaved", "sines_first", "tensor2tensor"],

@@ -97,6 +97,7 @@ PROGRAM = Program(
         "activation": ACTIVATIONS,
         "norm_kind": ["layer"],
         "feed_forward": ["plain"],
+        "decoder": ["attention", "ssru"],
     },
     PARTS,
 )

@@ -11,8 +11,10 @@ import torch
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from nmt.data.prepared import prepare
-from nmt.errors import ConfigError, Log
+from nmt.errors import ConfigError, Log, print_warning
 from nmt.machine.device import hardware_kind, memory_of, pick_device, pick_precision, use_threads
+from nmt.model.anatomy import weight_shapes
+from nmt.model.transformer import Transformer
 from nmt.planning import resources
 from nmt.planning.machine_checks import free_memory, gigabytes
 from nmt.planning.probe import Speed, probe
@@ -26,6 +28,7 @@ from nmt.training.step_memory import (
     Rows,
     StepMemory,
     micro_batch_tokens,
+    parameter_count,
     trained_weights,
     training_memory,
 )
@@ -112,6 +115,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     device = pick_device(config.training.device)
     workload, prepared = find_workload(config)
     rows = workload.vocabularies
+    _warn_of_other_weights(config, rows)
     source_tokens, target_tokens = workload.tokens_per_step(config)
     source_length, target_length = workload.source_length, workload.target_length
     longer_length = max(source_length, target_length)
@@ -145,6 +149,18 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         operations=step_operations * config.training.max_steps,
         paper=resources.known_figures("paper"),
     )
+
+
+def _warn_of_other_weights(config: Config, rows: Rows) -> None:
+    """Warn if the Python code of the model has other weights than the table that plans count."""
+    with torch.device("meta"):  # no memory is taken
+        model = Transformer(config.model, *rows)
+    found = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+    if other := sorted(found.items() ^ weight_shapes(config.model, rows).items()):
+        print_warning(
+            f"the model has {parameter_count(model):,} parameters, as nmt/model has been changed: "
+            f"{other[0][0]} is not in nmt/model/anatomy.py, and what is planned counts the others"
+        )
 
 
 def _hardware(config: Config, device: torch.device, rows: Rows) -> Hardware:

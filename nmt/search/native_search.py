@@ -13,8 +13,7 @@ from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.library import native_library
 from nmt.inference.native.weights import (
-    ACTIVATIONS,
-    POSITIONS,
+    SETTINGS,
     NativeWeights,
     UnexpectedWeightsError,
     unknown_part,
@@ -77,7 +76,7 @@ def why_library_cannot(config: ModelConfig) -> str | None:
     """
     if not is_code_unchanged():
         return "the model has been changed"
-    for name, known in (("activation", ACTIVATIONS), ("positions", POSITIONS)):
+    for name, known in SETTINGS.items():
         if (value := getattr(config, name)) not in known:
             return f"the C library does not know {name} {value!r}"
     if part := unknown_part(config):

@@ -68,9 +68,13 @@ def update_weights(
     for group in groups:
         group["lr"] = learning_rate
     for optimizer in optimizers:
-        # the fused optimizers of PyTorch, and Muon, skip a step if this attribute is 1
-        optimizer.found_inf = rejected  # type: ignore[attr-defined]
-        optimizer.step()
+        # the fused optimizers of PyTorch, and Muon, say by this that they skip a step themselves if
+        # `found_inf` is 1; for others Python waits here for the device
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            optimizer.found_inf = rejected  # type: ignore[attr-defined]
+            optimizer.step()
+        elif rejected is None or not rejected:
+            optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
 
@@ -103,6 +107,7 @@ class Muon(torch.optim.Optimizer):
         """`dtype` is the type of the Newton-Schulz iterations; bfloat16 is precise enough."""
         super().__init__(matrices, {"lr": 0.0, "momentum": 0.95, "weight_decay": weight_decay})
         self._dtype = dtype
+        self._step_supports_amp_scaling = True
         self.found_inf: Tensor | None = None
         """scalar; if it is 1, a step changes nothing, as in the fused optimizers of PyTorch"""
 

@@ -19,7 +19,7 @@ from nmt.kernels.dropout import FastDropout
 from nmt.kernels.faster_modules import share_weights, use_faster_modules
 from nmt.kernels.fused_attention import FUSED_MODULES, FusedAttention
 from nmt.kernels.library import WIDTH_MULTIPLE, can_use_kernels, kernel_library
-from nmt.kernels.norm import FusedSublayer
+from nmt.kernels.norm import FusedSublayer, is_known
 from nmt.kernels.packed_attention import PackedAttention, can_attend_packed
 from nmt.kernels.python_code import is_code_unchanged
 from nmt.kernels.recurrence import RowRecurrence
@@ -99,19 +99,22 @@ def what_runs(objective: Objective, threads: int) -> str:
     one stands for all. The conditions are those of the modules in `nmt.kernels`.
     """
     layer, in_bf16 = objective.model.decoder.layers[-1], objective.precision == "bf16"
+    if not isinstance(layer.cross_attention, FusedAttention):  # it may have any attributes
+        return f"the Python code of the model as it is written, {objective.storage}"
     network, sublayer = layer.feed_forward, layer.feed_forward_sublayer
-    library = None
-    if isinstance(network, FusedFeedForward):
+    library, fits_inner = None, False
+    if isinstance(layer.cross_attention, UnpaddedAttention):
         library = kernel_library(torch.bfloat16 if in_bf16 else torch.float32)
     in_c = library is not None and threads == 1
-    width, inner = network.outer.out_features, network.inner.out_features
-    fits = in_c and width % WIDTH_MULTIPLE == 0
-    fits_inner = fits and inner % WIDTH_MULTIPLE == 0 and type(network.inner) is nn.Linear
+    fits = in_c and layer.cross_attention.query.out_features % WIDTH_MULTIPLE == 0
+    if fits and isinstance(network, FusedFeedForward) and type(network.inner) is nn.Linear:
+        fits_inner = network.inner.out_features % WIDTH_MULTIPLE == 0
     in_c_by_part = {
         # only the tiles of AMX are faster than PyTorch
         "linear maps": fits and in_bf16 and bool(library and library.nmt_can_use_tiles()),
         "feed-forward": fits_inner and network.activation is F.relu,
-        "norm": fits and not sublayer.pre,  # the kernel adds x + Sublayer(x) before the norm
+        # the kernel adds x + Sublayer(x) before the norm
+        "norm": fits and not sublayer.pre and is_known(sublayer.norm),
         # random numbers alone are drawn in C, with any number of threads
         "dropout": isinstance(sublayer.dropout, FastDropout) and library is not None,
         "loss": in_c,

@@ -77,7 +77,7 @@ PLACES = [
     Place(
         "LAYER in nmt/inference/native/weights.py, and layers.h",
         {"norm", *(name for names, _ in weights.LAYER.values() for name in names)},
-        {"activation": weights.ACTIVATIONS},
+        weights.SETTINGS,
     ),
     *(
         Place(f"{what} in nmt/exchange/{file}", {*program.parts}, program.settings)
@@ -97,6 +97,13 @@ def test_every_place_knows_all_parts_of_the_models_that_it_does_not_refuse(place
             unknown = parts(model) - place.parts
             assert not unknown, f"{place.file}: add {sorted(unknown)}, or refuse {config!r}"
     assert place.parts <= {part for _, model in MODELS for part in parts(model)}
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.file)
+def test_every_place_says_which_values_of_each_setting_it_knows(place: Place) -> None:
+    of_all = {"embeddings", "output_bias", "start_embedding"}  # all places know their values
+    unsaid = CHOICES.keys() - of_all - place.settings.keys()
+    assert not unsaid, f"{place.file}: say which values of {sorted(unsaid)} it knows"
 
 
 def test_an_adapter_can_be_given_to_all_linear_maps() -> None:

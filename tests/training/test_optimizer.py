@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from copy import deepcopy
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -169,3 +169,34 @@ def test_the_moving_average_is_its_equation_and_a_loaded_one_continues() -> None
         expected = decay * expected + (1 - decay) * model.weight.detach().double()
         torch.testing.assert_close(average.weights["weight"].double(), expected, rtol=0, atol=1e-5)
     torch.testing.assert_close(average.weights["bias"], model.bias.detach())  # it did not change
+
+
+def build_own(model: nn.Module, config: TrainingConfig, precision: str) -> Any:
+    """An optimiser that does not know `found_inf`."""
+    return [torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.9)]
+
+
+OPTIMIZERS = get_args(TrainingConfig.model_fields["optimizer"].annotation)
+
+
+@pytest.mark.parametrize("name", [*OPTIMIZERS, "own"])
+def test_a_rejected_step_changes_nothing(name: str) -> None:
+    """With any optimiser of the configuration: one that ignored it would write NaN everywhere."""
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(4, 6), nn.LayerNorm(6))
+    build = build_own if name == "own" else build_optimizers
+    settings = {} if name == "own" else {"optimizer": name}
+    optimizers = build(model, TrainingConfig(weight_decay=0.1, **settings), "fp32")
+
+    def step(scale: float, rejected: float) -> list[Tensor]:
+        model(scale * torch.randn(3, 4)).square().sum().backward()
+        update_weights(optimizers, TOKENS, 0.1, None, torch.tensor(rejected))
+        states = [s for each in optimizers for s in each.state.values()]
+        moments = [value for s in states for value in s.values() if isinstance(value, Tensor)]
+        return [tensor.detach().clone() for tensor in (*model.parameters(), *moments)]
+
+    before = step(1.0, rejected=0.0)
+    assert all(weight.grad is None for weight in model.parameters())
+    assert_same(step(float("nan"), rejected=1.0), before, rtol=0, atol=0)
+    changed = [not torch.equal(a, b) for a, b in zip(step(1.0, 0.0), before, strict=True)]
+    assert any(changed)

@@ -162,6 +162,7 @@ def modules_in_c(**settings: object) -> str:
         ({}, {}),
         ({"precision": "bf16"}, {}),
         ({"norm": "pre"}, {"norm"}),
+        ({"norm_kind": "rms"}, {}),
         ({"activation": "gelu"}, {"feed-forward"}),
         ({"attention_dropout": 0.1}, {"attention: Eq. 1 as written"}),
         ({"heads": 4}, {"attention: PyTorch's fused kernel"}),
@@ -182,6 +183,16 @@ def test_a_line_says_what_computes_each_part(
         name, _, way = part.partition(": ")
         expected[name] = f"{way}, unpadded" if way else "PyTorch"
     assert parts == expected
+
+
+def test_a_changed_layer_may_have_other_attributes() -> None:
+    model = small_model()
+    model.decoder.layers[-1].feed_forward = nn.Sequential()  # type: ignore[assignment]
+    model.decoder.layers[-1].feed_forward_sublayer.norm = nn.Identity()  # type: ignore[assignment]
+    objective = prepare_for_training(model, TrainingConfig(), "fp32")
+    assert what_runs(objective, 1) == "the Python code of the model as it is written, padded"
+    batch = torch.randint(4, V, (2, 5))
+    objective(Batch(batch, batch, batch, 10)).total.backward()
 
 
 def test_without_a_library_the_line_names_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,15 @@ from nmt.recipe.config import ModelConfig, alignment_layer
 ACTIVATIONS = ("relu", "gelu", "swish")
 POSITIONS = ("interleaved", "sines_first", "tensor2tensor", "rotary")
 """both in the order of layers.h"""
+SETTINGS = {
+    "activation": ACTIVATIONS,
+    "positions": POSITIONS,
+    "norm": ("post", "pre"),
+    "norm_kind": ("layer", "rms"),
+    "feed_forward": ("plain", "gated"),
+    "decoder": ("attention", "ssru"),
+}
+"""{setting of `ModelConfig`: the values that the library knows}; of the others it knows all"""
 IMPOSSIBLE = float("-inf")
 """the logit of an output that is no entry of the vocabulary but fills up the last panel"""
 LARGEST_INT8 = 127
