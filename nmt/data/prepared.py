@@ -7,12 +7,13 @@ links in it (`nmt.data.links`).
 """
 
 import contextlib
+import itertools
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmt.data.corpora.download import disk_errors
 from nmt.data.corpora.registry import Splits, check_files, find_splits, obtain_splits
@@ -28,7 +29,7 @@ from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.alignment_model import FILE, AlignmentModel
 from nmt.data.tokens.annotation import term_symbols
-from nmt.data.tokens.batches import Stage
+from nmt.data.tokens.batches import Stage, StagedPlan
 from nmt.data.tokens.context import CONTEXT, ContextJoiner
 from nmt.data.tokens.encoding import clean_blocks, processes_for
 from nmt.data.tokens.matches import match_symbols, plain_store
@@ -51,6 +52,9 @@ from nmt.files import (
     write_json,
 )
 from nmt.recipe.config import Config, TextPair, TokenizerConfig, spell_tag
+
+if TYPE_CHECKING:
+    from nmt.data.tokens.batch import Batch
 
 FORMAT = 1
 """The version of the folder's format: its files and the keys of its manifest."""
@@ -77,6 +81,17 @@ class Prepared:
     `augmented` by kind; with data.memory `with_matches`, those whose sources have any;
     `source_tokens` and `target_tokens` of the kept pairs, with EOS; `unknown` of each side, as
     `UnknownCounts.as_json`"""
+
+    def batches(self, batch_tokens: int, seed: int = 1) -> "Iterator[Batch]":
+        """Yield batches on the CPU without end, for a loop of one's own, as training orders them.
+
+        A batch has the pairs of a step with training.batch_tokens and this seed.
+        """
+        from nmt.data.tokens.batch import collate  # it imports PyTorch
+
+        lengths = self.train.source.lengths, self.train.target.lengths
+        plan = StagedPlan(*lengths, batch_tokens, seed, self.stages)
+        return (collate(self.train, plan.step(step)) for step in itertools.count(1))
 
     @property
     def aligner(self) -> AlignmentModel | None:

@@ -28,13 +28,17 @@ def scaled_dot_product_attention(
     value: Tensor,
     mask: Tensor | None,
     dropout: Callable[[Tensor], Tensor] | None = None,
+    record: MutableSequence[Tensor] | None = None,
 ) -> Tensor:
     """Return softmax(query key^T / sqrt(d_k)) value (Eq. 1).
 
     `query` and the result are (B, H, T, K), `key` and `value` (B, H, S, K). `mask` broadcasts to
     (B, H, T, S): True = may attend. `dropout`, if given, is applied to the attention weights.
+    `record`, if given, gets the weights (B, H, T, S) before dropout.
     """
     weights = attention_weights(query, key, mask)
+    if record is not None:
+        record.append(weights)
     if dropout is not None:
         weights = dropout(weights)
     return weights @ value
@@ -42,11 +46,30 @@ def scaled_dot_product_attention(
 
 @dataclass
 class AttentionRecord:
-    """Collects the attention weights of one forward pass, a (B, H, T, S) tensor per layer."""
+    """Collects the attention weights of one forward pass, a (B, H, T, S) tensor per layer.
+
+    They are the tensors of the pass itself, so `torch.autograd.grad` gives gradients for them; only
+    the faster modules that training and search put in place compute them once more beside it.
+    """
 
     encoder: MutableSequence[Tensor] = field(default_factory=list)
     decoder: MutableSequence[Tensor] = field(default_factory=list)
     cross: MutableSequence[Tensor] = field(default_factory=list)
+
+
+@dataclass
+class StateRecord:
+    """Collects the hidden states of one forward pass, of both stacks.
+
+    Each list has what the first layer gets, the embeddings with positions, and then the output of
+    each layer, before the last norm of a pre-norm stack: one more than there are layers. They are
+    the tensors of the pass itself, so `torch.autograd.grad` gives gradients for them.
+    """
+
+    encoder: MutableSequence[Tensor] = field(default_factory=list)
+    """(B, S, D) each"""
+    decoder: MutableSequence[Tensor] = field(default_factory=list)
+    """(B, T, D) each"""
 
 
 @dataclass(frozen=True)
@@ -118,5 +141,5 @@ class MultiHeadAttention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, context: AttentionContext
     ) -> Tensor:
         """Return Eq. 1 of all heads (B, H, T, K), and record its weights if they are wanted."""
-        context.record_weights(query, key)
-        return scaled_dot_product_attention(query, key, value, context.mask, self.dropout)
+        mask, record = context.mask, context.record
+        return scaled_dot_product_attention(query, key, value, mask, self.dropout, record)

@@ -1,6 +1,6 @@
 """Section 3.1 and Figure 1, right: the decoder, in one pass or step by step."""
 
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
 
 from torch import Tensor, nn
 
@@ -123,10 +123,18 @@ class Decoder(nn.Module):
         memory: Tensor,
         self_context: AttentionContext,
         cross_context: AttentionContext,
+        states: MutableSequence[Tensor] | None = None,
     ) -> Tensor:
-        """Apply all layers and the last norm to x: (B, T, D), memory (B, S, D) -> (B, T, D)."""
+        """Apply all layers and the last norm to x: (B, T, D), memory (B, S, D) -> (B, T, D).
+
+        `states`, if given, gets x and the output of each layer.
+        """
+        if states is not None:
+            states.append(x)
         for layer in self.layers:
             x = layer(x, memory, self_context, cross_context)
+            if states is not None:
+                states.append(x)
         return self.norm(x)
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:

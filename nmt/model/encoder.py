@@ -1,5 +1,7 @@
 """Section 3.1 and Figure 1, left: the encoder."""
 
+from collections.abc import MutableSequence
+
 from torch import Tensor, nn
 
 from nmt.model.attention import AttentionContext, MultiHeadAttention
@@ -35,8 +37,17 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.norm = final_norm(config)
 
-    def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
-        """Return the memory, the output of all layers, for embeddings x: (B, S, D) -> (B, S, D)."""
+    def forward(
+        self, x: Tensor, context: AttentionContext, states: MutableSequence[Tensor] | None = None
+    ) -> Tensor:
+        """Return the memory, the output of all layers, for embeddings x: (B, S, D) -> (B, S, D).
+
+        `states`, if given, gets x and the output of each layer.
+        """
+        if states is not None:
+            states.append(x)
         for layer in self.layers:
             x = layer(x, context)
+            if states is not None:
+                states.append(x)
         return self.norm(x)

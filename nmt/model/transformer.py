@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from nmt.model.attention import AttentionContext, AttentionRecord
+from nmt.model.attention import AttentionContext, AttentionRecord, StateRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.decoder import Decoder
 from nmt.model.embedding import TokenEmbedding
@@ -51,14 +51,20 @@ class Transformer(nn.Module):
         self._initialize(config.initialization_gain)
 
     def forward(
-        self, source: Tensor, target_input: Tensor, attention: AttentionRecord | None = None
+        self,
+        source: Tensor,
+        target_input: Tensor,
+        attention: AttentionRecord | None = None,
+        states: StateRecord | None = None,
     ) -> Tensor:
         """Return the logits (B, T, V) of source ids (B, S) and target ids (B, T).
 
         The target begins with BOS; the logits at position t predict target token t + 1.
-        `attention`, if given, collects the attention weights of all layers.
+        `attention`, if given, collects the attention weights of all layers, and `states` their
+        outputs.
         """
-        return self.output_embedding.logits(self.decoder_output(source, target_input, attention))
+        x = self.decoder_output(source, target_input, attention, states=states)
+        return self.output_embedding.logits(x)
 
     def decoder_output(
         self,
@@ -66,13 +72,14 @@ class Transformer(nn.Module):
         target_input: Tensor,
         attention: AttentionRecord | None = None,
         memory: Tensor | None = None,
+        states: StateRecord | None = None,
     ) -> Tensor:
         """Return the output of the decoder (B, T, D), from which `forward` computes the logits.
 
         `memory` is the result of `encode` for this source; None: it is computed here.
         """
         if memory is None:
-            memory = self.encode(source, attention)
+            memory = self.encode(source, attention, states)
         x = self.embed(self.target_embedding, target_input)  # (B, T, D)
         self_record = attention.decoder if attention else None
         cross_record = attention.cross if attention else None
@@ -80,15 +87,20 @@ class Transformer(nn.Module):
         rotation = self.positions.rotation(target_input.shape[1])
         to_past = AttentionContext(causal_mask(target_input), self_record, True, rotation)
         to_source = AttentionContext(padding_mask(source, self.padding), cross_record)
-        return self.decoder(x, memory, to_past, to_source)
+        return self.decoder(x, memory, to_past, to_source, states.decoder if states else None)
 
-    def encode(self, source: Tensor, attention: AttentionRecord | None = None) -> Tensor:
+    def encode(
+        self,
+        source: Tensor,
+        attention: AttentionRecord | None = None,
+        states: StateRecord | None = None,
+    ) -> Tensor:
         """Embed source ids (B, S); return the memory, the output of the encoder (B, S, D)."""
         x = self.embed(self.source_embedding, source)
         record = attention.encoder if attention else None
         rotation = self.positions.rotation(source.shape[1])
-        mask = padding_mask(source, self.padding)
-        return self.encoder(x, AttentionContext(mask, record, rotation=rotation))
+        context = AttentionContext(padding_mask(source, self.padding), record, rotation=rotation)
+        return self.encoder(x, context, states.encoder if states else None)
 
     def decode(
         self,

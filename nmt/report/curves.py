@@ -11,6 +11,7 @@ import numpy as np
 
 from nmt.errors import DataError
 from nmt.evaluation.metrics import METRIC_NAMES
+from nmt.training.monitor import TERM
 
 Record = dict[str, Any]
 """one line of metrics.jsonl"""
@@ -169,7 +170,10 @@ class LineChart:
 
 
 def training_charts(records: list[Record]) -> list[LineChart]:
-    """Return charts of losses, BLEU, chrF, learning rate and speed, each only if it is recorded."""
+    """Return charts of losses, BLEU, chrF, learning rate and speed, each only if it is recorded.
+
+    Terms of the loss, if it has any, follow it.
+    """
     objective, validation = curve(records, "train", "loss"), curve(records, "validation", "loss")
     losses = [
         ChartLine("training objective", objective, "blue faint"),
@@ -177,6 +181,11 @@ def training_charts(records: list[Record]) -> list[LineChart]:
         ChartLine("validation cross-entropy", validation, "orange", dots=True),
     ]
     charts = [line_chart("Loss", "nats per target token", losses, ".2f", from_zero=False)]
+    names = {key: None for record in records for key in record if key.startswith(TERM)}
+    for key in names:  # a chart for each: they may differ by orders of magnitude
+        line = ChartLine(key.removeprefix(TERM), curve(records, "train", key), "blue")
+        title = f"Term of the loss: {line.name}"
+        charts.append(line_chart(title, "per target token, without its weight", [line], ".3g"))
     for key, name in METRIC_NAMES.items():
         quality = curve(records, "validation", key)
         line = ChartLine(f"validation {name}", quality, "green", dots=True)

@@ -5,16 +5,19 @@ made when something asks for it.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
+import numpy.typing as npt
 
+from nmt.data.text.given_texts import read_pairs, read_texts
 from nmt.data.tokens.alignment_model import FILE, AlignmentModel
-from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
-from nmt.errors import CheckpointError, ConfigError
+from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.tokenizer import BOS, PAD, SubwordModel, Tokenizer
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config
 from nmt.run.checkpoint_files import Array, check_finite, digest_of, read_arrays
@@ -23,9 +26,12 @@ from nmt.run.directory import find_run, weights_folder
 if TYPE_CHECKING:
     import torch
 
+    from nmt.data.tokens.batch import Batch
     from nmt.model.transformer import Transformer
 
 
+Side = Literal["source", "target"]
+"""which language a text is in"""
 _making = threading.RLock()
 """held while PyTorch's model is made, which a server does in a thread while others translate"""
 
@@ -91,6 +97,103 @@ class LoadedModel:
     def device_type(self) -> str:
         """The kind of device with the weights, such as "cpu"."""
         return next(self.model.parameters()).device.type if self.is_in_torch else "cpu"
+
+    @overload
+    def encode(  # type: ignore[overload-overlap]
+        self, texts: str, side: Side = "source"
+    ) -> list[int]: ...
+
+    @overload
+    def encode(self, texts: Iterable[str], side: Side = "source") -> list[list[int]]: ...
+
+    def encode(
+        self, texts: str | Iterable[str], side: Side = "source"
+    ) -> list[int] | list[list[int]]:
+        """Return the ids of a text, the last one EOS; of several texts, a list of each one's ids.
+
+        Raises:
+            DataError: `texts` is neither a string nor an iterable of strings.
+        """
+        vocabulary = self._vocabulary(side)
+        if isinstance(texts, str):
+            return vocabulary.encode(list(read_texts([texts], "texts")))[0]
+        return vocabulary.encode(list(read_texts(texts, "texts")))
+
+    @overload
+    def decode(self, ids: Sequence[int], side: Side = "target") -> str: ...
+
+    @overload
+    def decode(
+        self,
+        ids: "Sequence[Sequence[int]] | torch.Tensor | npt.NDArray[np.integer]",
+        side: Side = "target",
+    ) -> list[str]: ...
+
+    def decode(self, ids: object, side: Side = "target") -> str | list[str]:
+        """Return the text of a list of ids; of a list of such lists, or a tensor (B, T), each text.
+
+        Padding, BOS and EOS are ignored. A tensor (T,) is one text, which its type does not show;
+        an empty list has no texts.
+
+        Raises:
+            DataError: `ids` is something else, or has an id that is not in the vocabulary.
+        """
+        vocabulary = self._vocabulary(side)
+        rows = [_as_list(each) for each in _check_list(_as_list(ids))]
+        is_one_text = any(isinstance(each, int) for each in rows)
+        checked = [_check_ids(row, vocabulary.size) for row in ([rows] if is_one_text else rows)]
+        texts = vocabulary.decode(checked)
+        return texts[0] if is_one_text else texts
+
+    def batch(self, sources: Iterable[str], targets: Iterable[str] | None = None) -> "Batch":
+        """Return sentence pairs as rows of ids on the device of the model, for its `forward`.
+
+        Without `targets`, each is empty: EOS alone.
+
+        Raises:
+            DataError: a side is not several strings, there are none, or not as many of both.
+        """
+        from nmt.data.tokens.batch import collate  # it imports PyTorch
+
+        sources = list(read_texts(sources, "sources"))
+        pairs = read_pairs(sources, [""] * len(sources) if targets is None else targets)
+        if not pairs[0]:
+            raise DataError("a batch needs at least one pair of texts, got none")
+        store = TokenStore.of(self.encode(pairs[0]), self.encode(pairs[1], "target"))
+        device = next(self.model.parameters()).device
+        return collate(store, np.arange(len(store))).to(device)
+
+    def _vocabulary(self, side: Side) -> SubwordModel:
+        if side not in ("source", "target"):
+            raise DataError(f"side is {side!r}, expected 'source' or 'target'")
+        return self.tokenizer.source if side == "source" else self.tokenizer.target
+
+
+def _as_list(ids: object) -> object:
+    """Return a tensor or an array as a list; anything else as it is."""
+    return ids.tolist() if hasattr(ids, "tolist") else ids
+
+
+def _check_list(ids: object) -> list[object]:
+    if isinstance(ids, list | tuple):
+        return list(ids)
+    raise DataError(
+        f"ids has {ids!r:.60} of type {type(ids).__name__}; expected a list of ids, or a list of "
+        "such lists"
+    )
+
+
+def _check_ids(ids: object, size: int) -> list[int]:
+    """Return the ids of one text, all of which a vocabulary of this size has."""
+    checked = []
+    for token in _check_list(ids):
+        if not isinstance(token, int) or not 0 <= token < size:
+            raise DataError(
+                f"ids has {token!r:.60}; expected whole numbers below {size:,}, the size of the "
+                "vocabulary"
+            )
+        checked.append(token)
+    return checked
 
 
 def build_model(config: Config, tokenizer: Tokenizer) -> "Transformer":

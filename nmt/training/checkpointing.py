@@ -5,6 +5,7 @@ import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -100,6 +101,10 @@ class Checkpointer:
         """with several processes: the step at which they ask again whether it is written"""
         self.must_retry = False
         """whether the last checkpoint could not be written, so that the next step saves again"""
+        self.after_save: Callable[[int, Path], object] | None = None
+        """is called with the step and the folder of each checkpoint that is on the disk"""
+        self._written_step = 0
+        """the step whose checkpoint is being written"""
 
     def preallocate(self) -> None:
         """Allocate memory for the first copy in the background; call this after every step.
@@ -131,7 +136,7 @@ class Checkpointer:
             state = self._state.state()  # in all processes, as it holds figures of each
             if self._group.is_main:
                 self._outcome = self._start(state, overwrite)
-        self._is_writing = True
+        self._is_writing, self._written_step = True, self._state.step
         self._next_poll = self._state.step + _STEPS_BETWEEN_POLLS
         self.must_retry = False
         problem = self._finish() if wait else None
@@ -214,6 +219,8 @@ class Checkpointer:
             is_saved, problem = self._group.broadcast_from_main(self._outcome.result)
         if is_saved:
             self._state.ranking.commit()
+            if self.after_save:
+                self.after_save(self._written_step, self._directory.checkpoint(self._written_step))
         else:
             self._state.ranking.rollback()
         return problem

@@ -6,9 +6,9 @@ after another; on a GPU as CUDA graphs, if they can be recorded (not with guided
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -17,14 +17,17 @@ from torch import Tensor, nn
 from nmt.data.tokens.batches import StagedPlan, micro_batches
 from nmt.data.tokens.subword_regularization import SubwordRegularization
 from nmt.data.tokens.token_store import Indices, TokenStore
+from nmt.errors import ConfigError
 from nmt.kernels.dropout import masks_from
 from nmt.machine.cuda_recorder import CudaRecorder
 from nmt.machine.device import release_free_memory, step_seed, widest_float
 from nmt.machine.memory import is_out_of_memory
 from nmt.run.checkpoint import trained_parameters
 from nmt.run.model import LoadedModel
+from nmt.training.callbacks import OwnObjective
 from nmt.training.distributed import ProcessGroup, shard
 from nmt.training.gradient_graphs import GradientGraphs
+from nmt.training.loss import Loss
 from nmt.training.prepare import prepare_for_training, what_runs
 from nmt.training.step_memory import MicroBatchSize
 from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
@@ -33,9 +36,20 @@ _PAIRS_IN_MESSAGE = 3
 _CHARACTERS_IN_MESSAGE = 60  # of each pair
 
 
-MicroBatch = tuple[Indices, Tensor]
-"""pairs whose gradient was computed at once (row indices of a token store), and their loss, summed
-over the target tokens, in nats: scalar"""
+class MicroBatch(NamedTuple):
+    """Pairs whose gradient was computed at once, and their loss."""
+
+    rows: Indices
+    """row indices of a token store"""
+    loss: Tensor
+    """summed over the target tokens, in nats: scalar"""
+    terms: Mapping[str, Tensor] = {}
+    """`Loss.terms`: scalars, by name"""
+
+    @classmethod
+    def of(cls, rows: Indices, loss: Loss) -> Self:
+        """Return a micro-batch with its loss, without what gradients need."""
+        return cls(rows, loss.total.detach(), loss.terms)
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,8 @@ class ComputedStep:
     """number of the step, from 1"""
     loss: Tensor
     """summed over the tokens of all processes, in nats: scalar float64"""
+    terms: Mapping[str, Tensor]
+    """`Loss.terms`, summed like the loss"""
     norm: Tensor
     """L2 norm of the whole gradient: scalar"""
     tokens: int
@@ -87,24 +103,30 @@ class GradientComputer:
             self._regularization = SubwordRegularization(loaded.tokenizer, alpha, seed)
         self._parameters = list(trained_parameters(loaded.model).values())
         self._device = self._parameters[0].device
-        self._objective = prepare_for_training(loaded.model, loaded.config.training, precision)
+        self._precision = precision
         self._parallel: nn.Module | None = None
         """the objective, wrapped to average gradients if there are several processes"""
         self._team: ThreadTeam | None = None
         """the threads that compute shards; None: micro-batches are computed one after another"""
         self._graphs: GradientGraphs | None = None
         """computes micro-batches as CUDA graphs; None if they cannot be recorded"""
-        training, packs = loaded.config.training, self._objective.storage == "packed"
-        assert store.links is not None or not training.guided_alignment
-        # only packed batches are filled up; layers computed again, all-reduces and links, whose
-        # number differs from batch to batch, are not recorded
-        can_record = not (training.activation_checkpointing or training.guided_alignment)
-        if packs and can_record and group.size == 1:
-            recorder = CudaRecorder(self._device)
-            self._graphs = GradientGraphs(self._objective, recorder, training.batch_tokens)
+        assert store.links is not None or not loaded.config.training.guided_alignment
+        self.use_objective(None)
         self._all_reduce_began = False
         trained = sum(parameter.numel() for parameter in self._parameters)
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), trained))
+
+    def use_objective(self, own: OwnObjective | None) -> None:
+        """Compute this loss from the first step on; None: the label-smoothed one."""
+        training = self._loaded.config.training
+        self._objective = prepare_for_training(self._loaded.model, training, self._precision, own)
+        packs, self._graphs = self._objective.storage == "packed", None
+        # only packed batches are filled up; layers computed again, all-reduces and links, whose
+        # number differs from batch to batch, are not recorded
+        can_record = not (training.activation_checkpointing or training.guided_alignment)
+        if packs and can_record and self.group.size == 1:
+            recorder = CudaRecorder(self._device)
+            self._graphs = GradientGraphs(self._objective, recorder, training.batch_tokens)
 
     def set_cpu_shards(self, shards: int) -> None:
         """Cut later steps into `shards` parts (1 if not `can_shard`); adapt `micro_batch_size`."""
@@ -155,17 +177,32 @@ class GradientComputer:
             tokens = int(self.group.all_reduce_sum(own_tokens))
         computed = self._compute_until_it_fits(step, store, rows)
         gradients = [p.grad for p in self._parameters if p.grad is not None]
-        losses = [loss for _, loss in computed]
+        losses = [each.loss for each in computed]
         loss = torch.stack(losses).sum() if losses else torch.zeros((), device=self._device)
         return ComputedStep(
             step=step,
             loss=self.group.all_reduce_sum(loss.to(widest_float(self._device))),
+            terms=self._sum_terms(computed),
             norm=torch.nn.utils.get_total_norm(gradients),
             tokens=tokens,
             pairs=pairs,
             store=store,
             micro_batches=computed,
         )
+
+    def _sum_terms(self, computed: Sequence[MicroBatch]) -> dict[str, Tensor]:
+        """Return the sum of each term of the loss over micro-batches and processes."""
+        names = sorted(computed[0].terms) if computed else []
+        if any(sorted(each.terms) != names for each in computed):
+            raise ConfigError(
+                "the objective gives other terms for some batches than for others; give the same "
+                "names for each, with zeros where there is nothing to add"
+            )
+        if not names:
+            return {}
+        rows = [torch.stack([each.terms[name] for name in names]) for each in computed]
+        total = torch.stack(rows).to(widest_float(self._device)).sum(0)
+        return dict(zip(names, self.group.all_reduce_sum(total).unbind(), strict=True))
 
     def pairs_of_process(self, step: int, pairs: Indices) -> tuple[TokenStore, Indices]:
         """Return those of `pairs` that this process computes: a token store, and rows in it.
@@ -222,7 +259,7 @@ class GradientComputer:
         torch.manual_seed(step_seed(self._loaded.config.seed, step))
         graphs.begin_step(self.micro_batch_size.tokens)
         parts = self._divide(store, rows)
-        return [(part, graphs.add_gradients(store, part)) for part in parts]
+        return [MicroBatch(part, graphs.add_gradients(store, part)) for part in parts]
 
     def _compute_in_turn(self, step: int, store: TokenStore, rows: Indices) -> list[MicroBatch]:
         """Compute one micro-batch after another; gradients are added up in `Parameter.grad`."""
@@ -236,15 +273,18 @@ class GradientComputer:
             is_last = part is parts[-1]
             # the gradients of all processes are averaged once a step, after the last micro-batch
             with contextlib.nullcontext() if is_last else no_sync():
-                loss = self._parallel(batch).total
+                loss: Loss = self._parallel(batch)
                 self._all_reduce_began = self.group.size > 1 and is_last
-                loss.backward()
-            computed.append((part, loss.detach()))
+                loss.total.backward()
+            computed.append(MicroBatch.of(part, loss))
         if not parts:  # the all-reduce needs every process, so one without pairs adds zero
             any_batch = self._objective.build_batch(self._store, np.zeros(1, np.int64))
-            zero = self._parallel(any_batch).total * 0.0
+            loss = self._parallel(any_batch)
+            zero = loss.total * 0.0
             self._all_reduce_began = True
             zero.backward()
+            none = {name: torch.zeros_like(term) for name, term in loss.terms.items()}
+            computed.append(MicroBatch(rows, torch.zeros_like(zero), none))
         return computed
 
     def _compute_shards(
@@ -283,15 +323,15 @@ class GradientComputer:
             for part in self._divide(store, rows):
                 if team.cancelled.is_set():
                     break
-                loss = self._objective(self._objective.build_batch(store, part)).total
+                loss: Loss = self._objective(self._objective.build_batch(store, part))
                 # the weights of the model itself, which the objective shares; threads must not add
                 # to the same `Parameter.grad`, so the gradients are returned
-                gradients = torch.autograd.grad(loss, self._parameters)
+                gradients = torch.autograd.grad(loss.total, self._parameters)
                 if total:
                     torch._foreach_add_(total, gradients)
                 else:
                     total = list(gradients)
-                computed.append((part, loss.detach()))
+                computed.append(MicroBatch.of(part, loss))
         return computed, total
 
     def _divide(self, store: TokenStore, rows: Indices) -> list[Indices]:
@@ -306,7 +346,7 @@ class GradientComputer:
         The pairs are those of a micro-batch whose loss is NaN or infinite, of any process; if there
         is none, those of the whole step. All processes must call this together.
         """
-        divergent = [rows for rows, loss in computed.micro_batches if not loss.isfinite()]
+        divergent = [each.rows for each in computed.micro_batches if not each.loss.isfinite()]
         store, rows = self._store, computed.pairs
         if divergent:
             store, rows = computed.store, divergent[0]

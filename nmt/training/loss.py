@@ -1,9 +1,9 @@
 """Section 5.4: cross-entropy with label smoothing, summed over the tokens of a batch."""
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 from nmt.data.tokens.batch import Batch, PackedBatch, collate, pack
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.data.tokens.tokenizer import PAD
+from nmt.errors import ConfigError
 from nmt.kernels.linear import weight_gradient
 from nmt.kernels.rows import decoder_output, without_padding
 from nmt.machine.device import autocast, hardware_kind
@@ -40,6 +41,29 @@ class Loss:
     head: scalar, differentiable"""
     cross_entropy: Tensor
     """-log p of the target tokens, without smoothing: scalar, not differentiable"""
+    terms: Mapping[str, Tensor] = field(default_factory=dict)
+    """what `plus` has added to `total`, by name, without its weight: scalars, not differentiable;
+    metrics.jsonl has each, per target token"""
+
+    @classmethod
+    def of_logits(cls, logits: Tensor, target: Tensor, smoothing: float = 0.0) -> Self:
+        """Return the label-smoothed loss of logits (B, T, V) for ids (B, T); PAD adds nothing.
+
+        It is that of `loss_and_gradient`, which training computes faster, without all logits in
+        memory at once.
+        """
+        log_p = torch.log_softmax(logits.float(), -1)
+        log_p_target = log_p.gather(-1, target[..., None])[..., 0]  # (B, T)
+        q_other = smoothing / (logits.shape[-1] - 1)
+        others = log_p.sum(-1) - log_p_target
+        smoothed = -(1 - smoothing) * log_p_target - q_other * others
+        real = target != PAD
+        return cls((smoothed * real).sum(), -(log_p_target.detach() * real).sum())
+
+    def plus(self, name: str, term: Tensor, weight: float = 1.0) -> Self:
+        """Return the loss with weight * term, a scalar summed over the tokens too, in `total`."""
+        total = self.total + weight * term
+        return replace(self, total=total, terms={**self.terms, name: term.detach()})
 
 
 Storage = Literal["padded", "unpadded", "packed"]
@@ -62,6 +86,8 @@ class Objective(nn.Module):
         self.loss_function: LossFunction = loss_and_gradient
         self.guided_head: GuidedHead | None = None
         """the attention head that learns the links of batches"""
+        self.own: Callable[[Transformer, Batch], Loss] | None = None
+        """computes the loss in place of all of this; batches are in rows then"""
 
     @property
     def pad_multiple(self) -> int:
@@ -80,6 +106,9 @@ class Objective(nn.Module):
 
     def forward(self, batch: Batch | PackedBatch) -> Loss:
         """Run the model; return the loss, summed over the target tokens."""
+        if self.own is not None:
+            assert isinstance(batch, Batch)
+            return self._own_loss(self.own, batch)
         if isinstance(batch, Batch) and self.storage == "unpadded":
             batch = without_padding(batch, PAD)
         guided_head = self.guided_head if batch.links is not None else None
@@ -106,7 +135,19 @@ class Objective(nn.Module):
             guided = guided_head.loss(self.model, batch, inputs, self.precision)
         else:
             guided = guided_head.loss_of_rows(batch, attention or AttentionRecord())
-        return replace(loss, total=loss.total + guided_head.weight * guided)
+        return loss.plus("guided_alignment", guided, guided_head.weight)
+
+    def _own_loss(self, own: Callable[[Transformer, Batch], Loss], batch: Batch) -> Loss:
+        """Return the loss of an objective of one's own, after a check."""
+        with autocast(self.device, self.precision):
+            loss: object = own(self.model, batch)
+        if isinstance(loss, Loss) and loss.total.shape == ():
+            return loss
+        got = f"a tensor {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+        raise ConfigError(
+            f"the objective returned {got}; expected nmt.Loss, whose total is one number, summed "
+            "over the target tokens, such as nmt.Loss.of_logits(logits, batch.target_output)"
+        )
 
 
 def label_smoothed_cross_entropy(

@@ -15,6 +15,8 @@ from tqdm import tqdm
 from nmt.files import write_atomically
 from nmt.training.tracking import Tracking
 
+TERM = "loss "
+"""how the keys of the terms of the loss begin in a training record"""
 _COUNTERS = ("loss", "tokens", "total_tokens", "seconds")
 _SMOOTHING = 0.2
 """weight of the latest training record in the running mean of the time of a step"""
@@ -46,6 +48,8 @@ class Monitor:
         )
         self.loss, self.tokens = 0.0, 0
         """summed loss (nats) and target tokens since the last training record"""
+        self.terms: dict[str, float] = {}
+        """the sum of each term of the loss (`Loss.terms`), likewise"""
         self.total_tokens, self.seconds = 0, 0.0
         """target tokens, and seconds of training, since the run began"""
         self._recorded_tokens, self._recorded_seconds = 0, 0.0
@@ -66,12 +70,13 @@ class Monitor:
 
     def state(self) -> dict[str, Any]:
         """Return the counters, for `load_state`."""
-        return {name: getattr(self, name) for name in _COUNTERS}
+        return {name: getattr(self, name) for name in _COUNTERS} | {"terms": dict(self.terms)}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue to count from a `state()` of an earlier session."""
         for name in _COUNTERS:
             setattr(self, name, state[name])
+        self.terms = dict(state.get("terms", {}))  # states of older versions have none
         self._recorded_tokens, self._recorded_seconds = self.total_tokens, self.seconds
 
     def drop_records_after(self, step: int, *, validated: bool = True) -> None:
@@ -149,9 +154,11 @@ class Monitor:
         self.seconds += now - self._clock
         self._clock = now
 
-    def count(self, loss: float, tokens: int) -> None:
-        """Count a finished step with its summed loss (nats) and its target tokens."""
+    def count(self, loss: float, tokens: int, terms: Mapping[str, float] | None = None) -> None:
+        """Count a finished step with its summed loss (nats), its target tokens, and its terms."""
         self._tick()
+        for name, term in (terms or {}).items():
+            self.terms[name] = self.terms.get(name, 0.0) + term
         self.loss += loss
         self.tokens += tokens
         self.total_tokens += tokens
@@ -173,18 +180,21 @@ class Monitor:
         self._step_seconds = mean_seconds + _SMOOTHING * (latest_seconds - mean_seconds)
         self._recorded_step = step
         loss = self.loss / self.tokens  # the sum of the loss over tokens: nats per token
-        self.loss, self.tokens = 0.0, 0
+        terms = {name: term / self.tokens for name, term in self.terms.items()}
+        self.loss, self.tokens, self.terms = 0.0, 0, {}
         self._write(
             event="train",
             step=step,
             epoch=round(epoch, 4),
             loss=loss,
+            **{TERM + name: term for name, term in terms.items()},
             learning_rate=learning_rate,
             target_tokens=self.total_tokens,
             tokens_per_second=round(speed, 1),
             seconds=round(self.seconds, 2),
         )
-        text = f"epoch {epoch:.1f}, loss {loss:.3f}, {speed:,.0f} tokens/s"
+        losses = "".join(f", {name} {term:.3f}" for name, term in {"loss": loss, **terms}.items())
+        text = f"epoch {epoch:.1f}{losses}, {speed:,.0f} tokens/s"
         if self._bar is not None and not self._bar.disable:
             self._bar.set_postfix_str(text)
         else:

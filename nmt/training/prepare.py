@@ -31,6 +31,7 @@ from nmt.model.recurrence import SimpleRecurrence
 from nmt.model.sublayer import Sublayer
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import TrainingConfig
+from nmt.training.callbacks import OwnObjective
 from nmt.training.guided_alignment import GuidedHead
 from nmt.training.loss import Objective, loss_and_gradient
 
@@ -45,7 +46,9 @@ PACKED = {**ANYWHERE, MultiHeadAttention: PackedAttention}
 """modules of the paper, and what computes the same faster; `ANYWHERE` on other devices"""
 
 
-def prepare_for_training(model: Transformer, training: TrainingConfig, precision: str) -> Objective:
+def prepare_for_training(
+    model: Transformer, training: TrainingConfig, precision: str, own: OwnObjective | None = None
+) -> Objective:
     """Return the loss of a copy of `model` that is faster; both have the same weights.
 
     If the Python code of the model has been changed, or a module of it, the copy has that. Batches
@@ -59,9 +62,11 @@ def prepare_for_training(model: Transformer, training: TrainingConfig, precision
         model: The model, which does not change; a recipe with LoRA has given it adapters already.
         training: Its smoothing, compilation and checkpointing.
         precision: fp32, or bf16 for the matrix products and the values between layers.
+        own: Computes the loss of batches in rows, in place of the label-smoothed one.
     """
     objective = Objective(share_weights(model), training.label_smoothing, precision)
-    if training.guided_alignment:
+    objective.own = own
+    if training.guided_alignment and own is None:
         objective.guided_head = GuidedHead(objective.model, training.guided_alignment)
     device, on_cpu = objective.device, objective.device.type == "cpu"
     compiles = training.compile and can_compile(device)
@@ -70,10 +75,11 @@ def prepare_for_training(model: Transformer, training: TrainingConfig, precision
     if is_code_unchanged(model):  # true unless somebody has changed the model
         attention = model.decoder.layers[0].cross_attention
         head_width = attention.query.out_features // attention.heads
-        packs = precision == "bf16" and can_attend_packed(device, head_width)
-        faster = ON_CPU if on_cpu else PACKED if packs else ANYWHERE
+        packs = own is None and precision == "bf16" and can_attend_packed(device, head_width)
+        faster = ON_CPU if on_cpu and own is None else PACKED if packs else ANYWHERE
         use_faster_modules(objective.model, faster)
-        if on_cpu or packs:  # another device would have to tell first where the real tokens are
+        # another device would have to tell first where the real tokens are
+        if packs or (on_cpu and own is None):
             objective.storage = "packed" if packs else "unpadded"
         if on_cpu:
             objective.loss_function = _loss_in_c
@@ -122,6 +128,8 @@ def what_runs(objective: Objective, threads: int) -> str:
     parts = {part: "C" if is_in_c else "PyTorch" for part, is_in_c in in_c_by_part.items()}
     if objective.loss_function not in (loss_and_gradient, _loss_in_c):
         parts["loss"] = "compiled"
+    if objective.own:
+        parts["loss"] = "your objective"
     if layer._compiled_call_impl:
         parts["layers"] = "compiled"
     ways = [f"{part}: {way}" for part, way in parts.items()]

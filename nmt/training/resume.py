@@ -9,6 +9,7 @@ from nmt.files import read_json_or_empty
 from nmt.recipe.config import Config
 from nmt.recipe.config_file import flatten_settings, load_config
 from nmt.run.checkpoint import recover_newest_checkpoint
+from nmt.run.checkpoint_files import MANIFEST, STATE
 from nmt.run.directory import RunDirectory
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
@@ -60,12 +61,20 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
     """Check that a run, if it has begun, can be resumed with this recipe.
 
     Raises:
-        ConfigError: a key that may not change has another value (the message names each with both
-            values); or another `max_steps` would change the learning rates of steps already taken.
+        ConfigError: the run has no training state, as one that was imported; a key that may not
+            change has another value (the message names each with both values); or another
+            `max_steps` would change the learning rates of steps already taken.
     """
     saved = directory.saved_checkpoints()
     if not saved:
         return
+    manifests = [read_json_or_empty(path / MANIFEST) for path in saved]  # empty: damaged
+    if all(manifest and STATE not in manifest for manifest in manifests):
+        raise ConfigError(
+            f"{directory.path}: its checkpoints hold weights alone, as those of `nmt import` and "
+            "nmt.save_run, so its training cannot go on; choose another `run_dir`, with "
+            f"training.initialize_from: {directory.path}"
+        )
     saved_config = load_config(str(directory.config))
     old, new = flatten_settings(saved_config.model_dump()), flatten_settings(config.model_dump())
     changed = [

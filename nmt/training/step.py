@@ -1,5 +1,7 @@
 """One optimiser step: compute the gradient, check it for divergence, update the weights."""
 
+import math
+
 from torch import Tensor
 
 from nmt.errors import DivergedError
@@ -92,11 +94,15 @@ class Stepper:
         computed, check = self._pending
         self._pending = None
         loss, problem = check.read()
+        terms = {name: term.item() for name, term in computed.terms.items()}
+        for name, term in terms.items():
+            if not problem and not math.isfinite(term):
+                problem = f"the term {name} of the loss is {term}"
         if problem:
             self._state.step = computed.step
             pairs = self._gradient_computer.describe_pairs(computed)
             raise DivergedError(f"step {computed.step:,}: {problem} for {pairs}")
-        self._monitor.count(loss, computed.tokens)
+        self._monitor.count(loss, computed.tokens, terms)
 
     def discard_pending(self) -> None:
         """Forget the last step without reading its result, before an earlier state is loaded."""

@@ -15,7 +15,7 @@ from nmt.data.terms import terms_fingerprint
 from nmt.data.text.cleaning import describe_dropped
 from nmt.data.text.parallel_text import ParallelText, check_has_text
 from nmt.data.tokens.alignment_model import FILE
-from nmt.errors import DivergedError, Log
+from nmt.errors import ConfigError, DivergedError, Log
 from nmt.files import read_json_or_empty
 from nmt.machine.device import memory_of, pick_device, pick_precision, use_threads
 from nmt.machine.memory import memory_explained, tune_memory
@@ -24,6 +24,7 @@ from nmt.recipe.config_file import load_config
 from nmt.run.directory import RunDirectory, weights_folder
 from nmt.run.model import LoadedModel, build_model
 from nmt.search.searcher import check_beam_size
+from nmt.training.callbacks import Callbacks
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.divergence import describe_useless_model
 from nmt.training.environment import write_environment
@@ -51,6 +52,8 @@ from nmt.training.trainer import Trainer
 from nmt.training.validation import PreparedMatches, ValidationText, Validator
 from nmt.translation.memory_matches import MemoryUse
 
+OBJECTIVE = "objective"
+"""the name of an objective of one's own in environment.json"""
 _MEMORY_ADVICE = (  # continues: the memory does not suffice
     "to train this model; lower training.micro_batch_tokens, set "
     "training.activation_checkpointing: true, or make the model smaller: `nmt plan` says what "
@@ -58,12 +61,16 @@ _MEMORY_ADVICE = (  # continues: the memory does not suffice
 )
 
 
-def train(recipe: Config, run_dir: Path, log: Log) -> RunDirectory:
+def train(
+    recipe: Config, run_dir: Path, log: Log, callbacks: Callbacks | None = None
+) -> RunDirectory:
     """Train and score a model in the run directory `run_dir`; if it holds a run, resume that.
 
     There are three configurations, each a `Config`: `recipe` is what the user gave; `config`,
     completed by the parent if there is one, is what is trained; `saved_config` is what an earlier
     session has written into the run directory.
+
+    `callbacks` are functions of one's own, see `Callbacks`.
 
     `_build_trainer` prepares the data, and `_train_and_score` trains by `Trainer.train`. A
     finished run is not trained again. Under `torchrun` every process calls this; only the main
@@ -85,6 +92,8 @@ def train(recipe: Config, run_dir: Path, log: Log) -> RunDirectory:
         trainer, fingerprints = group.main_process_first(
             lambda: _build_trainer(recipe, directory, group, log_in_main)
         )
+        if callbacks or read_json_or_empty(directory.environment).get(OBJECTIVE):
+            fingerprints |= _use_callbacks(trainer, callbacks or Callbacks())
         try:
             _train_and_score(trainer, fingerprints)
         finally:
@@ -139,6 +148,33 @@ def _build_trainer(
     trainer = Trainer(loaded, prepared.train, validator, precision, prepared.stages, group, log)
     log(trainer.gradient_computer.what_runs())
     return trainer, fingerprints
+
+
+def _use_callbacks(trainer: Trainer, callbacks: Callbacks) -> dict[str, str]:
+    """Let the trainer call these functions; return what environment.json keeps of them.
+
+    Raises:
+        ConfigError: the run has begun with another objective, or the recipe asks for a loss that
+            the objective would replace.
+    """
+    directory, name = trainer.directory, callbacks.objective_name
+    before = read_json_or_empty(directory.environment).get(OBJECTIVE, "")
+    if directory.saved_checkpoints() and before != name:
+        raise ConfigError(
+            f"{directory.path}: was trained with {before or 'the loss of the recipe'} as its "
+            f"objective, now {name or 'there is none of your own'}; give the same to nmt.train, "
+            "or choose another `run_dir`"
+        )
+    if name and trainer.config.training.guided_alignment:
+        raise ConfigError(
+            f"training.guided_alignment is part of the loss that {name} replaces; set it to null, "
+            "or leave the objective out"
+        )
+    trainer.use(callbacks)
+    if not name:
+        return {}
+    trainer.log(f"objective: {name}, which training.label_smoothing does not change")
+    return {OBJECTIVE: name}
 
 
 def _validation_memory(config: Config, prepared: Prepared) -> MemoryUse | None:

@@ -13,6 +13,7 @@ from nmt.machine.memory import return_freed_memory
 from nmt.recipe.config_file import flatten_settings
 from nmt.run.directory import RunDirectory
 from nmt.run.model import LoadedModel
+from nmt.training.callbacks import Callbacks
 from nmt.training.checkpointing import Checkpointer
 from nmt.training.distributed import ProcessGroup
 from nmt.training.divergence import describe_useless_model
@@ -63,6 +64,15 @@ class Trainer:
             loaded.config, self.state, self.gradient_computer, self.monitor, self._signals
         )
         self.checkpointer = Checkpointer(loaded, self.state, self.monitor, self.group)
+        self._callbacks = Callbacks()
+
+    def use(self, callbacks: Callbacks) -> None:
+        """Call these functions from now on."""
+        self._callbacks = callbacks
+        self.checkpointer.after_save = callbacks.after_save
+        self.model.eval()  # what is trained is a copy with the same weights
+        if callbacks.objective:
+            self.gradient_computer.use_objective(callbacks.objective)
 
     def train(self) -> None:
         """Train from `state` until `max_steps` or early stopping, and save checkpoints meanwhile.
@@ -105,7 +115,11 @@ class Trainer:
         # True only if the last session was stopped in the validation of a step that it had taken
         resumes_validation = state.validation_due
         if not resumes_validation:
-            self.stepper.take()
+            computed = self.stepper.take()
+            if self._callbacks.after_step:
+                loss = computed.loss / computed.tokens
+                self._callbacks.after_step(state.step, self.model, loss)
+                self.model.zero_grad(set_to_none=True)
             self.checkpointer.preallocate()
             if state.step % training.log_every == 0:
                 self.stepper.synchronize()
@@ -141,6 +155,9 @@ class Trainer:
         if problem := describe_useless_model(loss, vocabulary, step, warmup):
             self.monitor.say(f"warning: step {step:,}: {problem}")
         self.state.validation_due = False
+        if self._callbacks.after_validation:
+            self._callbacks.after_validation(step, self.model, figures)
+            self.model.zero_grad(set_to_none=True)
         return self.state.ranking.add(step, score, figures)
 
     def _measure(self) -> tuple[float, dict[str, float]] | None:

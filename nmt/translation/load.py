@@ -32,7 +32,7 @@ class SearchSettings(TypedDict, total=False):
 
 
 def load_translator(
-    models: Sequence[str | Path],
+    models: Sequence[str | Path | LoadedModel],
     checkpoint: str,
     device: str,
     precision: str,
@@ -42,7 +42,8 @@ def load_translator(
 ) -> Translator:
     """Load the weights of one run, or of several as an ensemble: for `nmt.load` and the commands.
 
-    `models` are run directories or checkpoints. `checkpoint` names the weights of a run directory.
+    `models` are run directories or checkpoints, or one model that is loaded already, for which
+    checkpoint, device and adapter keep their defaults. `checkpoint` names the weights of a run.
     `changes` is {decoding setting: new value}; None means no change. Its `shortlist` is how many
     target tokens each source token allows, by the file of the first run; None: the whole vocabulary
     is searched. With `sampling`, translations are drawn instead of searched for. `adapter` is
@@ -61,13 +62,17 @@ def load_translator(
     shortlist_size = None
     if "shortlist" in changed:  # the only change that is no field of `DecodingConfig`
         shortlist_size = _check_shortlist_size(changed.pop("shortlist"))
-    if len(models) == 1 and is_cpu(device):
-        loaded = load_model(models[0], "cpu", checkpoint, adapter)
+    if len(models) == 1 and isinstance(models[0], LoadedModel):
+        loaded = models[0]
+        if (checkpoint, device, adapter) != ("best", "auto", None):
+            raise ConfigError(
+                "load: the model is loaded already; give `checkpoint`, `device` and `adapter` to "
+                "open_run, or give its path here"
+            )
+        device = loaded.device_type
     else:
-        from nmt.machine.device import pick_device
-        from nmt.search.ensemble import load_ensemble
-
-        loaded = load_ensemble(models, pick_device(device), checkpoint, adapter)
+        paths = [model for model in models if not isinstance(model, LoadedModel)]
+        loaded = _load(paths, checkpoint, device, adapter)
     settings = replace_settings(loaded.config.decoding, changed, "load")
     shortlist = None  # the whole vocabulary is searched
     if shortlist_size is not None:
@@ -75,6 +80,18 @@ def load_translator(
         shortlist = learnt.first(shortlist_size)
     precision = _pick_precision(precision, device, loaded, sampling)
     return Translator(loaded, settings, precision, sampling, shortlist)
+
+
+def _load(
+    models: Sequence[str | Path], checkpoint: str, device: str, adapter: str | Path | None
+) -> LoadedModel:
+    """Return one model, or several as an ensemble, in the way that `load_translator` describes."""
+    if len(models) == 1 and is_cpu(device):
+        return load_model(models[0], "cpu", checkpoint, adapter)
+    from nmt.machine.device import pick_device
+    from nmt.search.ensemble import load_ensemble
+
+    return load_ensemble(models, pick_device(device), checkpoint, adapter)
 
 
 def _check_shortlist_size(count: object) -> int:

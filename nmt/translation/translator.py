@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
-from nmt.data.text.lines import check_text
+from nmt.data.text.given_texts import check_several, read_pairs, read_texts
 from nmt.errors import DataError, Progress, print_warning
 from nmt.recipe.config import DecodingConfig, Sampling
 from nmt.recipe.config_file import replace_settings
@@ -19,7 +19,7 @@ from nmt.translation.ray_pool import RayCluster
 from nmt.translation.request import TranslationRequest
 
 if TYPE_CHECKING:
-    from nmt.translation.scoring import Scorer
+    from nmt.translation.scoring import Scorer, TargetScore
 
 
 class TextConstraints(TypedDict, total=False):
@@ -88,9 +88,30 @@ class Translator:
         A text over `MAX_SOURCE_TOKENS` is truncated, and `warn` gets a message with its number (the
         first is 1). Up to `window_lines` texts are read before their translations are yielded.
         `progress` gets the number of texts done since its last call.
+
+        Raises:
+            DataError: `texts` is one string, or no iterable in an order.
         """
+        check_several(texts, "texts")
         rows = self.pipeline().translate(numbered_lines(texts), window_lines, warn, progress)
         return (best for best, *_ in rows)
+
+    def n_best(
+        self, texts: Iterable[str], n_best: int = 1, *, alignments: bool = False
+    ) -> list[list[Translation]]:
+        """Return the `n_best` best translations of each text: text, score and tokens, best first.
+
+        With `alignments`, each also has its pieces, log P of each token, and links to the source;
+        these are characters of both texts. A blank text or one without any letter has one
+        translation, a copy.
+
+        Raises:
+            DataError: `texts` is one string, or a text is not a string.
+            ConfigError: the beam is narrower than `n_best`, or wider than the memory allows.
+        """
+        checked = list(read_texts(texts, "texts"))
+        request = TranslationRequest(n_best=n_best, alignments=alignments)
+        return list(self.pipeline(request).translate(numbered_lines(checked)))
 
     @overload
     def translate(  # type: ignore[overload-overlap]
@@ -143,7 +164,7 @@ class Translator:
         terminology = Terminology.of(glossary, forbidden=forbidden, prefix=target_prefix)
         pipeline = self.pipeline(TranslationRequest(document=document))
         several = [texts] if isinstance(texts, str) else texts
-        checked: Iterable[str] = _read_texts(several, "texts")
+        checked: Iterable[str] = read_texts(several, "texts")
         if isinstance(texts, list):
             checked = list(checked)  # checks all texts before the first one is translated
         lines = (Line(number, text, terminology) for number, text in enumerate(checked, start=1))
@@ -165,51 +186,20 @@ class Translator:
             ConfigError: `length_penalty` is not a possible alpha.
         """
         settings = replace_settings(DecodingConfig(), {"length_penalty": length_penalty}, "score")
-        for texts, name in ((sources, "sources"), (targets, "targets")):
-            if isinstance(texts, str):
-                raise DataError(f"{name} is one string, expected several: give a list of strings")
-        sources = list(_read_texts(sources, "sources"))
-        targets = list(_read_texts(targets, "targets"))
-        if len(sources) != len(targets):
-            raise DataError(
-                f"{len(sources)} sources and {len(targets)} targets; expected as many, "
-                "target n being a translation of source n"
-            )
-        scores = self.scorer.score(zip(sources, targets, strict=True))
-        return [score.penalised(settings) for score in scores]
+        return [score.penalised(settings) for score in self.target_scores(sources, targets)]
+
+    def target_scores(self, sources: Iterable[str], targets: Iterable[str]) -> "list[TargetScore]":
+        """Return the tokens of each target with log P of each token given its source, in nats.
+
+        An empty text counts as EOS alone.
+
+        Raises:
+            DataError: the numbers of sources and targets differ, or a text is not a string.
+        """
+        pairs = read_pairs(sources, targets)
+        return list(self.scorer.score(zip(*pairs, strict=True)))
 
 
 def _never_empty(settings: DecodingConfig) -> DecodingConfig:
     """Return settings with which no translation is empty: what is searched is not blank."""
     return settings.model_copy(update={"min_length": max(1, settings.min_length)})
-
-
-def _read_texts(texts: object, name: str) -> Iterator[str]:
-    """Return the texts without their line ends; each is checked when it is read."""
-    if isinstance(texts, bytes | bytearray):
-        raise DataError(f"{name} is {type(texts).__name__}, expected text: decode it, as UTF-8")
-    if not isinstance(texts, Iterable):
-        raise DataError(
-            f"{name} is {_describe_type(texts)}; expected a string, a list of strings or another "
-            "iterable of strings"
-        )
-    return (_validate_line(text, f"{name}[{i}]") for i, text in enumerate(texts))
-
-
-def _validate_line(text: object, where: str) -> str:
-    """Return a text without its line end; `where` names it in messages.
-
-    Raises:
-        DataError: the text is no string, or `check_text` finds a mistake.
-    """
-    if not isinstance(text, str):
-        raise DataError(
-            f"{where} is {_describe_type(text)}, expected a string: leave it out, or give '' "
-            "for an empty line"
-        )
-    check_text(text, where)
-    return text.removesuffix("\n").removesuffix("\r")
-
-
-def _describe_type(value: object) -> str:
-    return "None" if value is None else f"of type {type(value).__name__}"

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.model.attention import AttentionRecord
+from nmt.model.attention import AttentionContext, AttentionRecord, StateRecord
 from nmt.model.cache import LENGTHS_MULTIPLE, LayerCache
+from nmt.model.masks import padding_mask
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import ModelConfig, Norm
 from tests.stand_in_models import small_transformer
@@ -118,6 +119,34 @@ def test_record_holds_the_attention_of_every_layer(model: Transformer) -> None:
     for weights in (*record.encoder, *record.decoder, *record.cross):
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
     assert all((weights.triu(1) == 0).all() for weights in record.decoder)
+
+
+def test_record_holds_the_output_of_every_layer(model: Transformer) -> None:
+    states, source, target = StateRecord(), random_ids(B, S), random_ids(B, T)
+    logits = model(source, target, states=states)
+    assert torch.equal(logits, model(source, target))
+    assert [x.shape for x in states.encoder] == [(B, S, 16)] * 3
+    assert [x.shape for x in states.decoder] == [(B, T, 16)] * 4
+    rotation = model.positions.rotation(S)
+    context = AttentionContext(padding_mask(source, PAD), rotation=rotation)
+    assert torch.equal(model.encoder.layers[1](states.encoder[1], context), states.encoder[2])
+    memory = model.encoder.norm(states.encoder[-1])
+    assert torch.equal(memory, model.encode(source))
+    assert torch.equal(
+        model.output_embedding.logits(model.decoder.norm(states.decoder[-1])), logits
+    )
+
+
+def test_gradients_of_what_is_recorded_are_those_of_the_pass() -> None:
+    model, states, attention = small_transformer(V), StateRecord(), AttentionRecord()
+    loss = model(random_ids(B, S), random_ids(B, T), attention, states).square().sum()
+    recorded = [*states.decoder, *states.encoder]
+    recorded += [*attention.encoder, *attention.decoder, *attention.cross]
+    gradients = torch.autograd.grad(loss, recorded)
+    assert all(gradient.abs().sum() > 0 for gradient in gradients)
+    last = states.decoder[-1].detach().requires_grad_()
+    after = model.output_embedding.logits(model.decoder.norm(last)).square().sum()
+    torch.testing.assert_close(torch.autograd.grad(after, last)[0], gradients[3])
 
 
 # -- parameters -----------------------------------------------------------------------------------

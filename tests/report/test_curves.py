@@ -20,6 +20,7 @@ from nmt.report.curves import (
     round_ticks,
     running_mean,
     thin,
+    training_charts,
 )
 from tests.report.conftest import training, validation, write_metrics
 
@@ -47,6 +48,13 @@ def test_a_step_counts_once_steps_ascend_and_values_are_finite() -> None:
     assert curve(records, "train", "loss") == {10: 8.0, 20: 5.0}
     assert curve(records, "validation", "loss") == {60: 7.0}
     assert curve(records, "validation", "bleu") == {}
+
+
+def test_each_term_of_the_loss_has_a_chart() -> None:
+    records = [training(step, 3.0, **{"loss a b": 0.5 * step, "loss c": 1.0}) for step in (1, 2)]
+    charts = {chart.title: chart for chart in training_charts(records)}
+    assert list(charts) == ["Loss", "Term of the loss: a b", "Term of the loss: c"]
+    assert charts["Term of the loss: a b"].lines[0].curve == {1: 0.5, 2: 1.0}
 
 
 @pytest.mark.parametrize("count", [1, 3, 39, 40, 120])

@@ -22,7 +22,7 @@ import nmt
 from nmt.data.tokens.alignment_model import FILE, AlignmentModel
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
-from nmt.errors import CheckpointError, DataError
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.inference.native.library import native_library
 from nmt.recipe.config import LoraConfig, MemoryConfig, ModelConfig
 from nmt.run.checkpoint import save_checkpoint, weights_digest, weights_of
@@ -53,6 +53,62 @@ def run(random_run: LoadedModel, tmp_path: Path) -> Path:
 
 def replace_model(loaded: LoadedModel, sizes: ModelConfig) -> LoadedModel:
     return replace(loaded, config=loaded.config.model_copy(update={"model": sizes}))
+
+
+def test_a_string_is_one_text_and_a_list_is_several(random_run: LoadedModel) -> None:
+    text, other = "a small dog", "123 ."
+    ids = random_run.encode(text)
+    assert random_run.encode([text, other]) == [ids, random_run.encode(other, "target")]
+    assert not random_run.encode([]) and not random_run.decode([])
+    assert random_run.decode(ids) == random_run.decode(ids, "source") == text
+    assert random_run.decode([ids]) == [text]
+    batch = random_run.batch([text, other], [other, text])
+    assert random_run.decode(batch.source) == [text, other]
+    assert random_run.decode(batch.target_output.numpy()) == [other, text]
+    assert random_run.decode([*batch.target_input]) == [other, text]
+    one: Any = torch.tensor(ids)  # types cannot tell a tensor of one text
+    assert random_run.decode(one) == text
+    assert batch.source_mask.sum().item() == batch.tokens == batch.target_mask.sum().item()
+    assert random_run.batch([text]).tokens == 1
+
+
+@pytest.mark.parametrize(
+    ("ids", "problem"),
+    [
+        ("12", "ids has '12' of type str; expected a list of ids, or a list of such lists"),
+        (["12"], "ids has '12' of type str; expected"),
+        (12, "ids has 12 of type int; expected a list of ids"),
+        ({1: 2}, "of type dict; expected"),
+        ([1, [2]], r"ids has \[2\]; expected whole numbers below \d+, the size of the vocab"),
+        ([[1], 2], r"ids has \[1\]; expected whole numbers"),
+        ([1.5], "ids has 1.5 of type float"),
+        ([5, -1], "ids has -1; expected whole numbers below"),
+        ([[10**6]], "ids has 1000000; expected whole numbers below"),
+    ],
+)
+def test_ids_that_would_be_misread_are_refused(
+    random_run: LoadedModel, ids: Any, problem: str
+) -> None:
+    with pytest.raises(DataError, match=problem):
+        random_run.decode(ids)
+
+
+def test_other_languages_than_two_and_empty_batches_are_refused(random_run: LoadedModel) -> None:
+    with pytest.raises(DataError, match="side is 'de', expected 'source' or 'target'"):
+        random_run.encode("a", side="de")  # type: ignore[call-overload]
+    with pytest.raises(DataError, match="at least one pair of texts, got none"):
+        random_run.batch([])
+
+
+def test_an_opened_run_is_what_a_translator_translates_with(run: Path) -> None:
+    opened = nmt.open_run(run, "step-1", device="cpu")
+    assert not opened.model.training
+    assert nmt.load(opened).translate(TEXTS) == nmt.load(run, device="cpu").translate(TEXTS)
+    with torch.no_grad():
+        opened.model.output_embedding.weight.neg_()
+    assert nmt.load(opened).translate(TEXTS) != nmt.load(run, device="cpu").translate(TEXTS)
+    with pytest.raises(ConfigError, match="loaded already; give `checkpoint`, `device` and"):
+        nmt.load(opened, checkpoint="last")
 
 
 def translate(run: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -39,6 +39,29 @@ def batch(width: int = V) -> tuple[Tensor, Tensor]:
     return 3 * torch.randn(B, T, width), target
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_of_logits_is_that_of_training(smoothing: float) -> None:
+    x, target = batch()
+    expected, gradient, _ = computed(x, target, smoothing)
+    logits = x.clone().requires_grad_()
+    loss = Loss.of_logits(logits, target, smoothing)
+    for each, other in ((loss.total, expected.total), (loss.cross_entropy, expected.cross_entropy)):
+        torch.testing.assert_close(each, other)
+    torch.testing.assert_close(torch.autograd.grad(loss.total, logits)[0], gradient)
+    assert not loss.cross_entropy.requires_grad
+
+
+def test_a_term_is_added_with_its_weight_and_kept_without() -> None:
+    term = torch.tensor(3.0, requires_grad=True)
+    loss = Loss(torch.tensor(1.0), torch.tensor(0.5)).plus("a", term, 2.0).plus("b", term)
+    assert loss.total.item() == 1 + 2 * 3 + 3
+    assert {name: (x.item(), x.requires_grad) for name, x in loss.terms.items()} == {
+        "a": (3.0, False),
+        "b": (3.0, False),
+    }
+    assert torch.autograd.grad(loss.total, term)[0] == 3
+
+
 def computed(
     x: Tensor,
     target: Tensor,

@@ -36,7 +36,7 @@ def compute(self: GradientComputer, number: int) -> ComputedStep:
     global step
     step = number
     computed = original_compute(self, number)
-    noted["rows"][number] = [rows.tolist() for rows, _ in computed.micro_batches]
+    noted["rows"][number] = [each.rows.tolist() for each in computed.micro_batches]
     if name == "sampled":
         sides = (computed.store.source, computed.store.target)
         rows = range(len(computed.store))

@@ -29,6 +29,34 @@ def texts_of(translations: Iterator[Translation]) -> list[str]:
     return [translation.text for translation in translations]
 
 
+def test_n_best_lists_are_objects_in_the_order_of_the_score(random_run: LoadedModel) -> None:
+    translator = Translator(random_run)
+    rows = translator.n_best(["a small dog", "", "a"], 3, alignments=True)
+    assert [len(row) for row in rows] == [3, 1, 3]
+    assert [row[0].text for row in rows] == translator.translate(["a small dog", "", "a"])
+    for row in (rows[0], rows[2]):
+        assert sorted(row, key=lambda each: -each.score) == row
+        for each in row:
+            assert each.alignment and len(each.alignment.log_probabilities) >= len(each.tokens)
+    with pytest.raises(NmtError, match="beam"):
+        translator.n_best(["a"], 99)
+
+
+def test_log_p_of_each_token_adds_up_to_the_score(random_run: LoadedModel) -> None:
+    translator = Translator(random_run)
+    pairs = ["a small dog", "a"], ["ein Hund", ""]
+    scores = translator.target_scores(*pairs)
+    assert [each.log_probability for each in scores] == translator.score(*pairs)
+    assert [len(each.token_log_probabilities) for each in scores] == [len("ein Hund") + 2, 1]
+    assert random_run.decode([each.tokens for each in scores]) == pairs[1]
+
+
+@pytest.mark.parametrize("method", ["translations", "n_best"])
+def test_one_string_is_not_read_as_its_characters(random_run: LoadedModel, method: str) -> None:
+    with pytest.raises(NmtError, match="texts is one string, expected several"):
+        getattr(Translator(random_run), method)("a dog")
+
+
 @pytest.mark.parametrize("batch_tokens", [1, 64, 4096])
 @pytest.mark.parametrize("window_lines", [1, 5, 2000])
 def test_lines_come_back_one_for_one_and_in_order(

@@ -62,6 +62,16 @@ class Batch:
     links: TokenLinks | None = None
     """which tokens translate each other, if the store knows it"""
 
+    @property
+    def source_mask(self) -> torch.Tensor:
+        """(B, S), True at source tokens, EOS included, and False at padding."""
+        return self.source != PAD
+
+    @property
+    def target_mask(self) -> torch.Tensor:
+        """(B, T), True at target tokens to predict, EOS included, and False at padding."""
+        return self.target_output != PAD
+
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on `device`. Python does not wait for the copy, unless it is to mps."""
         tensors = self.source, self.target_input, self.target_output

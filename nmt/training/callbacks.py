@@ -1,0 +1,45 @@
+"""Functions of one's own that a training calls: its objective, and what follows some moments."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from nmt.data.tokens.batch import Batch
+from nmt.model.transformer import Transformer
+from nmt.training.loss import Loss
+
+OwnObjective = Callable[[Transformer, Batch], Loss]
+"""returns the loss of a batch in rows, computed by the model"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Callbacks:
+    """What `nmt.train` calls; None: nothing. Of several processes, each calls all of them.
+
+    The model that the moments get is in eval mode. Gradients that they leave in it are dropped, and
+    no random number that they draw changes the training; what else they change, stays changed.
+    """
+
+    objective: OwnObjective | None = None
+    """takes the model and a `Batch`, returns the `Loss` to minimise, in place of the label-smoothed
+    cross-entropy. A step is computed in parts, on a CPU by several threads at the same time, so it
+    is called for each part, and its sums over the target tokens are divided by those of the whole
+    step. It knows no seed but PyTorch's, by which dropout is drawn. Validation stays as it is."""
+    after_step: Callable[[int, Transformer, Tensor], object] | None = None
+    """gets the number of the step that was taken, the model after it, and the loss per target
+    token, a scalar on the device: a GPU has to be waited for before it can be read"""
+    after_validation: Callable[[int, Transformer, Mapping[str, float]], object] | None = None
+    """gets the step, the model and the figures: loss, and bleu or chrf, as in metrics.jsonl"""
+    after_save: Callable[[int, Path], object] | None = None
+    """gets the step and the folder of a checkpoint, when it is on the disk: that may be some steps
+    later"""
+
+    @property
+    def objective_name(self) -> str:
+        """The name of the objective in its module, which environment.json keeps; "": none."""
+        if self.objective is None:
+            return ""
+        own = self.objective
+        return str(getattr(own, "__qualname__", type(own).__qualname__))
