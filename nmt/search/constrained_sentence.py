@@ -118,7 +118,10 @@ class ConstrainedSentence:
 
         Decoding may change these: a vocabulary may lack a character, or normalise it.
         """
-        is_as_written = all(term in text for term in self.spelled.text.terms)
+        written = self.spelled.text
+        is_as_written = all(
+            any(way in text for way in written.ways(term)) for term in range(len(written.terms))
+        )
         if is_as_written and self.spelled.are_met_by(text):  # as nearly always
             return text
         decode = self.spelling.tokenizer.target.decode
@@ -133,8 +136,13 @@ class ConstrainedSentence:
             if start < len(prefix):
                 break  # this term and those before it are in the prefix
             space = " " if text[start:end].startswith(" ") else ""
-            text = text[:start] + space + self.spelled.text.terms[term] + text[end:]
+            text = text[:start] + space + self._written(term, tokens[first:after]) + text[end:]
         return self.spelled.text.prefix + text[len(prefix) :]
+
+    def _written(self, term: int, ids: Sequence[int]) -> str:
+        """Return the term, or the form of it, that some ids spell."""
+        ways = (way for way in self.spelled.tokenizations if way.term == term)
+        return next(way.text for way in ways if way.ids == tuple(ids))
 
     def _placed_terms(self, tokens: Sequence[int]) -> list[tuple[int, int, int]]:
         """Return the terms that a translation contains, in the order of their places.

@@ -3,7 +3,7 @@
 import codecs
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -216,16 +216,26 @@ class LexicalConstraints:
     """the translation begins with this; its last word may be longer unless a space follows"""
     source_spans: tuple[range, ...] = ()
     """source characters of each glossary term, spaces not counted; `terms` begins with these"""
+    forms: tuple[tuple[str, ...], ...] = ()
+    """other forms of each of the first terms, any of which may stand in its place"""
 
     def __bool__(self) -> bool:
         return bool(self.terms or self.forbidden or self.prefix)
+
+    def ways(self, term: int) -> tuple[str, ...]:
+        """Return what may stand for a term (an index): itself first, then its other forms."""
+        return (self.terms[term], *(self.forms[term] if term < len(self.forms) else ()))
 
     def places(self, text: str) -> list[tuple[int, int]]:
         """Return the characters of a translation that are its prefix, and those of each term.
 
         Each is looked for once; there is no place of what is not found.
         """
-        starts = [(text.find(word), len(word)) for word in (self.prefix, *self.terms)]
+        found = (
+            max((way for way in self.ways(term) if way in text), key=len, default=self.terms[term])
+            for term in range(len(self.terms))
+        )
+        starts = [(text.find(word), len(word)) for word in (self.prefix, *found)]
         return [(start, start + length) for start, length in starts if start >= 0 and length]
 
 
@@ -238,6 +248,8 @@ class TermTokenization:
     ids: tuple[int, ...]
     spaced: bool
     """whether the ids include a space in front; if not, the term directly follows other text"""
+    text: str
+    """the term, or the form of it, as the user wrote it"""
 
 
 @dataclass(frozen=True)
@@ -275,10 +287,10 @@ class SpelledConstraints:
                 "ask for fewer or shorter terms, or divide the sentence"
             )
         tokenizations = []
-        for i, ids in enumerate(terms):
-            tokenizations.append(TermTokenization(i, ids, spaced=True))
-            if unspaced_ids := spelling.ids_without_space(text.terms[i]):
-                tokenizations.append(TermTokenization(i, unspaced_ids, spaced=False))
+        for i, form, ids in _ways(text, terms, spelling):
+            tokenizations.append(TermTokenization(i, ids, True, form))
+            if unspaced_ids := spelling.ids_without_space(form):
+                tokenizations.append(TermTokenization(i, unspaced_ids, False, form))
         demands = [(term, False) for term in text.terms]  # (text, whether its last word may grow)
         demands.append((text.prefix, spelling.has_inner_pieces))
         for demanded, may_grow in demands:
@@ -299,8 +311,21 @@ class SpelledConstraints:
 
     @cached_property
     def term_length(self) -> int:
-        """The number of tokens of all terms together."""
-        return sum(map(len, self.terms))
+        """The number of tokens of all terms together, each in its longest form."""
+        return sum(max(lengths) for lengths in self._lengths)
+
+    @cached_property
+    def shortest(self) -> list[int]:
+        """The number of tokens of each term in its shortest form, with the space in front."""
+        return [min(lengths) for lengths in self._lengths]
+
+    @cached_property
+    def _lengths(self) -> list[list[int]]:
+        lengths: list[list[int]] = [[] for _ in self.terms]
+        for way in self.tokenizations:
+            if way.spaced:
+                lengths[way.term].append(len(way.ids))
+        return lengths
 
     @property
     def most_tokens(self) -> int:
@@ -327,13 +352,27 @@ class SpelledConstraints:
         if self.needs_search or contains_any(self.forbidden, text.encode("utf-8")):
             return False
         unused = " ".join(text.split())  # the text without the terms that are found already
-        for term in sorted(self.text.terms, key=len, reverse=True):
-            spelled = " ".join(term.split())
-            start = find_term(spelled, unused)
+        indices = range(len(self.text.terms))
+        for term in sorted(indices, key=lambda i: len(self.text.terms[i]), reverse=True):
+            ways = (" ".join(way.split()) for way in self.text.ways(term))
+            places = ((find_term(way, unused), way) for way in ways)
+            start, spelled = next((each for each in places if each[0] >= 0), (-1, ""))
             if start < 0:
                 return False
             unused = f"{unused[:start]} {unused[start + len(spelled) :]}"
         return True
+
+
+def _ways(
+    text: LexicalConstraints, terms: Sequence[tuple[int, ...]], spelling: Spelling
+) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+    """Yield index, text and ids of each term and of each form that can be spelled and may occur."""
+    for i, ids in enumerate(terms):
+        yield i, text.terms[i], ids
+        for form in text.ways(i)[1:] if UNK not in ids else ():
+            of_form = spelling.ids(form)
+            if UNK not in of_form and not contains_any(text.forbidden, form.encode()):
+                yield i, form, of_form
 
 
 def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) -> bool:

@@ -49,7 +49,7 @@ class TermStates:
 
     def __init__(self, spelled: SpelledConstraints, spelling: Spelling) -> None:
         self._spelled, self._spelling = spelled, spelling
-        self._lengths = [len(ids) for ids in spelled.terms]  # in tokens
+        self._lengths = spelled.shortest  # in tokens
         self._ids = frozenset(token for way in spelled.tokenizations for token in way.ids)
         self._both_ways = {way.term for way in spelled.tokenizations if not way.spaced}
         """terms with a way to spell them without a space in front, too"""

@@ -19,6 +19,7 @@ from nmt.search.searcher import Searcher
 from nmt.translation.documents.declared_languages import is_other_language
 from nmt.translation.line import EncodedLine, Line, Terminology, Translation, encode, one_line
 from nmt.translation.spans import apply_edits
+from nmt.translation.terminology import TerminologyTransform
 
 LEARNT_PAIRS = 2
 """pairs that a model learns from before it translates a line, at most"""
@@ -246,7 +247,8 @@ class MemoryTransform:
         if any(text.count(part) != match.target.count(part) for part in kept):
             return False
         terms = self.terminology | line.terminology
-        constraints = terms.constraints(text) if terms else None
+        terminology = TerminologyTransform(self.searcher, self.terminology)
+        constraints = terminology.constraints_on(text, terms) if terms else None
         if not constraints:
             return True
         try:

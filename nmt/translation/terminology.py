@@ -78,6 +78,18 @@ class TerminologyTransform:
             constrained.append(encoded)
         return constrained
 
+    def constraints_on(self, text: str, terms: Terminology) -> LexicalConstraints:
+        """Return those of `terms` that concern a text.
+
+        Unless the glossary mode is exact, its terms occur in any form, and so do translations.
+        """
+        if terms.glossary_mode == "exact" or not terms.glossary.terms:
+            return terms.constraints(text)
+        lemmas = _lemmas(self.searcher.loaded.config.data.source_language)
+        constraints = terms.constraints(text, lemmas)
+        targets = constraints.terms[: len(constraints.source_spans)]
+        return replace(constraints, forms=tuple(map(self._target_forms, targets)))
+
     def lines_to_search_again(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
     ) -> dict[int, EncodedLine]:
@@ -99,7 +111,8 @@ class TerminologyTransform:
             )
             forced = [term for term in asked if term.is_forced]
             required = (*(term.target for term in forced), *terms.terms)
-            constraints = LexicalConstraints(required, terms.forbidden, terms.prefix)
+            forms = tuple(self._target_forms(term.target) for term in forced)
+            constraints = LexicalConstraints(required, terms.forbidden, terms.prefix, forms=forms)
             again[i] = self._spell(replace(encoded, asked=asked), constraints)
             again[i] = self._with_places(again[i], forced)
         return again
@@ -134,6 +147,11 @@ class TerminologyTransform:
     @property
     def _target_lemmas(self) -> Lemmatizer:
         return lemmatizer(self.searcher.loaded.config.data.target_language)
+
+    def _target_forms(self, target: str) -> tuple[str, ...]:
+        """Return the other forms of a translation; none without the library that knows them."""
+        lemmas = _lemmas(self.searcher.loaded.config.data.target_language)
+        return lemmas.forms(target) if lemmas else ()
 
     def _are_found(self, encoded: EncodedLine, text: str) -> list[bool]:
         """Return for each asked term whether a translation has it, in a place of its own."""
@@ -172,17 +190,16 @@ class TerminologyTransform:
             ConfigError: terms are to be inflected, and the model has not learnt it.
             DataError: they contradict each other.
         """
-        mode, text, lemmas = terms.glossary_mode, encoded.line.text, None
-        if terms.glossary.terms:
-            if mode == "inflect" and not self._can_inflect:
-                raise ConfigError(CANNOT_INFLECT)
-            lemmas = _lemmas(self.searcher.loaded.config.data.source_language)
-        constraints = terms.constraints(text, lemmas)
+        mode, text = terms.glossary_mode, encoded.line.text
+        if terms.glossary.terms and mode == "inflect" and not self._can_inflect:
+            raise ConfigError(CANNOT_INFLECT)
+        constraints = self.constraints_on(text, terms)
         if not constraints:
             return encoded
         spelled = self._spell(encoded, constraints)
         if mode == "exact" or not (constraints.source_spans and self._can_inflect):
             return spelled
+        constraints = replace(constraints, forms=())
         asked = self._asked_terms(encoded, constraints)
         if not (asked and has_words(text)):
             return spelled

@@ -155,7 +155,7 @@ def main() -> None:
         cases = list(found_terms(tokenizer, data.languages, train, test))
     found: dict[str, list[str]] = {}
     for name, translator in loaded.items():
-        modes = (None, *(WAYS if name == "terms" else ["exact"]))
+        modes = (None, *(WAYS if name == "terms" else ("exact", "auto")))
         for mode in modes:
             way = f"{name}, {mode or 'no glossary'}"
             found[way] = translate(translator, cases, mode)

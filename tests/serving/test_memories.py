@@ -154,6 +154,11 @@ def test_two_servers_share_a_memory(serve: Client, make_memory: MakeMemory) -> N
     assert add(one, "mine", ("a small dog", "ein Hund")).json() == {"added": 1}
     [found] = translated(two, "a small dog", memory="other")
     assert found["text"] == "ein Hund"
+    corrections = [(one, "mine", "ein kleiner Hund"), (two, "other", "das Hündchen")]
+    for server, name, target in corrections * 2:  # each finds what the other has added last
+        add(server, name, ("a small dog", target))
+        for client, asked in ((one, "mine"), (two, "other")):
+            assert translated(client, "a small dog", memory=asked)[0]["text"] == target
 
 
 @pytest.mark.parametrize("direction", [("de", "en"), ("en", "fr")])
