@@ -42,6 +42,14 @@ GroupOption = Annotated[
         help="Runs that differ in the seed, such as base='runs/base-*'; give two groups or more.",
     ),
 ]
+BaselineOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Compare each group with this one only: fewer pairs, so smaller differences are "
+        "significant.",
+    ),
+]
 ExamplesOption = Annotated[
     int, typer.Option(min=0, help="Sentences to show for each, where it stands out most.")
 ]
@@ -53,6 +61,7 @@ def compare(
     text: TextOptions,
     systems: SystemsArgument = None,
     group: GroupOption = None,
+    baseline: BaselineOption = None,
     examples: ExamplesOption = 3,
     as_json: JsonObjectOption = False,
     search: BeamOptions,
@@ -65,6 +74,9 @@ def compare(
     random. A run keeps its translations of the test set.
     """
     groups = _read_groups(group, systems)
+    if baseline is not None and baseline not in groups:
+        names = ", ".join(groups) if group else "none"
+        raise ConfigError(f"--baseline {baseline}: no such --group; there are {names}")
     paths = [path for members in groups.values() for path in members]
     _check_systems(paths)
     runs = list(dict.fromkeys(path for path in paths if path.is_dir()))  # each once, in order
@@ -91,7 +103,7 @@ def compare(
         is_kept = not compute.adapter  # by its weights, which the adapter changes
         translations[run] = translate_with_progress(translator, test_set, str(run), is_kept)
     if group:
-        record, table = _compare_groups(groups, translations, test_set)
+        record, table = _compare_groups(groups, translations, test_set, baseline)
     else:
         named = [(str(path), translations[path]) for path in paths]
         training_words = local_training_words(data, test_set.tokenizer) if data else None
@@ -104,15 +116,16 @@ def _compare_groups(
     groups: Mapping[str, list[Path]],
     translations: Mapping[Path, list[str]],
     test_set: "EvaluationSet",
+    baseline: str | None,
 ) -> tuple[dict[str, object], str]:
-    """Compare groups of runs; return what is compared as JSON and as a table."""
+    """Compare groups of runs, or each with `baseline`; return the result as JSON and as a table."""
     from nmt.evaluation.seed_test import compare_groups
     from nmt.report.tables import render_groups
 
     members = {
         name: {str(path): translations[path] for path in paths} for name, paths in groups.items()
     }
-    compared = compare_groups(members, test_set)
+    compared = compare_groups(members, test_set, baseline)
     return compared.as_json(), render_groups(compared)
 
 

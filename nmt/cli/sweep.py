@@ -158,9 +158,10 @@ def _log_plan(recipes: "list[Config]", folder: Path, jobs: int) -> None:
     at_once = max(1, min(jobs, len(gpus_for(recipes[0].training.device))))
     seconds, size = sum(time for time, _ in costs) / at_once, sum(disk for _, disk in costs)
     free = free_space(folder)
+    space = f"{describe_bytes(size)} of {describe_bytes(free)} that are free"
     log(
-        f"these take about {describe_seconds(seconds)} on this machine, and up to "
-        f"{describe_bytes(size)} of {describe_bytes(free)} that are free"
+        f"these take about {describe_seconds(seconds)} on this machine, beside some seconds for "
+        f"the start of each, and up to {space}"
     )
     if size > free:
         print_warning("the disk may not suffice; lower training.keep_last, or choose another -o")

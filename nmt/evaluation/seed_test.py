@@ -103,16 +103,21 @@ class GroupComparison:
 
 
 def compare_groups(
-    groups: Mapping[str, Mapping[str, Sequence[str]]], test_set: EvaluationSet
+    groups: Mapping[str, Mapping[str, Sequence[str]]],
+    test_set: EvaluationSet,
+    baseline: str | None = None,
 ) -> GroupComparison:
     """Compare groups, {group: {run: its translations of the whole test set}}.
 
-    As `nmt.evaluation.compare.differences`, it divides the level by the number of pairs.
+    Each pair is compared; with a `baseline`, the name of a group, only the pairs of it with each
+    other one. As `nmt.evaluation.compare.differences`, it divides the level by the number of pairs.
 
     Raises:
         DataError: The numbers of translations and references differ.
     """
     pairs = list(itertools.combinations(groups, 2))
+    if baseline is not None:
+        pairs = [(baseline, group) for group in groups if group != baseline]
     level = SIGNIFICANCE_LEVEL / max(1, len(pairs))
     references = test_set.references
     size = len(references)

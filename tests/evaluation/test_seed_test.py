@@ -139,6 +139,10 @@ def test_groups_are_compared_by_mean_and_the_sentences_say_what_follows(
     interval = f"(98.3 % interval {-turned.test.high:.2f} to {-turned.test.low:.2f}"
     assert str(turned).startswith("good is better than same") and interval in str(turned)
     assert clear.level == pytest.approx(0.05 / 3)
+    with_one = compare_groups(groups, EvaluationSet("mine", references), baseline="good")
+    pairs = [(d.first, d.second) for d in with_one.differences if d.metric == "BLEU"]
+    assert pairs == [("good", "base"), ("good", "same")]
+    assert {each.level for each in with_one.differences} == {0.05 / 2}
     verdicts = [each["verdict"] for each in compared.as_json()["differences"]]  # type: ignore[attr-defined]
     assert verdicts == list(map(str, compared.differences))
 
