@@ -37,8 +37,8 @@ def english_german(loaded: LoadedModel) -> LoadedModel:
 
 
 def lists_of(loaded: LoadedModel) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    size = loaded.tokenizer.target.size
-    candidates = np.random.default_rng(1).integers(4, size, (size, 3))
+    rows, size = loaded.tokenizer.source.size, loaded.tokenizer.target.size
+    candidates = np.random.default_rng(1).integers(4, size, (rows, 3))
     return candidates, np.array([0, 1, 2, 3])
 
 
@@ -54,10 +54,12 @@ def test_an_unchanged_student_goes_back_to_the_same_file(
     assert again.decoding == imported.config.decoding
 
 
+@pytest.mark.parametrize("embeddings", ["shared", "target"])
 def test_a_student_of_our_own_is_written_for_firefox_and_translates_in_marian(
-    tmp_path: Path,
+    tmp_path: Path, embeddings: str
 ) -> None:
-    loaded = english_german(tiny_run(tmp_path / "run", decoder="ssru", activation="relu"))
+    student = {"decoder": "ssru", "activation": "relu", "embeddings": embeddings}
+    loaded = english_german(tiny_run(tmp_path / "run", **student))
     out = tmp_path / "out"
     out.mkdir()
     export_bergamot(loaded, out, TEXT[:3], lists_of(loaded))
@@ -67,7 +69,8 @@ def test_a_student_of_our_own_is_written_for_firefox_and_translates_in_marian(
     (again,) = import_marian(out)
     assert again.config.decoder == "ssru" and again.shortlist
     entry = json.loads((out / "registry.json").read_text("utf-8"))["ende"]
-    assert entry.keys() == {"model", "lex", "vocab"}
+    vocabularies = {"vocab"} if embeddings == "shared" else {"srcvocab", "trgvocab"}
+    assert entry.keys() == {"model", "lex", *vocabularies}
     for file in entry.values():
         content = (out / file["name"]).read_bytes()
         assert file["size"] == len(content)
