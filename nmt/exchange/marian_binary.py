@@ -139,7 +139,7 @@ def _items(data: bytes, where: str) -> list[tuple[str, int, tuple[int, ...], byt
             shapes.append(struct.unpack_from(f"<{min(dimensions, len(data))}i", data, place))
             place += 4 * dimensions
         (padding,) = struct.unpack_from("<Q", data, place)
-    except (struct.error, UnicodeDecodeError) as error:
+    except (struct.error, UnicodeDecodeError, OverflowError) as error:  # of lengths above 2**63
         raise ExchangeError(f"{where}: damaged or cut short: {error}") from error
     place += 8 + padding
     total = place + sum(length for *_, length in headers)

@@ -65,6 +65,13 @@ def test_what_cannot_be_read_is_named(items: list[object], message: str) -> None
         parse_bin(file_of(items), "model")  # type: ignore[arg-type]
 
 
+def test_a_length_that_no_file_has_is_refused() -> None:
+    data = bytearray(file_of([("a", 0x404, (1, 2), FLOATS), TEXT]))
+    data[16:24] = struct.pack("<Q", (1 << 64) - 1)  # of the first name
+    with pytest.raises(ExchangeError, match="damaged or cut short"):
+        parse_bin(bytes(data), "model")
+
+
 def test_a_file_that_unpacks_to_far_more_than_a_model_is_refused() -> None:
     import gzip
 
