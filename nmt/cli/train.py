@@ -25,10 +25,18 @@ def train(
             "xpu.  [default: training.device of the recipe]",
         ),
     ] = None,
+    from_step: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Where a changed recipe does not fit the last checkpoint, go on from the one of "
+            "this step; later ones are set aside.",
+        ),
+    ] = None,
 ) -> None:
     """Train a model. The same command again goes on where it stopped."""
     changes = [f"training.device={device}"] if device else []
     config = recipe.load_without_parent(*changes)  # `run_training` adds the parent's settings
     from nmt.training.train import train as run_training
 
-    run_training(config, run_dir or Path("runs") / recipe.name, log)
+    run_training(config, run_dir or Path("runs") / recipe.name, log, from_step=from_step)

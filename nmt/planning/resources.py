@@ -15,6 +15,7 @@ from nmt.model.anatomy import parts_of
 from nmt.recipe import strict_yaml
 from nmt.recipe.config import Config, ModelConfig
 from nmt.training.retention import ranking_size
+from nmt.training.schedule import steps_before_cooldown
 from nmt.training.step_memory import FP32, Rows, optimizer_bytes, shapes_in_memory, trained_weights
 
 _SOURCE_SIDE_OF_DECODER = ("cross_attention.key", "cross_attention.value")
@@ -99,7 +100,10 @@ def disk_usage(config: Config, rows: Rows) -> dict[str, int]:
     steps, every = training.max_steps, training.checkpoint_every
     validate_every = training.validate_every
     saved = steps // every + steps // validate_every - steps // math.lcm(every, validate_every)
-    count = min(kept_best + kept_last, max(1, saved)) + 1  # one more is being written
+    kept = kept_best + kept_last
+    if 0 < steps_before_cooldown(training) < steps:
+        kept += 1  # the last one from before the cooldown
+    count = min(kept, max(1, saved)) + 1  # one more is being written
     finished_bytes = weights * (2 if training.moving_average else 1)
     return {
         "checkpoint": checkpoint_bytes,

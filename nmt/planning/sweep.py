@@ -18,9 +18,9 @@ from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config
 from nmt.recipe.variants import Point
 from nmt.run.directory import RunDirectory
+from nmt.training.changed_recipe import check_recipe_unchanged
 from nmt.training.inheritance import inherit
 from nmt.training.result import missing_part
-from nmt.training.resume import check_recipe_unchanged
 
 POLL_SECONDS = 0.2
 _SHOWN = 3  # mistakes that a message has

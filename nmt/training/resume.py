@@ -1,46 +1,17 @@
-"""Continuing a run: check what may not change, load the last checkpoint, roll back."""
+"""Continuing a run: check that its text is the same, load the last checkpoint, roll back."""
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.errors import ConfigError, DataError, DivergedError
+from nmt.errors import ConfigError, DataError, DivergedError, Log
 from nmt.files import read_json_or_empty
-from nmt.recipe.config import Config
-from nmt.recipe.config_file import flatten_settings, load_config
 from nmt.run.checkpoint import recover_newest_checkpoint
-from nmt.run.checkpoint_files import MANIFEST, STATE
 from nmt.run.directory import RunDirectory
-from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
 from nmt.training.validation import delete_examples_after
 
-# Keys that may change when a run is resumed: none of them affects a step already taken.
-CHANGEABLE_KEYS = {
-    "tokenizer.model",  # the pieces themselves may not change
-    "tokenizer.target_model",
-    "training.max_steps",
-    "training.micro_batch_tokens",
-    "training.log_every",
-    "training.track",
-    "training.validate_every",
-    "training.checkpoint_every",
-    "training.average_checkpoints",
-    "training.average",
-    "training.keep_last",
-    "training.keep_best",
-    "training.activation_checkpointing",
-    "training.compile",
-    "training.largest_spike",
-    "training.on_divergence",
-    "training.early_stopping",
-    "training.score_test_set",
-    "training.device",
-    "training.threads",
-    "data.test",
-    "data.directory",
-}
-_CHANGEABLE_SECTION = "decoding."
 _CALMER = (
     "lower training.peak_learning_rate, raise training.warmup_steps or set training.clip_norm, "
     "in a new `run_dir`"
@@ -55,50 +26,6 @@ FINGERPRINTS = {
 """names of the digests of text in environment.json, and what each is a digest of"""
 MAX_ROLL_BACKS = 10
 """limit for one run; a recipe that needs more does not work"""
-
-
-def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
-    """Check that a run, if it has begun, can be resumed with this recipe.
-
-    Raises:
-        ConfigError: the run has no training state, as one that was imported; a key that may not
-            change has another value (the message names each with both values); or another
-            `max_steps` would change the learning rates of steps already taken.
-    """
-    saved = directory.saved_checkpoints()
-    if not saved:
-        return
-    manifests = [read_json_or_empty(path / MANIFEST) for path in saved]  # empty: damaged
-    if all(manifest and STATE not in manifest for manifest in manifests):
-        raise ConfigError(
-            f"{directory.path}: its checkpoints hold weights alone, as those of `nmt import` and "
-            "nmt.save_run, so its training cannot go on; choose another `run_dir`, with "
-            f"training.initialize_from: {directory.path}"
-        )
-    saved_config = load_config(str(directory.config))
-    old, new = flatten_settings(saved_config.model_dump()), flatten_settings(config.model_dump())
-    changed = [
-        f"{key}: the run has {old.get(key)!r}, now {new.get(key)!r}"
-        for key in {**old, **new}
-        if old.get(key) != new.get(key)
-        and not key.startswith(_CHANGEABLE_SECTION)
-        and key not in CHANGEABLE_KEYS
-    ]
-    if changed:
-        raise ConfigError(
-            f"{directory.path}: already holds a run with another recipe; "
-            f"choose another `run_dir`, or undo: {'; '.join(changed)}"
-        )
-    # A schedule that ends at max_steps cannot get another end once the rate has begun to fall.
-    taken, training = RunDirectory.step_of(saved[-1]), config.training
-    for step in range(1, taken + 1):
-        if learning_rate(step, saved_config) != learning_rate(step, config):
-            raise ConfigError(
-                f"{directory.path}: with training.max_steps {training.max_steps:,} instead of "
-                f"{saved_config.training.max_steps:,} the schedule '{training.schedule}' would "
-                f"have had another learning rate at step {step:,}, and {taken:,} are taken; "
-                f"keep max_steps, or choose another `run_dir`"
-            )
 
 
 def check_text_unchanged(
@@ -135,6 +62,28 @@ def check_text_unchanged(
             "text now, perhaps by another version of SentencePiece; set tokenizer.model to a copy "
             f"of what is in {directory.tokenizer}, or choose another `run_dir`"
         )
+
+
+def set_aside_later_checkpoints(directory: RunDirectory, step: int, log: Log) -> None:
+    """Let a run go on from the checkpoint of `step`: rename the later ones to set-aside-NAME.
+
+    best.json is removed, because it may name one of them; the run writes it again.
+
+    Raises:
+        CheckpointError: the checkpoint of `step` is damaged; nothing is renamed.
+    """
+    recover_newest_checkpoint([directory.checkpoint(step)], log)
+    renamed = []
+    for path in directory.saved_checkpoints():
+        if directory.step_of(path) > step:
+            renamed.append(path.with_name(f"set-aside-{path.name}"))
+            shutil.rmtree(renamed[-1], ignore_errors=True)
+            path.rename(renamed[-1])
+    directory.best.unlink(missing_ok=True)
+    log(
+        f"going back to step {step:,}: the records of later steps are removed, and their "
+        f"checkpoints are kept as {', '.join(path.name for path in renamed)}"
+    )
 
 
 def roll_back(trainer: Trainer, error: DivergedError) -> None:

@@ -10,6 +10,7 @@ from nmt.errors import print_warning
 from nmt.files import write_json
 from nmt.recipe.config import TrainingConfig
 from nmt.run.directory import RunDirectory
+from nmt.training.schedule import steps_before_cooldown
 
 
 class Ranking:
@@ -22,8 +23,9 @@ class Ranking:
     fails, `rollback` restores the ranking of the last commit.
     """
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int, metric: str) -> None:
+        """Rank by the name of a figure, `training.validation_metric`."""
+        self._size, self._metric = size, metric
         self.entries: Sequence[dict[str, Any]] = ()
         """dicts of step, score and figures (loss, metrics), best first; not changed in place"""
         self._committed: Sequence[dict[str, Any]] = ()
@@ -38,10 +40,7 @@ class Ranking:
     def add(self, step: int, score: float, figures: Mapping[str, float]) -> bool:
         """Rank a validation (a higher score is better); return whether it is among the entries."""
         new_entry = {"step": step, "score": score, **figures}
-        ranked = sorted(
-            [*self.entries, new_entry],
-            key=lambda entry: (-entry["score"], entry.get("loss", math.inf)),
-        )
+        ranked = sorted([*self.entries, new_entry], key=_order)
         self.entries = ranked[: self._size]
         self.without_gain = 0 if ranked[0] is new_entry else self.without_gain + 1
         return any(entry is new_entry for entry in self.entries)
@@ -59,9 +58,27 @@ class Ranking:
         return {"entries": list(self.entries), "without_gain": self.without_gain}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from the `state()` of a saved run; only its first `size` entries are kept."""
-        self.entries = self._committed = state["entries"][: self._size]
-        self.without_gain = state["without_gain"]
+        """Continue from the `state()` of a saved run; only its first `size` entries are kept.
+
+        If the run had another metric so far, entries without the figure of this one are left out,
+        the others are ranked by it, and early stopping begins to count anew.
+        """
+        saved = state["entries"]
+        ranked = [{**entry, "score": self._score(entry)} for entry in saved]
+        ranked = sorted((e for e in ranked if e["score"] is not None), key=_order)
+        self.entries = self._committed = ranked[: self._size]
+        has_same_metric = [e["score"] for e in ranked] == [e["score"] for e in saved]
+        self.without_gain = state["without_gain"] if has_same_metric else 0
+
+    def _score(self, entry: Mapping[str, Any]) -> float | None:
+        """Return the score of an entry by the metric, higher is better; None if it has none."""
+        figure = entry.get(self._metric)
+        return -figure if figure is not None and self._metric == "loss" else figure
+
+
+def _order(entry: Mapping[str, Any]) -> tuple[float, float]:
+    """Return what entries are sorted by: the best is the lowest."""
+    return -entry["score"], entry.get("loss", math.inf)
 
 
 def ranking_size(training: TrainingConfig) -> int:
@@ -103,7 +120,8 @@ def update_after_checkpoint(
 
     `last_step` is the one whose checkpoint was just written, `ranked` the entries of a `Ranking`;
     without entries, best.json is not written. Needed are the checkpoints of `ranked`, those to
-    average, and the last `training.keep_last`.
+    average, the last `training.keep_last`, and the last one from before a cooldown, from which a
+    longer training could go on.
     """
 
     def relative_path(step: int) -> str:
@@ -118,6 +136,8 @@ def update_after_checkpoint(
     needed = {directory.checkpoint(step) for step in ranked_steps}
     needed.update(checkpoints_to_average(directory, training, ranked_steps))
     needed.update(saved[-training.keep_last :])
+    before_cooldown = steps_before_cooldown(training)
+    needed.update([path for path in saved if directory.step_of(path) <= before_cooldown][-1:])
     for path in saved:
         if path not in needed:
             _delete(path)

@@ -75,11 +75,25 @@ def learning_rate(step: int, config: Config) -> float:
             rate = cosine(step, peak, warmup, max_steps)
         case "one_cycle":
             rate = one_cycle(step, peak, warmup, max_steps)
-    cooldown_steps = training.cooldown_steps
-    if training.schedule == "warmup_stable_decay" and cooldown_steps == 0:
-        # the default of this schedule, which does not begin before the warm-up has ended
-        cooldown_steps = min(max_steps // 5, max(0, max_steps - warmup))
-    return rate * cooldown(step, cooldown_steps, max_steps)
+    return rate * cooldown(step, _cooldown_steps(training), max_steps)
+
+
+def steps_before_cooldown(training: TrainingConfig) -> int:
+    """Return how many first steps have a learning rate that does not depend on `max_steps`.
+
+    It is 0 for schedules whose whole course depends on it.
+    """
+    if training.schedule in ("linear", "cosine", "one_cycle"):
+        return 0
+    return training.max_steps - _cooldown_steps(training)
+
+
+def _cooldown_steps(training: TrainingConfig) -> int:
+    """Return `training.cooldown_steps`, or the default of a schedule that always has some."""
+    if training.schedule == "warmup_stable_decay" and training.cooldown_steps == 0:
+        # it does not begin before the warm-up has ended
+        return min(training.max_steps // 5, max(0, training.max_steps - training.warmup_steps))
+    return training.cooldown_steps
 
 
 def describe_endless_warmup(training: TrainingConfig) -> str | None:

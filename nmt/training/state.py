@@ -1,8 +1,11 @@
 """The state of a run: everything that training changes, and how a checkpoint brings it back."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from nmt.errors import CheckpointError
 from nmt.files import check_format
@@ -47,9 +50,11 @@ class RunState:
         self.optimizers = build_optimizers(loaded.model, training, precision)
         decay = training.moving_average
         self.moving_average = MovingAverage(loaded.model, decay) if decay else None
-        self.ranking = Ranking(ranking_size(training))
+        self.ranking = Ranking(ranking_size(training), training.validation_metric)
         device = next(loaded.model.parameters()).device
         self.divergence = DivergenceDetector(device, training.largest_spike)
+        self.largest_norm = torch.zeros((), device=device)
+        """the largest norm of a gradient so far, before clipping: scalar"""
         self._loaded = loaded
         self._gradient_computer, self._monitor = gradient_computer, monitor
 
@@ -65,6 +70,7 @@ class RunState:
             "ranking": self.ranking.state(),
             "monitor": self._monitor.state(),
             "usual_loss": self.divergence.running_loss,  # the running mean
+            "largest_norm": self.largest_norm.item(),
             "roll_backs": self.roll_backs,
             "validation_due": self.validation_due,
             **self._gradient_computer.state(),
@@ -104,6 +110,7 @@ class RunState:
         self.ranking.load_state(saved["ranking"])
         self._monitor.load_state(saved["monitor"])
         self.divergence.reset(saved["usual_loss"])
+        self.largest_norm.fill_(saved.get("largest_norm", math.inf))  # older states lack it
         self.roll_backs = saved["roll_backs"]
         self.validation_due = saved["validation_due"]
         self._gradient_computer.load_state(saved)

@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from torch import Tensor
 
 from nmt.errors import DivergedError
@@ -77,6 +78,7 @@ class Stepper:
         divisor = computed.tokens / self._gradient_computer.group.size
         rate = learning_rate(state.step, self._config)
         clip_norm = self._config.training.clip_norm
+        state.largest_norm = torch.fmax(state.largest_norm, computed.norm.float() / divisor)
         update_weights(state.optimizers, divisor, rate, clip_norm, rejected)
         if state.moving_average:
             state.moving_average.update(state.step)

@@ -25,6 +25,7 @@ from nmt.run.directory import RunDirectory, weights_folder
 from nmt.run.model import LoadedModel, build_model
 from nmt.search.searcher import check_beam_size
 from nmt.training.callbacks import Callbacks
+from nmt.training.changed_recipe import check_recipe_unchanged
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.divergence import describe_useless_model
 from nmt.training.environment import write_environment
@@ -39,10 +40,10 @@ from nmt.training.result import (
     write_result,
 )
 from nmt.training.resume import (
-    check_recipe_unchanged,
     check_text_unchanged,
     load_newest_checkpoint,
     roll_back,
+    set_aside_later_checkpoints,
 )
 from nmt.training.retention import update_after_checkpoint
 from nmt.training.schedule import describe_endless_warmup
@@ -62,7 +63,11 @@ _MEMORY_ADVICE = (  # continues: the memory does not suffice
 
 
 def train(
-    recipe: Config, run_dir: Path, log: Log, callbacks: Callbacks | None = None
+    recipe: Config,
+    run_dir: Path,
+    log: Log,
+    callbacks: Callbacks | None = None,
+    from_step: int | None = None,
 ) -> RunDirectory:
     """Train and score a model in the run directory `run_dir`; if it holds a run, resume that.
 
@@ -75,6 +80,9 @@ def train(
     `_build_trainer` prepares the data, and `_train_and_score` trains by `Trainer.train`. A
     finished run is not trained again. Under `torchrun` every process calls this; only the main
     process writes files and calls `log`.
+
+    `from_step` is the step of a saved checkpoint: where the recipe has changed so that the run
+    cannot go on from its last checkpoint, it goes on from this one (`check_recipe_unchanged`).
 
     Raises:
         NmtError: training cannot start or continue; the message says why.
@@ -90,7 +98,7 @@ def train(
         group.main_process_first(lambda: stack.enter_context(lock))
         log_in_main: Log = log if group.is_main else lambda message: None
         trainer, fingerprints = group.main_process_first(
-            lambda: _build_trainer(recipe, directory, group, log_in_main)
+            lambda: _build_trainer(recipe, directory, group, log_in_main, from_step)
         )
         if callbacks or read_json_or_empty(directory.environment).get(OBJECTIVE):
             fingerprints |= _use_callbacks(trainer, callbacks or Callbacks())
@@ -102,7 +110,7 @@ def train(
 
 
 def _build_trainer(
-    recipe: Config, directory: RunDirectory, group: ProcessGroup, log: Log
+    recipe: Config, directory: RunDirectory, group: ProcessGroup, log: Log, from_step: int | None
 ) -> tuple[Trainer, dict[str, str]]:
     """Check everything, `prepare` the data, and return a trainer at step 0.
 
@@ -116,11 +124,9 @@ def _build_trainer(
     threads = use_threads(training.threads)
     tune_memory()
     check_trackers(training.track)
-    check_recipe_unchanged(directory, config)
+    earlier_step = check_recipe_unchanged(directory, config, from_step)
     _log_surprising_settings(config, log)
-    pretrained = None
-    if training.initialize_from and (training.lora or not directory.saved_checkpoints()):
-        pretrained = weights_folder(Path(training.initialize_from))
+    pretrained = _find_pretrained(config, directory)
     splits = obtain_splits(config.data, log)
     validation_texts = _read_validation_texts(config, splits.validation)
     read_test_set(config)  # only to check it now: it is used at the end
@@ -147,6 +153,8 @@ def _build_trainer(
     validator = Validator(validation_texts, loaded, precision, memory)
     trainer = Trainer(loaded, prepared.train, validator, precision, prepared.stages, group, log)
     log(trainer.gradient_computer.what_runs())
+    if from_step is not None and group.is_main:
+        _go_back(directory, earlier_step, log)
     return trainer, fingerprints
 
 
@@ -175,6 +183,22 @@ def _use_callbacks(trainer: Trainer, callbacks: Callbacks) -> dict[str, str]:
         return {}
     trainer.log(f"objective: {name}, which training.label_smoothing does not change")
     return {OBJECTIVE: name}
+
+
+def _find_pretrained(config: Config, directory: RunDirectory) -> Path | None:
+    """Return the folder of the weights to begin with; None: new weights, or those of the run."""
+    training = config.training
+    if training.initialize_from and (training.lora or not directory.saved_checkpoints()):
+        return weights_folder(Path(training.initialize_from))
+    return None
+
+
+def _go_back(directory: RunDirectory, step: int | None, log: Log) -> None:
+    """Let the run go on from the checkpoint of `step`; None: the recipe fits the last one."""
+    if step is None:
+        log("the recipe fits the last checkpoint of the run, which need not go back to an earlier")
+    else:
+        set_aside_later_checkpoints(directory, step, log)
 
 
 def _validation_memory(config: Config, prepared: Prepared) -> MemoryUse | None:
@@ -293,7 +317,7 @@ def _score(trainer: Trainer, is_trained: bool) -> None:
     if searches_otherwise:
         trainer.log(f"{directory.config}: has the section decoding of the recipe now")
     if is_trained:
-        _log_unused_average(trainer, saved_config.training)
+        _log_unused_settings(trainer, saved_config.training)
         remaining = "nothing to do" if is_scored else "its test set is not scored yet"
         step = trainer.state.step
         trainer.log(f"{directory.path}: already trained to step {step:,}; {remaining}")
@@ -305,9 +329,14 @@ def _score(trainer: Trainer, is_trained: bool) -> None:
         trainer.log(f"translate with: nmt translate --model {shlex.quote(str(directory.path))}")
 
 
-def _log_unused_average(trainer: Trainer, saved: TrainingConfig) -> None:
-    """Log which settings of the average differ from those of the finished training, `saved`."""
+def _log_unused_settings(trainer: Trainer, saved: TrainingConfig) -> None:
+    """Log which settings came too late for the finished training, whose settings are `saved`."""
     training, directory = trainer.config.training, trainer.directory
+    if training.validation_metric != saved.validation_metric:
+        trainer.log(
+            f"{directory.best}: its weights were chosen by {saved.validation_metric}, which "
+            "training.validation_metric was; raise training.max_steps to choose again"
+        )
     changes = [
         f"training.{name} changed from {getattr(saved, name)} to {getattr(training, name)}"
         for name in ("average", "average_checkpoints")

@@ -22,9 +22,9 @@ TRAINING = TrainingConfig(checkpoint_every=10, average_checkpoints=3)
 
 
 def ranked(*scores: float, size: int = 2) -> Ranking:
-    ranking = Ranking(size)
+    ranking = Ranking(size, "bleu")
     for step, score in enumerate(scores, start=1):
-        ranking.add(step, score, {"loss": 1.0})
+        ranking.add(step, score, {"loss": 1.0, "bleu": score})
     return ranking
 
 
@@ -38,14 +38,14 @@ def run_with(path: Path, steps: Steps) -> RunDirectory:
 
 def test_the_best_stand_first_of_equal_ones_the_earlier_and_add_says_whether_it_is_one() -> None:
     assert ranked(3, 5, 5, 4).steps == [2, 3]
-    assert ranked(3, 5, 5, 4, size=1).entries == [{"step": 2, "score": 5, "loss": 1.0}]
+    assert ranked(3, 5, 5, 4, size=1).entries == [{"step": 2, "score": 5, "loss": 1.0, "bleu": 5}]
     ranking = ranked(3, 5)
     found = [ranking.add(3 + n, score, {}) for n, score in enumerate((4, 4, 2, 9))]
     assert found == [True, False, False, True]
 
 
 def test_of_equal_scores_the_lower_loss_is_better_and_a_gain() -> None:
-    ranking = Ranking(2)
+    ranking = Ranking(2, "bleu")
     losses = (7.0, 6.5, 6.8, 6.5)
     found = [ranking.add(step, 0.0, {"loss": loss}) for step, loss in enumerate(losses, start=1)]
     assert found == [True, True, True, True]
@@ -67,12 +67,25 @@ def test_a_step_that_could_not_be_saved_is_rolled_back() -> None:
 
 
 def test_a_ranking_continues_from_its_state_also_with_fewer_places() -> None:
-    new = Ranking(1)
+    new = Ranking(1, "bleu")
     new.load_state(ranked(3, 5, 4).state())
     assert (new.steps, new.without_gain) == ([2], 1)
     new.add(9, 1, {})
     new.rollback()
     assert new.steps == [2]
+
+
+@pytest.mark.parametrize(
+    ("metric", "steps", "without_gain"), [("bleu", [2, 1], 1), ("loss", [1, 2], 0), ("chrf", [], 0)]
+)
+def test_another_metric_ranks_anew_what_has_its_figure(
+    metric: str, steps: Steps, without_gain: int
+) -> None:
+    old, new = Ranking(2, "bleu"), Ranking(2, metric)
+    for step, (bleu, loss) in enumerate(((20.0, 2.0), (30.0, 3.0), (10.0, 1.0)), start=1):
+        old.add(step, bleu, {"loss": loss, "bleu": bleu})
+    new.load_state(old.state())
+    assert (new.steps, new.without_gain) == (steps, without_gain)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +117,14 @@ def test_the_last_regular_checkpoints_or_the_best_are_averaged(
             [3, 5, 10, 20, 31],
         ),
         ({"average_checkpoints": 1, "keep_last": 3}, [3, 5, 9, 10, 20, 31], [5], [5, 10, 20, 31]),
+        # from the last one before a cooldown the training could go on for longer
+        (
+            {"max_steps": 50, "cooldown_steps": 32},
+            [5, 10, 18, 20, 30, 40],
+            [5],
+            [5, 18, 20, 30, 40],
+        ),
+        ({"max_steps": 50, "schedule": "linear"}, [10, 18, 20, 30, 40], [], [20, 30, 40]),
     ],
 )
 def test_those_to_average_the_best_and_the_last_stay(
