@@ -27,6 +27,8 @@ from nmt.translation.placeholders import original_text, without_tags
 from nmt.translation.spans import overlap
 
 SHOWN_CHARACTERS = 80
+MOST_FORMS_OF_A_TEXT = 512
+"""forms of all terms together, which a search compares at each step; others stay as written"""
 NEED_A_SEARCH = (
     "terms, forbidden words and beginnings need a search, and samples are drawn; "
     "leave out `sample`, or do without them"
@@ -87,8 +89,12 @@ class TerminologyTransform:
             return terms.constraints(text)
         lemmas = _lemmas(self.searcher.loaded.config.data.source_language)
         constraints = terms.constraints(text, lemmas)
-        targets = constraints.terms[: len(constraints.source_spans)]
-        return replace(constraints, forms=tuple(map(self._target_forms, targets)))
+        forms, count = list[tuple[str, ...]](), 0
+        for target in constraints.terms[: len(constraints.source_spans)]:
+            of_term = self._target_forms(target)
+            forms.append(of_term if count + len(of_term) <= MOST_FORMS_OF_A_TEXT else ())
+            count += len(forms[-1])
+        return replace(constraints, forms=tuple(forms))
 
     def lines_to_search_again(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
