@@ -158,8 +158,8 @@ def _warn_of_other_weights(config: Config, rows: Rows) -> None:
     found = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
     if other := sorted(found.items() ^ weight_shapes(config.model, rows).items()):
         print_warning(
-            f"the model has {parameter_count(model):,} parameters, as nmt/model has been changed: "
-            f"{other[0][0]} is not in nmt/model/anatomy.py, and what is planned counts the others"
+            f"nmt/model has been changed: the model has {parameter_count(model):,} parameters, and "
+            f"this plan counts those of nmt/model/anatomy.py, from which {other[0][0]} differs"
         )
 
 

@@ -3,11 +3,13 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nmt.data.prepared import prepare
 from nmt.errors import ConfigError
+from nmt.model.anatomy import weight_shapes
 from nmt.planning import plan as module
 from nmt.planning.plan import RunTime, describe_plan, fit_into_minutes, make_plan
 from nmt.planning.probe import Speed
@@ -173,3 +175,21 @@ def test_a_text_that_ends_at_a_step_is_refused(recipe: Recipe, tmp_path: Path) -
     config = recipe("data.train.until_step=2000", *LONG)
     with pytest.raises(ConfigError, match="texts with after_step or until_step would not fit"):
         fit_into_minutes(config, 5, tmp_path / "run", quiet)
+
+
+def test_weights_that_the_table_lacks_are_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = load_config("base.yaml")
+    make_plan(config, measure=False)
+    assert "has been changed" not in capsys.readouterr().err
+
+    def without_one(*arguments: Any) -> dict[str, Any]:
+        shapes = weight_shapes(*arguments)
+        del shapes["encoder.layers.0.feed_forward.inner.bias"]
+        return shapes
+
+    monkeypatch.setattr(module, "weight_shapes", without_one)
+    make_plan(config, measure=False)
+    said = capsys.readouterr().err
+    assert "from which encoder.layers.0.feed_forward.inner.bias differs" in said

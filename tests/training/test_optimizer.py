@@ -185,7 +185,7 @@ def test_a_rejected_step_changes_nothing(name: str) -> None:
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(4, 6), nn.LayerNorm(6))
     build = build_own if name == "own" else build_optimizers
-    settings = {} if name == "own" else {"optimizer": name}
+    settings: dict[str, Any] = {} if name == "own" else {"optimizer": name}
     optimizers = build(model, TrainingConfig(weight_decay=0.1, **settings), "fp32")
 
     def step(scale: float, rejected: float) -> list[Tensor]:
