@@ -148,6 +148,9 @@ def _items(data: bytes, where: str) -> list[tuple[str, int, tuple[int, ...], byt
             f"{where}: damaged or cut short: has {len(data):,} bytes and {len(set(names)):,} "
             f"names, expected {total:,} and {count:,}"
         )
+    for name in names:
+        if not name.isprintable():
+            raise ExchangeError(f"{where}: damaged: a weight has the name {ascii(name[:40])}")
     items = []
     for (_, type_, _, length), name, shape in zip(headers, names, shapes, strict=True):
         items.append((name, type_, shape, data[place : place + length]))
