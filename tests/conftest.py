@@ -1,6 +1,8 @@
 """What all tests share: the slow marker, the real data where there is some, a quiet machine."""
 
+import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:  # its workers inherit this
+        os.environ["XDG_CACHE_HOME"] = str(cache_of_tests(config))
     if not is_pinned_pytorch():
         config.addinivalue_line("filterwarnings", "default")  # the last line decides
     # More threads gain nothing on tiny tensors, and one thread gives the same sums everywhere.
@@ -29,6 +33,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if "avx2" in processor_features():
         # Without MKL (its choice on AMD) and VNNI, CTranslate2's integer products overflow.
         os.environ.setdefault("CT2_USE_MKL", "1")
+
+
+def cache_of_tests(config: pytest.Config) -> Path:
+    """A folder in place of the user's ~/.cache, which tests never touch.
+
+    Compiled libraries are kept in it from one session to the next.
+    """
+    if hasattr(config, "cache"):
+        with contextlib.suppress(OSError):  # the project may be read-only
+            return config.cache.mkdir("xdg").resolve()
+    return Path(tempfile.mkdtemp(prefix="nmt-tests-"))
 
 
 def is_pinned_pytorch() -> bool:
