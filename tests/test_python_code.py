@@ -121,7 +121,7 @@ PATCHES: dict[str, tuple[Any, str, Any]] = {
     "decorated function": (beam_search, "beam_search", other),
     "generated method": (attention.AttentionContext, "__init__", other),
     "class": (decoder, "DecoderLayer", nn.Linear),
-    "imported class": (decoder, "FeedForward", type("Other", (FeedForward,), {})),
+    "imported class": (decoder, "Sublayer", type("Other", (FeedForward,), {})),
     "imported function": (transformer, "causal_mask", other),
     "imported module": (feed_forward, "F", types.ModuleType("F")),
     "number": (loss, "PROJECTION_ROWS", {"cpu": 3}),
