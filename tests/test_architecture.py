@@ -93,7 +93,8 @@ READS_COMMAND_LINES = {
 }
 """files that start other programs, or read the command line that was recorded with a run"""
 WHOLE_COMMAND = re.compile(
-    r"`nmt |\b(nmt [a-z]+|ray start|sacrebleu|tensorboard|torchrun|zstd)\b|\{command\}"
+    r"`nmt |\{command\}|"
+    r"\b(nmt [a-z]+|marian-[a-z]+|ray start|sacrebleu|tensorboard|torchrun|zstd)\b"
 )
 READY_MADE = re.compile(r"(\bnn\.|\btorch\.nn\S* import .*)(Transformer|MultiheadAttention)")
 MACHINE_PATH = re.compile(r"""(?:^|[\s"'=(:])/(?:home|root|Users|mnt|tmp|opt)/""", re.MULTILINE)

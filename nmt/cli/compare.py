@@ -1,7 +1,7 @@
 """`nmt compare`: which of several systems is better, by how much, where, and whether by chance."""
 
 import glob
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,9 +74,7 @@ def compare(
     random. A run keeps its translations of the test set.
     """
     groups = _read_groups(group, systems)
-    if baseline is not None and baseline not in groups:
-        names = ", ".join(groups) if group else "none"
-        raise ConfigError(f"--baseline {baseline}: no such --group; there are {names}")
+    _check_baseline(baseline, groups if group else [])
     paths = [path for members in groups.values() for path in members]
     _check_systems(paths)
     runs = list(dict.fromkeys(path for path in paths if path.is_dir()))  # each once, in order
@@ -154,6 +152,17 @@ def _read_groups(options: list[str] | None, systems: list[Path] | None) -> dict[
     if len(groups) < 2:
         raise ConfigError(f"--group {options[0]} alone cannot be compared; give another group")
     return groups
+
+
+def _check_baseline(baseline: str | None, groups: Collection[str]) -> None:
+    """Check that a baseline is one of the groups.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if baseline is not None and baseline not in groups:
+        names = ", ".join(groups) or "none"
+        raise ConfigError(f"--baseline {baseline}: no such --group; there are {names}")
 
 
 def _check_systems(systems: list[Path]) -> None:

@@ -13,8 +13,7 @@ from nmt.files import check_absent
 
 if TYPE_CHECKING:
     from nmt.data.tokens.foreign_vocabulary import AdoptedVocabulary
-    from nmt.exchange.bergamot_shortlist import ForeignShortlist
-    from nmt.exchange.imported import ImportedModel
+    from nmt.exchange.imported import ForeignShortlist, ImportedModel
 
 MARIAN_FILES = (".npz", ".bin", ".gz", ".zip", ".yml")
 """the ends of the names of files that are, or name, a model of Marian"""

@@ -1,7 +1,7 @@
 """`nmt translate`: raw text in, raw text out, a line for a line."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -179,10 +179,7 @@ def translate(
         # takes seconds: input and output are opened before
         translator = make_translator(models, compute, search, sampling.sampling())
         request = options.request(translator, terminology, protected)
-        use = memories.use(translator.loaded, options.to)
-        adapt = memories.adaptation(translator.loaded)
-        request = replace(request, memory=use, adapt=adapt, adapt_document=memories.adapt_document)
-        return translator, request
+        return translator, memories.added(request, translator.loaded, options.to)
 
     settings = partial(_settings, terminology, context.params)
     read = [terms.glossary, terms.forbid_file, *(memories.memory or ())]

@@ -71,8 +71,7 @@ def add_matches(
         marker = _learn_marker(store, tokenizer, folder / "tokenizer" / FILE)
     log(f"looking for similar sentences of {len(store):,} pairs")
     kinds = [_kind(text.text.files, config) for text in texts]
-    ends = np.cumsum(counts["kept_of_each_text"]).tolist()
-    rows = [np.arange(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+    rows = _rows_of_texts(counts["kept_of_each_text"])
     rows_by_kind: dict[Hashable, list[Indices]] = {}
     for kind, of_text in zip(kinds, rows, strict=True):
         rows_by_kind.setdefault(kind, []).append(of_text)
@@ -93,6 +92,12 @@ def add_matches(
             found |= of_kind.matches_of(text, config.data.languages)
     write_json(folder / VALIDATION_MATCHES, found)
     return {**counts, "with_matches": with_some, "source_tokens": tokens}
+
+
+def _rows_of_texts(counts: Sequence[int]) -> list[Indices]:
+    """Return the rows that the pairs of each text have in the store, whose numbers are `counts`."""
+    ends = np.cumsum(counts).tolist()
+    return [np.arange(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _replace_sources(

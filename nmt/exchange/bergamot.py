@@ -112,7 +112,7 @@ def find_alphas(
     if not texts:
         raise ExchangeError(
             "the format bergamot needs sentences, with which the range of the activations is "
-            "found; give them as --verify FILE, and leave out --no-verify"
+            "found; let the export be verified, by the run's test set or by a file"
         )
     largest: dict[str, float] = {}
 

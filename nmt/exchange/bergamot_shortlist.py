@@ -8,7 +8,6 @@ offset i + 1, at most B of them, ascending. The first F rows of the target are a
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +17,12 @@ from numpy.typing import NDArray
 from nmt.data.tokens.foreign_vocabulary import AdoptedVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import ExchangeError
-from nmt.exchange.imported import read_small_file
+from nmt.exchange.imported import ForeignShortlist, read_small_file
 from nmt.exchange.marian_binary import unzip
 
 MARK = 0xF11A48D5013417F5
 HEADER = struct.Struct("<6Q")
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class ForeignShortlist:
-    """The target rows that may occur in translations of a source."""
-
-    frequent: int
-    """F, the number of first rows that every source may need"""
-    best: int
-    """B, the most entries of a source row"""
-    offsets: Array
-    """(source rows + 1,) where the entries of each source row begin"""
-    entries: Array
-    """target rows"""
 
 
 def read_shortlist(path: Path, rows: tuple[int, int]) -> ForeignShortlist:

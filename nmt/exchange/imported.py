@@ -11,9 +11,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.data.tokens.foreign_vocabulary import (
@@ -31,9 +32,6 @@ from nmt.recipe.config import Config, DataConfig, DecodingConfig, ModelConfig, T
 from nmt.run.checkpoint import load_into, save_checkpoint, weights_of
 from nmt.run.directory import RunDirectory, find_run
 from nmt.run.model import LoadedModel, build_model
-
-if TYPE_CHECKING:
-    from nmt.exchange.bergamot_shortlist import ForeignShortlist
 
 PROVENANCE = "provenance.json"
 ARCHITECTURE = (
@@ -58,6 +56,20 @@ which may be shared, the output matrix and the output bias."""
 
 
 @dataclass(frozen=True)
+class ForeignShortlist:
+    """The target rows that may occur in translations of a source."""
+
+    frequent: int
+    """F, the number of first rows that every source may need"""
+    best: int
+    """B, the most entries of a source row"""
+    offsets: NDArray[Any]
+    """(source rows + 1,) where the entries of each source row begin"""
+    entries: NDArray[Any]
+    """target rows"""
+
+
+@dataclass(frozen=True)
 class ImportedModel:
     """A model in our names; the rows of its vocabularies are still in their original order."""
 
@@ -74,7 +86,7 @@ class ImportedModel:
     """codes of source and target; und: undetermined"""
     provenance: dict[str, Any] = field(default_factory=dict)
     """where the model comes from: format, source, licence, sha256 of files and so on"""
-    shortlist: "ForeignShortlist | None" = None
+    shortlist: ForeignShortlist | None = None
     """the target rows that translations of a source may have"""
 
 

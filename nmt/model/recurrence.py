@@ -29,8 +29,7 @@ class SimpleRecurrence(nn.Module):
     def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
         """Return h of all positions: (B, T, D) -> (B, T, D).
 
-        `context` is that of self-attention in this place; it is read where sentences stand without
-        padding (`nmt.kernels.recurrence`), and has nothing to say for rows of a batch.
+        `context` is what self-attention in this place is given; a recurrence needs none of it.
         """
         return self.run(*self.gate(x)).to(x.dtype)
 

@@ -1,6 +1,6 @@
 """The options of `nmt translate` for translation memories."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,7 @@ from nmt.errors import ConfigError
 if TYPE_CHECKING:
     from nmt.run.model import LoadedModel
     from nmt.translation.memory_matches import MemoryUse
-    from nmt.translation.request import Adapt
+    from nmt.translation.request import Adapt, TranslationRequest
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,23 @@ class MemoryOptions:
                 "FILE, or leave it out"
             )
 
-    def use(self, loaded: "LoadedModel", to: str | None) -> "MemoryUse | None":
-        """Open the memories for a model, which translates into the language `to` if it is given.
+    def added(
+        self, request: "TranslationRequest", loaded: "LoadedModel", to: str | None
+    ) -> "TranslationRequest":
+        """Return a request with the memories and what a model learns from them.
+
+        `to` is the language into which the model translates, if it is given.
 
         Raises:
-            ConfigError: a memory has other languages, or nothing of it would be used.
+            ConfigError: a memory has other languages, or nothing of it would be used; several
+                models translate together, and cannot learn.
             DataError: a memory cannot be read.
         """
+        use, adapt = self._use(loaded, to), self._adaptation(loaded)
+        return replace(request, memory=use, adapt=adapt, adapt_document=self.adapt_document)
+
+    def _use(self, loaded: "LoadedModel", to: str | None) -> "MemoryUse | None":
+        """Open the memories for a model."""
         if not self.memory:
             return None
         from nmt.memory.store import Memory
@@ -69,12 +79,8 @@ class MemoryOptions:
             log(f"{untrained}uses exact matches alone; --adapt lets it learn from similar ones")
         return MemoryUse(memories, exact=not self.no_exact_matches)
 
-    def adaptation(self, loaded: "LoadedModel") -> "Adapt | None":
-        """Return what lets a model learn from similar pairs; None: it does not.
-
-        Raises:
-            ConfigError: several models translate together.
-        """
+    def _adaptation(self, loaded: "LoadedModel") -> "Adapt | None":
+        """Return what lets a model learn from similar pairs; None: it does not."""
         if not self.adapt:
             return None
         from nmt.training.adaptation import Adaptation
