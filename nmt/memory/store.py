@@ -152,9 +152,13 @@ class Memory:
     def _add_row(self, key: int, pair: MemoryPair, signature: str) -> bool:
         """Add a pair, or update what is known about it; return whether it is new."""
         check_text(f"{pair.source}{pair.target}", "a pair")
-        about = (pair.time or int(time.time()), pair.author, pair.domain, pair.context)
-        same = self._connection.execute("SELECT id, target FROM pairs WHERE key = ?", (key,))
-        for identity, target in same.fetchall():
+        query = "SELECT id, target, time FROM pairs WHERE key = ?"
+        same = self._connection.execute(query, (key,)).fetchall()
+        # newer than other targets of the source, also if they were added within this second
+        others = (1 + seconds for _, target, seconds in same if target != pair.target)
+        seconds = pair.time or max(int(time.time()), *others, 0)
+        about = (seconds, pair.author, pair.domain, pair.context)
+        for identity, target, _ in same:
             if target == pair.target:
                 query = (
                     "UPDATE pairs SET time = ?, author = coalesce(nullif(?, ''), author), domain "

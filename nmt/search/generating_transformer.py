@@ -40,6 +40,7 @@ class Sizes(TypedDict, total=False):
     d_ff: int
     encoder_layers: int
     decoder_layers: int
+    decoder: Literal["attention", "ssru"]
     activation: Activation
     feed_forward: Network
     norm: Norm

@@ -19,7 +19,7 @@ from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.library import SOURCE, native_library
-from nmt.inference.native.weights import ACTIVATIONS, POSITIONS
+from nmt.inference.native.weights import ACTIVATIONS, POSITIONS, SETTINGS
 from nmt.inference.prepare import restrict_vocabulary
 from nmt.machine import compilation
 from nmt.machine.levels import LEVELS, Level
@@ -277,9 +277,9 @@ def test_other_widths_are_left_to_pytorch(changes: dict[str, Any]) -> None:
 @needs_library
 def test_what_the_library_does_not_know_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert why_pytorch_searches(random_run()) is None
-    for key, known in (("activation", "ACTIVATIONS"), ("positions", "POSITIONS")):
+    for key in ("activation", "positions"):
         with monkeypatch.context() as patched:
-            patched.setattr(native_search, known, ())
+            patched.setitem(SETTINGS, key, ())
             assert f"does not know {key} '" in str(why_pytorch_searches(random_run()))
     elsewhere = random_run()
     elsewhere.model.to("meta")
