@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nmt.data.text.protected_text import USUAL_PATTERNS, ProtectedText
@@ -103,6 +103,7 @@ def test_a_copied_page_is_the_page(page: str) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(page=PAGES)
+@example(page="<div><p id='0'>dog <br id='1'/> <br id='2'/> <b id='3'>dog a </b> </p></div>")
 def test_the_text_is_what_the_translator_wrote(page: str) -> None:
     written: list[str] = []
 
@@ -114,8 +115,11 @@ def test_the_text_is_what_the_translator_wrote(page: str) -> None:
     root = ElementTree.fromstring(translate_html(page, recorded))
     texts = [without_space("".join(block.itertext())) for block in root]
     source = [without_space("".join(block.itertext())) for block in ElementTree.fromstring(page)]
+    # two line breaks in a row end a text, so a block may have several
+    runs = range(len(written) + 1)
+    joined = {"".join(written[first:end]) for first in runs for end in runs}
     for text, original in zip(texts, source, strict=True):
-        assert text in written or text == original
+        assert text in joined or text == original
 
 
 @pytest.mark.parametrize(
