@@ -1,7 +1,7 @@
 """`nmt compare`: which of several systems is better, by how much, where, and whether by chance."""
 
 import glob
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -94,12 +94,8 @@ def compare(
         test_set = _into_language(test_set, text.to, runs)
     files = [path for path in paths if path not in runs]
     translations = {path: read_translations(path, test_set, text) for path in files}
-    models = []  # weights and precision of each run, for --json
-    for run in runs:
-        translator = make_translator([str(run)], compute, search)
-        models.append(provenance(translator, [str(run)], compute))
-        is_kept = not compute.adapter  # by its weights, which the adapter changes
-        translations[run] = translate_with_progress(translator, test_set, str(run), is_kept)
+    of_runs, models = _translate_runs(runs, test_set, search, compute)
+    translations |= of_runs
     if group:
         record, table = _compare_groups(groups, translations, test_set, baseline)
     else:
@@ -108,6 +104,20 @@ def compare(
         comparison = compare_translations(named, test_set, training_words, examples)
         record, table = comparison.as_json(), render_comparison(comparison)
     print(format_record(record | {"models": models}) if as_json else table)
+
+
+def _translate_runs(
+    runs: Sequence[Path], test_set: "EvaluationSet", search: BeamOptions, compute: ComputeOptions
+) -> tuple[dict[Path, list[str]], list[dict[str, object]]]:
+    """Translate a test set with each run; return also weights and precision of each, for --json."""
+    translations: dict[Path, list[str]] = {}
+    models = []
+    for run in runs:
+        translator = make_translator([str(run)], compute, search)
+        models.append(provenance(translator, [str(run)], compute))
+        is_kept = not compute.adapter  # by its weights, which the adapter changes
+        translations[run] = translate_with_progress(translator, test_set, str(run), is_kept)
+    return translations, models
 
 
 def _compare_groups(

@@ -13,6 +13,7 @@ from nmt.data.tokens.match_marks import MatchMarker
 from nmt.data.tokens.matches import has_match_symbols, most_source_tokens, with_matches
 from nmt.errors import ConfigError, DataError
 from nmt.memory.match import Match
+from nmt.recipe.config import MemoryConfig
 from nmt.run.model import LoadedModel
 from nmt.search.lexical_constraints import SpelledConstraints
 from nmt.search.searcher import Searcher
@@ -193,8 +194,7 @@ class MemoryTransform:
         """Return what the memories have for a text that this model can use, best first."""
         if (text, before) not in searched:
             assert self.use
-            data, loaded = self.searcher.loaded.config.data, self.searcher.loaded
-            repair = data.memory if can_repair(loaded) else None
+            repair = self._repair
             count, minimum = (repair.count, repair.minimum) if repair else (1, 1.0)
             if self.adapts:
                 count, minimum = max(count, LEARNT_PAIRS), min(minimum, LEARNT_SIMILARITY)
@@ -204,8 +204,7 @@ class MemoryTransform:
     def _with_matches(self, encoded: EncodedLine, text: str, found: list[Match]) -> EncodedLine:
         line, loaded, use = encoded.line, self.searcher.loaded, self.use
         assert use
-        model, data = loaded.tokenizer.source, loaded.config.data
-        repair = data.memory if can_repair(loaded) else None
+        model, data, repair = loaded.tokenizer.source, loaded.config.data, self._repair
         best, is_aligned = found[0], self.alignments and line.is_aligned
         if best.score == 1 and use.exact and not is_aligned and self._is_allowed(line, best):
             copied = replace(line, text=best.target, parts=(), tag_length=0)
@@ -232,6 +231,12 @@ class MemoryTransform:
         return replace(
             encoded, ids=ids, match=best if len(ids) > len(encoded.ids) else encoded.match
         )
+
+    @cached_property
+    def _repair(self) -> MemoryConfig | None:
+        """How the model was trained to use similar sentences; None: it was not."""
+        loaded = self.searcher.loaded
+        return loaded.config.data.memory if can_repair(loaded) else None
 
     @cached_property
     def _marker(self) -> MatchMarker | None:
