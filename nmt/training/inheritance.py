@@ -7,7 +7,7 @@ from typing import Any
 from nmt.data.tokens.tokenizer import SHARED, SOURCE, TARGET
 from nmt.data.tokens.vocabulary import kind_of
 from nmt.errors import ConfigError
-from nmt.files import create_folder_atomically
+from nmt.files import create_folder_atomically, write_atomically
 from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config, replace_settings
 from nmt.run.directory import RunDirectory, find_run, weights_folder
@@ -49,17 +49,22 @@ def keep_without_parent(config: Config, recipe: Config, directory: RunDirectory)
     """Keep what a run needs of its parent, which may be gone when the run is resumed or exported.
 
     The folder `imported/` of the parent, if it has one, is copied into a run that has not begun:
-    its files say where the weights come from, and exports need them. Returns `config`, which is
-    what `inherit` returned for `recipe`; an inherited tokenizer is now the copy in the run.
+    its files say where the weights come from, and exports need them. So is the parent's shortlist
+    where the tokenizer is the parent's, too: what is learnt from the text of a domain alone lacks
+    most words. Returns `config`, which is what `inherit` returned for `recipe`; an inherited
+    tokenizer is now the copy in the run.
     """
     if not config.training.initialize_from:
         return config
-    if not directory.saved_checkpoints() and not directory.imported.exists():
+    has_own_tokenizer = "tokenizer" in recipe.model_fields_set
+    if not directory.saved_checkpoints():
         parent = find_run(weights_folder(Path(config.training.initialize_from)))
-        if parent.imported.is_dir():
+        if parent.imported.is_dir() and not directory.imported.exists():
             with create_folder_atomically(directory.imported) as folder:
                 shutil.copytree(parent.imported, folder, dirs_exist_ok=True)
-    if "tokenizer" in recipe.model_fields_set:
+        if parent.shortlist.is_file() and not has_own_tokenizer:
+            write_atomically(directory.shortlist, parent.shortlist.read_bytes())
+    if has_own_tokenizer:
         return config
     models = config.tokenizer.model_dump(include={"model", "target_model"})
     copies = {}

@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -11,6 +12,7 @@ from nmt.errors import ConfigError
 from nmt.exchange.imported import read_provenance
 from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config, parse_config
+from nmt.search.shortlist import Shortlist
 from nmt.training.inheritance import inherit
 from nmt.training.train import train
 from tests.training.runs import Recipe, Trained, quiet
@@ -36,16 +38,19 @@ def test_what_the_recipe_gives_is_its_own_and_the_rest_is_the_parents(
     assert found.decoding == theirs.decoding
 
 
-def test_a_run_keeps_the_tokenizer_and_resumes_without_its_parent(
+def test_a_run_keeps_tokenizer_and_shortlist_and_resumes_without_its_parent(
     recipe: Recipe, trained: Trained, tmp_path: Path
 ) -> None:
     parent = shutil.copytree(trained().path, tmp_path / "parent")
     old = Tokenizer.load(parent / "tokenizer")
+    candidates, always = np.zeros((old.source.size, 1), np.int64), np.arange(4)
+    Shortlist(candidates, always, old.target.size, old.shared).save(parent / "shortlist.npz", old)
     run = train(short(recipe, parent), tmp_path / "run", quiet)
     shutil.rmtree(parent)
     train(short(recipe, parent, 2), run.path, quiet)
     assert not Tokenizer.load(run.tokenizer).differs_from(old)
     assert run.checkpoint(2).is_dir()
+    assert Shortlist.load(run.shortlist, old).always.tolist() == [0, 1, 2, 3]
 
 
 def test_a_run_with_a_vocabulary_of_its_own_keeps_the_origin_of_its_weights(
@@ -54,9 +59,11 @@ def test_a_run_with_a_vocabulary_of_its_own_keeps_the_origin_of_its_weights(
     parent = shutil.copytree(trained().path, tmp_path / "parent")
     (parent / "imported").mkdir()
     (parent / "imported" / "provenance.json").write_text('{"license": "cc-by-4.0"}')
+    (parent / "shortlist.npz").write_bytes(b"of the other vocabulary")
     config = recipe("training.max_steps=1", f"training.initialize_from={parent}")
     assert "tokenizer" in config.model_fields_set
     run = train(config, tmp_path / "run", quiet)
+    assert not run.shortlist.exists()
     assert read_provenance(run) == {"license": "cc-by-4.0"}
 
 

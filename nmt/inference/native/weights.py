@@ -36,6 +36,8 @@ ALL_HEADS = -1
 """in place of the number of one head: the attention of all is recorded"""
 MIN_SCALE = 1e-12
 """of a row of zeros, which has no scale"""
+INTEGER_TOLERANCE = 1e-4
+"""how far a number divided by its scale may be from an integer that it stands for"""
 Array = NDArray[Any]
 
 
@@ -149,6 +151,7 @@ class NativeWeights:
         self._int8 = int8
         self._panel: int = library.nmt_panel()
         self._kept: list[object] = []  # kept alive, because the structures only point to them
+        self._scales: dict[str, Array] = {}  # of the rows of matrices in int8, by name
         self._longest = 0  # positions in the table
         self._lock = threading.Lock()
         source = "target" if config.embeddings == "shared" else "source"
@@ -223,6 +226,7 @@ class NativeWeights:
         other = copy.copy(self)
         other._kept = list(self._kept)
         other._arrays = {**self._arrays, "output_embedding.weight": weight}
+        other._scales = {}
         other._output_side = "output"
         other.model = CModel.from_buffer_copy(self.model)
         other.model.projection = other._projection()
@@ -259,21 +263,31 @@ class NativeWeights:
                 # linear maps of one input become one: their outputs stand side by side
                 weight = np.concatenate([self._array(f"{path}.weight") for path in paths])
                 bias = np.concatenate([self._bias(path) for path in paths])
-                setattr(layer, field, self._pack(weight, bias, fill=0.0))
+                scales = np.concatenate([self._row_scales(f"{path}.weight") for path in paths])
+                setattr(layer, field, self._pack(weight, bias, scales, fill=0.0))
         self._kept.append(array)
         return array
 
     def _projection(self, ids: Array | None = None) -> CLinear:
         """Return the map to the logits of the vocabulary entries `ids` (V'); None: of all."""
-        weight = self._array(f"{self._output_side}_embedding.weight")
+        name = f"{self._output_side}_embedding.weight"
+        weight, scales = self._array(name), self._row_scales(name)
         bias = np.zeros(len(weight), np.float32)
         if self._config.output_bias:
             bias = self._array(output_bias(self._config))
         if ids is not None:
-            weight, bias = weight[ids], bias[ids]
-        return self._pack(weight, bias, fill=IMPOSSIBLE)
+            weight, bias, scales = weight[ids], bias[ids], scales[ids]
+        return self._pack(weight, bias, scales, fill=IMPOSSIBLE)
 
-    def _pack(self, weight: Array, bias: Array, fill: float) -> CLinear:
+    def _row_scales(self, name: str) -> Array:
+        """Return the scales of the rows of a matrix (F, D), which one in float32 has no use for."""
+        if not self._int8:
+            return np.ones(len(self._arrays[name]), np.float32)
+        if name not in self._scales:
+            self._scales[name] = row_scales(self._array(name))
+        return self._scales[name]
+
+    def _pack(self, weight: Array, bias: Array, scales: Array, fill: float) -> CLinear:
         """Store x W^T + b in panels; the last one is filled up with outputs that are `fill`."""
         outputs, inputs = weight.shape
         missing = -outputs % self._panel
@@ -286,10 +300,7 @@ class NativeWeights:
         )
         blocks = weight.reshape(-1, self._panel, inputs)
         if self._int8:
-            largest = np.maximum(weight.max(1), -weight.min(1))  # (F), of the absolute values
-            if not np.isfinite(largest).all():
-                raise NonFiniteScoresError()
-            scales = np.maximum(largest, MIN_SCALE) / np.float32(LARGEST_INT8)
+            scales = np.pad(scales, (0, missing), constant_values=1.0)
             quantized = np.rint(weight / scales[:, None]).astype(np.int8)
             result.scales = self._pointer(scales)
             result.sums = self._pointer(quantized.sum(1, dtype=np.int32))
@@ -302,3 +313,24 @@ class NativeWeights:
         aligned[...] = panels
         result.panels = self._pointer(aligned)
         return result
+
+
+def row_scales(weight: Array) -> Array:
+    """Return what one unit of int8 stands for in each row of a matrix: (F, D) -> (F).
+
+    The largest number of a row becomes 127. A matrix that was imported in int8 holds multiples of
+    one number: that is the scale of all its rows, by which its integers are those of the original.
+
+    Raises:
+        NonFiniteScoresError: the matrix holds NaN or infinity, which have no scale.
+    """
+    largest = np.maximum(weight.max(1), -weight.min(1))  # of the absolute values
+    if not np.isfinite(largest).all():
+        raise NonFiniteScoresError()
+    scales: Array = np.maximum(largest, MIN_SCALE) / np.float32(LARGEST_INT8)
+    unit = scales.max()
+    for rows in (weight[[scales.argmax()]], weight):  # one row of almost every other matrix tells
+        units = rows / unit
+        if np.abs(units - np.rint(units)).max() > INTEGER_TOLERANCE:
+            return scales
+    return np.full_like(scales, unit)
