@@ -15,10 +15,13 @@ from nmt.cli.app import app
 from nmt.errors import NmtError, StoppedBySignal
 from nmt.translation.pipeline import Pipeline
 
+COMMAND = get_command(app)
+"""`nmt` as typer builds it from `app`, once: each time takes as long as most tests of a command"""
+
 
 def all_commands(group: Any = None) -> Iterator[Any]:
     """Yield the commands of a group as typer knows them; by default those of `nmt`."""
-    top: Any = group or get_command(app)
+    top: Any = group or COMMAND
     for command in top.commands.values():
         yield from all_commands(command) if hasattr(command, "commands") else [command]
 
@@ -28,7 +31,8 @@ def invoke(*arguments: object, text: str | bytes | None = None) -> Result:
 
     An exception that is not an NmtError is a bug and is raised.
     """
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
+    with patch("typer.testing._get_command", lambda app: COMMAND, create=True):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
     if result.exception and not isinstance(result.exception, NmtError | SystemExit):
         raise result.exception
     return result

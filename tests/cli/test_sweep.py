@@ -56,6 +56,7 @@ def test_the_plan_comes_first(words: list[object], monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(command, "_train", lambda *arguments: [])
     result = invoke(*words, "--seeds", "1,2")
     assert ": 0 of 2 runs are done\nthese take about " in result.stderr, result.exception
+    monkeypatch.setattr(sweep_module, "estimate_costs", lambda recipes: [(60.0, 10**6)])
     monkeypatch.setattr("nmt.planning.machine_checks.free_space", lambda folder: 10)
     assert "warning: the disk may not suffice" in invoke(*words).stderr
 

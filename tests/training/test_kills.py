@@ -59,7 +59,7 @@ def test_a_kill_inside_saving_loses_nothing(
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(10), *(pytest.param(n, marks=pytest.mark.slow) for n in range(10, 100))]
+    "seed", [*range(5), *(pytest.param(n, marks=pytest.mark.slow) for n in range(5, 100))]
 )
 def test_kills_at_random_moments_lose_nothing(
     train: Train, whole: list[Any], tmp_path: Path, seed: int
