@@ -84,6 +84,9 @@ def test_a_row_becomes_a_line(results: ModuleType) -> None:
     line = results.line(other)
     assert "27.0 min, in 3 sessions" in line and "`nmt a\\|b`" in line
     assert "4 processes, each H200, bf16" in line
+    own = ROW | {"objective": "r_drop", "command": "python r_drop.py demo.yaml"}
+    assert "27.0 min, objective `r_drop` |" in results.line(own)
+    assert "r_drop" not in results.short_table([ROW, own])
 
 
 def test_rows_are_kept_and_written_into_the_readme(results: ModuleType, place: Path) -> None:

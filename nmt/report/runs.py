@@ -12,6 +12,7 @@ from nmt.files import read_json_or_empty
 from nmt.recipe.config_file import flatten_settings, load_config
 from nmt.run.checkpoint_files import count_weights
 from nmt.run.directory import RunDirectory, weights_folder
+from nmt.training.environment import OBJECTIVE
 from nmt.training.result import missing_part
 
 Row = dict[str, Any]
@@ -29,8 +30,9 @@ def read_runs(folder: Path) -> tuple[list[Row], list[str]]:
 
     The columns are run, state ("done", or what is missing or damaged), settings by section.key,
     seed, steps, parameters, seconds, figures of the validation, scores of the test set, and the
-    `signatures` of these. Settings are compared among the runs that are done. The text and the
-    metrics of the test set count as settings: scores compare only if they are the same.
+    `signatures` of these. Settings are compared among the runs that are done. An objective of one's
+    own counts as a setting, and so do the text and the metrics of the test set: scores compare only
+    if they are the same.
 
     Raises:
         DataError: There is no run.
@@ -73,6 +75,8 @@ def _read_run(directory: RunDirectory) -> Row:
         return row
     settings = flatten_settings(config.model_dump(mode="json"))
     row["settings"] = {key: value for key, value in settings.items() if key not in OF_MACHINE}
+    if own := read_json_or_empty(directory.environment).get(OBJECTIVE):
+        row["settings"][OBJECTIVE] = own
     metrics = {"loss": "loss", **METRIC_NAMES}
     row |= {f"validation {name}": best[key] for key, name in metrics.items() if key in best}
     if result:

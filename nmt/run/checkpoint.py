@@ -43,6 +43,12 @@ def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
+def persistent_buffers(model: nn.Module) -> list[str]:
+    """Return the names of the buffers that PyTorch would save, and a checkpoint does not."""
+    saved = model.state_dict().keys()
+    return [name for name, _buffer in model.named_buffers() if name in saved]
+
+
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """Return what a checkpoint holds: the `trained_parameters`, sharing memory with the model."""
     return {name: parameter.detach() for name, parameter in trained_parameters(model).items()}

@@ -200,7 +200,8 @@ def build_model(config: Config, tokenizer: Tokenizer) -> "Transformer":
     """Return a Transformer with random weights, with the vocabulary sizes of `tokenizer`.
 
     Raises:
-        ConfigError: The recipe shares embeddings between two vocabularies that differ.
+        ConfigError: The recipe shares embeddings between two vocabularies that differ. Or the code
+            of the model was changed, and checkpoints would not hold all of it.
     """
     from nmt.model.transformer import Transformer
 
@@ -210,7 +211,32 @@ def build_model(config: Config, tokenizer: Tokenizer) -> "Transformer":
             "model.embeddings: shared needs the same pieces in both languages, but those of the "
             "two tokenizers differ; write embeddings: target"
         )
-    return Transformer(config.model, source.size, target.size, PAD, BOS)
+    model = Transformer(config.model, source.size, target.size, PAD, BOS)
+    _check_is_saved(model)
+    return model
+
+
+def _check_is_saved(model: "Transformer") -> None:
+    """Check that the trained parameters, which checkpoints hold, are all that a model has.
+
+    Raises:
+        ConfigError: it has a persistent buffer or a frozen parameter.
+    """
+    from nmt.run.checkpoint import persistent_buffers
+
+    frozen = [name for name, weight in model.named_parameters() if not weight.requires_grad]
+    if buffers := persistent_buffers(model):
+        raise ConfigError(
+            f"the model has the buffer {buffers[0]}, but checkpoints hold parameters alone, and it "
+            "would be lost; register it with persistent=False if it can be computed when the model "
+            "is built, else make it an nn.Parameter"
+        )
+    if frozen:
+        raise ConfigError(
+            f"the model has the frozen parameter {frozen[0]}, but checkpoints hold trained ones "
+            "alone, and it would be lost; leave requires_grad as it is, and use its .detach() in "
+            "`forward`"
+        )
 
 
 def load_model(

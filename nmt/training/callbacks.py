@@ -1,8 +1,10 @@
 """Functions of one's own that a training calls: its objective, and what follows some moments."""
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -38,8 +40,15 @@ class Callbacks:
 
     @property
     def objective_name(self) -> str:
-        """The name of the objective in its module, which environment.json keeps; "": none."""
-        if self.objective is None:
-            return ""
-        own = self.objective
-        return str(getattr(own, "__qualname__", type(own).__qualname__))
+        """The name of the objective in its module, which the run keeps; "": none.
+
+        That of a `functools.partial` has its arguments, so that a table tells their values apart.
+        """
+        return "" if self.objective is None else _name_of(self.objective)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    if not isinstance(function, functools.partial):
+        return str(getattr(function, "__qualname__", type(function).__qualname__))
+    given = [*function.args, *(f"{key}={value}" for key, value in function.keywords.items())]
+    return f"{_name_of(function.func)}({', '.join(map(str, given))})"

@@ -17,6 +17,8 @@ from nmt.machine.device import device_name
 from nmt.machine.processor import available_cores, processor_entry
 from nmt.run.directory import RunDirectory
 
+OBJECTIVE = "objective"
+"""the name of an objective of one's own, in environment.json and result.json"""
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "numpy", "safetensors")
 
 

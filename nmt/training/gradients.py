@@ -326,7 +326,9 @@ class GradientComputer:
                 loss: Loss = self._objective(self._objective.build_batch(store, part))
                 # the weights of the model itself, which the objective shares; threads must not add
                 # to the same `Parameter.grad`, so the gradients are returned
-                gradients = torch.autograd.grad(loss.total, self._parameters)
+                gradients = torch.autograd.grad(
+                    loss.total, self._parameters, materialize_grads=True
+                )
                 if total:
                     torch._foreach_add_(total, gradients)
                 else:

@@ -30,7 +30,7 @@ from nmt.run.checkpoint import (
 )
 from nmt.run.directory import RunDirectory
 from nmt.run.model import load_model
-from nmt.training.environment import describe_software
+from nmt.training.environment import OBJECTIVE, describe_software
 from nmt.training.retention import checkpoints_to_average
 from nmt.training.trainer import Trainer
 from nmt.translation.translator import Translator
@@ -220,7 +220,7 @@ def _read_in_training(data: DataConfig) -> dict[str, tuple[str, str]]:
 def _describe_training(directory: RunDirectory) -> dict[str, object]:
     """Return how the best weights of a run arose: steps, validation, command, versions, hardware.
 
-    The last three are those of the last session.
+    The last three are those of the last session. An objective of one's own is named, if any.
     """
     best = read_json_or_empty(directory.best)
     environment = read_json_or_empty(directory.environment)
@@ -231,6 +231,7 @@ def _describe_training(directory: RunDirectory) -> dict[str, object]:
         "validation": {name: best[name] for name in ("loss", *METRIC_NAMES) if name in best},
         **{name: best.get(name) for name in ("trained_steps", "target_tokens", "training_seconds")},
         "command": portable_command(last_session.get("command", [])),
+        **{key: value for key, value in last_session.items() if key == OBJECTIVE},
         "sessions": len(sessions),
         "data_fingerprint": last_session.get("data_fingerprint"),
         **{name: last_session.get(name) for name in (*_VERSIONS, *_HARDWARE)},
@@ -275,10 +276,18 @@ def configuration_digest(config: Config) -> str:
 
 
 def portable_command(argv: Sequence[str]) -> str:
-    """Return the command line `argv` as text, without folders of this machine."""
-    portable = ["nmt"]
+    """Return the command line `argv` as text, without folders of this machine.
+
+    A program of one's own, which has called `nmt.train`, is named by its file.
+    """
+    program = Path(*argv[:1])
+    is_nmt = program.stem == "nmt" or program.parts[-2:] == ("nmt", "__main__.py")
+    portable = ["nmt"] if is_nmt else ["python", shlex.quote(program.name)]
     words = iter(argv[1:])  # the loop takes options from it, and values that follow an option
     for word in words:
+        if not is_nmt:
+            portable.append(shlex.quote(Path(word).name if word.startswith("/") else word))
+            continue
         option, separator, value = word.partition("=")
         if option not in ("--run-dir", "--set", "--config"):
             portable.append(shlex.quote(word))

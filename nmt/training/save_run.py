@@ -11,7 +11,7 @@ from nmt.files import write_json
 from nmt.model.transformer import Transformer
 from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config
-from nmt.run.checkpoint import load_into, save_checkpoint
+from nmt.run.checkpoint import load_into, persistent_buffers, save_checkpoint
 from nmt.run.checkpoint_files import STATE, check_finite
 from nmt.run.directory import RunDirectory
 from nmt.run.model import LoadedModel, build_model, load_model
@@ -61,9 +61,15 @@ def _check_attributes(model: nn.Module, expected: nn.Module) -> None:
     """Check that modules compute what the configuration says, where shapes do not show it.
 
     Raises:
-        CheckpointError: a module is of another kind, or has another number, such as of heads.
+        CheckpointError: a module is of another kind, or has another number, such as of heads, or
+            what it has registered would be lost.
     """
     modules = dict(model.named_modules())
+    for name in persistent_buffers(model):
+        raise CheckpointError(
+            f"{name} is a buffer, but a run holds parameters alone, and it would be lost; register "
+            "it with persistent=False if it can be computed again, else make it an nn.Parameter"
+        )
     for name, module in expected.named_modules():
         if isinstance(module, nn.Dropout):  # it computes nothing when a model is used
             continue

@@ -28,7 +28,7 @@ from nmt.training.callbacks import Callbacks
 from nmt.training.changed_recipe import check_recipe_unchanged
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.divergence import describe_useless_model
-from nmt.training.environment import write_environment
+from nmt.training.environment import OBJECTIVE, write_environment
 from nmt.training.inheritance import inherit, keep_without_parent
 from nmt.training.lora import adapt_parent
 from nmt.training.pretrained import load_pretrained
@@ -53,8 +53,6 @@ from nmt.training.trainer import Trainer
 from nmt.training.validation import PreparedMatches, ValidationText, Validator
 from nmt.translation.memory_matches import MemoryUse
 
-OBJECTIVE = "objective"
-"""the name of an objective of one's own in environment.json"""
 _MEMORY_ADVICE = (  # continues: the memory does not suffice
     "to train this model; lower training.micro_batch_tokens, set "
     "training.activation_checkpointing: true, or make the model smaller: `nmt plan` says what "
@@ -181,7 +179,12 @@ def _use_callbacks(trainer: Trainer, callbacks: Callbacks) -> dict[str, str]:
     trainer.use(callbacks)
     if not name:
         return {}
-    trainer.log(f"objective: {name}, which training.label_smoothing does not change")
+    tokens = trainer.gradient_computer.micro_batch_size.tokens
+    trainer.log(
+        f"objective: {name}, which training.label_smoothing does not change. What it takes in "
+        f"memory is not known: {tokens:,} tokens are computed at once, as the loss of the recipe "
+        "allows; if it needs more, lower training.micro_batch_tokens"
+    )
     return {OBJECTIVE: name}
 
 

@@ -277,6 +277,13 @@ def test_every_setting_of_the_recipe_and_the_environment_is_shown() -> None:
     assert ">– true x 1<" in html and ">–<" in html and ">source: a.en, weight: 2.0<" in html
 
 
+def test_an_objective_of_ones_own_is_named() -> None:
+    assert "r_drop, in the place of the loss" in page(
+        "summary", environment={"objective": "r_drop"}
+    )
+    assert "objective" not in page("summary")
+
+
 def test_durations_have_at_most_two_numbers() -> None:
     seconds = [0, 59.4, 59.6, 90, 599.9, 3570, 5400, 180_000]
     words = "0 s, 59 s, 1.0 min, 1.5 min, 10 min, 1 h 00 min, 1 h 30 min, 2 d 2 h"

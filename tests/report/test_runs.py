@@ -80,6 +80,16 @@ def test_scores_of_different_text_are_not_averaged(folder: Path) -> None:
     assert [group["runs"] for group in group_runs(rows)] == [3, 1, 2]
 
 
+def test_an_objective_of_ones_own_is_a_setting(folder: Path) -> None:
+    run = RunDirectory(folder / "study/base-seed3")
+    run.environment.write_text(json.dumps({"objective": "r_drop"}))
+    rows, settings = read_runs(folder / "study")
+    assert settings == ["model.norm", "objective"]
+    base, own, _pre = groups = group_runs(rows)
+    assert (base["BLEU"], own["BLEU"], own["settings"]["objective"]) == ([31, 32], [33], "r_drop")
+    assert re.search(r"\n +norm +objective +runs", render_text(rows, groups, settings))
+
+
 @pytest.mark.parametrize(
     ("damage", "state"),
     [

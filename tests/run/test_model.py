@@ -24,6 +24,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.inference.native.library import native_library
+from nmt.model.transformer import Transformer
 from nmt.recipe.config import LoraConfig, MemoryConfig, ModelConfig
 from nmt.run.checkpoint import save_checkpoint, weights_digest, weights_of
 from nmt.run.checkpoint_files import read_arrays
@@ -50,6 +51,37 @@ def run(random_run: LoadedModel, tmp_path: Path) -> Path:
     config.tokenizer.save(folder.tokenizer)
     save_checkpoint(folder.checkpoint(1), weights_of(model))
     return folder.path
+
+
+class WithMean(Transformer):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.encoder.register_buffer("mean", torch.zeros(3))
+
+
+class WithFrozenNorm(Transformer):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.decoder.layers[0].feed_forward_sublayer.norm.requires_grad_(False)
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        (WithMean, r"has the buffer encoder\.mean, but .* register it with persistent=False"),
+        (WithFrozenNorm, r"has the frozen parameter decoder\.\S+\.norm\.weight, but"),
+    ],
+)
+def test_a_model_that_checkpoints_do_not_hold_is_refused(
+    run: Path, monkeypatch: pytest.MonkeyPatch, changed: type[Transformer], problem: str
+) -> None:
+    """When its training begins, and when a run is opened."""
+    loaded = nmt.open_run(run)
+    monkeypatch.setattr("nmt.model.transformer.Transformer", changed)
+    with pytest.raises(ConfigError, match=problem):
+        build_model(loaded.config, loaded.tokenizer)
+    with pytest.raises(ConfigError, match=problem):
+        _ = nmt.open_run(run).model
 
 
 def replace_model(loaded: LoadedModel, sizes: ModelConfig) -> LoadedModel:

@@ -10,11 +10,14 @@ import torch
 from torch import Tensor
 
 from nmt.data.tokens.batch import Batch
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, DivergedError, StoppedBySignal
 from nmt.files import read_json_or_empty
 from nmt.model.transformer import Transformer
+from nmt.run.checkpoint import load_weights
 from nmt.run.checkpoint_files import WEIGHTS
 from nmt.run.directory import RunDirectory
+from nmt.run.model import build_model
 from nmt.training.callbacks import Callbacks
 from nmt.training.loss import Loss
 from nmt.training.train import train
@@ -88,6 +91,25 @@ def test_an_objective_of_ones_own_is_learnt_and_its_terms_are_recorded(
     terms = [each["loss ones"] for each in records(run) if each["event"] == "train"]
     assert terms == [1.0] * len(found)
     assert read_json_or_empty(run.environment)["objective"] == "smoothed"
+
+
+def of_encoder(model: Transformer, batch: Batch) -> Loss:
+    states = model.encode(batch.source)
+    return Loss(states.square().sum(), states.detach().sum())
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_objective_may_leave_parts_of_the_model_as_they_are(
+    recipe: Recipe, tmp_path: Path, threads: int
+) -> None:
+    config = recipe("training.max_steps=2", f"training.threads={threads}")
+    run = train(config, tmp_path / "run", quiet, Callbacks(objective=of_encoder))
+    found = load_weights(run.checkpoint(2))
+    torch.manual_seed(config.seed)
+    before = dict(build_model(config, Tokenizer.load(run.tokenizer)).named_parameters())
+    changed = {name for name, weight in found.items() if not torch.equal(weight, before[name])}
+    assert changed
+    assert not [name for name in changed if name.startswith("decoder")]
 
 
 def test_terms_go_on_between_two_records_when_a_run_is_resumed(

@@ -85,6 +85,12 @@ def with_louder_norm(model: Any) -> Config:
     return CONFIG
 
 
+def with_buffer(model: Any) -> Config:
+    model.encoder.register_buffer("table", torch.zeros(3), persistent=False)
+    model.encoder.register_buffer("mean", torch.zeros(3))
+    return CONFIG
+
+
 def with_nan(model: Any) -> Config:
     model.output_embedding.weight.data[3, 3] = torch.nan
     return CONFIG
@@ -98,6 +104,7 @@ def with_nan(model: Any) -> Config:
         (lambda m: change(m, activation="gelu"), "feed_forward.activation of the model is "),
         (lambda m: change(m, d_ff=32), r"weights of another model: \S+ is \(64, 64\), the conf"),
         (with_louder_norm, "norm is a Louder, and would be LayerNorm again when the run is opened"),
+        (with_buffer, r"encoder\.mean is a buffer, .* it would be lost; register it with pers"),
         (with_nan, "holds NaN or infinity"),
     ],
 )
