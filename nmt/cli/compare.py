@@ -24,7 +24,7 @@ from nmt.cli.options.test_set import (
     read_translations,
     translate_with_progress,
 )
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
     from nmt.evaluation.test_sets import EvaluationSet
@@ -77,6 +77,8 @@ def compare(
     _check_baseline(baseline, groups if group else [])
     paths = [path for members in groups.values() for path in members]
     _check_systems(paths)
+    if group:
+        _check_members(groups)
     runs = list(dict.fromkeys(path for path in paths if path.is_dir()))  # each once, in order
     if not runs:
         check_translates_nothing("all systems are files, which are", compute, search)
@@ -162,6 +164,27 @@ def _read_groups(options: list[str] | None, systems: list[Path] | None) -> dict[
     if len(groups) < 2:
         raise ConfigError(f"--group {options[0]} alone cannot be compared; give another group")
     return groups
+
+
+def _check_members(groups: Mapping[str, list[Path]]) -> None:
+    """Check that no run is in two groups; warn if those of a group differ in more than the seed.
+
+    Raises:
+        ConfigError: one is in two.
+    """
+    from nmt.report.runs import doubts_about_seeds
+
+    names: dict[Path, str] = {}
+    for name, paths in groups.items():
+        for path in paths:
+            if (first := names.setdefault(path.resolve(), name)) != name:
+                raise ConfigError(
+                    f"{path} is in --group {first} and in --group {name}; give patterns that tell "
+                    "them apart, such as base='runs/base-seed*'"
+                )
+        runs = [path for path in paths if (path / "config.yaml").is_file()]
+        for doubt in doubts_about_seeds(runs):
+            print_warning(f"--group {name}: {doubt}")
 
 
 def _check_baseline(baseline: str | None, groups: Collection[str]) -> None:

@@ -31,6 +31,8 @@ _SET_DEATH_SIGNAL = 1
 def check_points(points: Mapping[str, Callable[[], Config]], folder: Path) -> dict[str, Config]:
     """Return the recipe of each point, by its name; the values of `points` load them.
 
+    It is completed by the run that training.initialize_from names.
+
     Raises:
         ConfigError: A recipe has a mistake, or the run of its name in `folder` has begun with
             another one. The message has the first mistakes, each with the first point that has it.
@@ -39,9 +41,9 @@ def check_points(points: Mapping[str, Callable[[], Config]], folder: Path) -> di
     mistakes: dict[str, str] = {}
     for name, load in points.items():
         try:
-            recipes[name] = load()
             directory = RunDirectory(folder / name)
-            check_recipe_unchanged(directory, inherit(recipes[name], directory))
+            recipes[name] = inherit(load(), directory)
+            check_recipe_unchanged(directory, recipes[name])
         except NmtError as error:
             mistakes.setdefault(str(error), name)
     if mistakes:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,6 +15,8 @@ MOST_SETTINGS = 5
 LONGEST_VALUE = 40  # characters of a setting
 _WHOLE = ("steps", "parameters", "seconds")
 """columns of numbers without digits after the point"""
+_NOT_LATIN = re.compile("[^\0-\u017f\u2010-\u2026]")
+"""letters for which pdfLaTeX has no font"""
 _LATEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -55,7 +58,7 @@ def render_markdown(rows: Sequence[Row], groups: Sequence[Row], settings: Sequen
     """Return the table of groups in Markdown, with the signatures below it."""
     head, *body = _table(groups, ["group", *settings, "runs"], _short_keys(settings))
     lines = [head, ["---"] * len(head), *body]
-    escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    escaped = ([re.sub(r"([\\`*<|])", r"\\\1", cell) for cell in line] for line in lines)
     return "\n".join([*(f"| {' | '.join(line)} |" for line in escaped), "", *_signatures(rows)])
 
 
@@ -70,6 +73,8 @@ def render_latex(rows: Sequence[Row], groups: Sequence[Row], settings: Sequence[
         kept = [n for n, name in enumerate(table[0]) if not name.startswith("validation")]
         table = [[line[n] for n in kept] for line in table]
     head, *body = (" & ".join(map(escape_latex, line)) + r" \\" for line in table)
+    is_latin = not any(_NOT_LATIN.search(line) for line in body)
+    engine = "" if is_latin else "; XeLaTeX or LuaLaTeX, with a font of these letters"
     comments = [
         f"{group['group']}: {', '.join(f'{names[k]} {_cell(v, k)}' for k, v in changed.items())}"
         for group in groups
@@ -77,7 +82,7 @@ def render_latex(rows: Sequence[Row], groups: Sequence[Row], settings: Sequence[
     ]
     return "\n".join(
         [
-            "% \\usepackage{booktabs}; mean and standard deviation of the runs",
+            f"% \\usepackage{{booktabs}}{engine}; mean and standard deviation of the runs",
             f"\\begin{{tabular}}{{l{'r' * (len(table[0]) - 1)}}}",
             *("\\toprule", head, "\\midrule", *body, "\\bottomrule"),
             "\\end{tabular}",
@@ -125,7 +130,9 @@ def _cell(value: Any, column: str, decimals: int = 2) -> str:
         return f"{statistics.mean(values):,.0f}"
     if isinstance(value, list) and value and isinstance(value[0], float):
         return with_deviation(value, decimals)
-    if "." in column and value is not None:  # a setting
+    is_name = column in ("group", "run")
+    if ("." in column or (isinstance(value, str) and not is_name)) and value is not None:
+        # a setting
         text = f"{value:g}" if isinstance(value, float) else str(value)
         return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
     return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from nmt.files import read_json_or_empty
 from nmt.recipe.config_file import flatten_settings, load_config
 from nmt.run.checkpoint_files import count_weights
 from nmt.run.directory import RunDirectory, weights_folder
+from nmt.training.changed_recipe import has_weights_alone
 from nmt.training.environment import OBJECTIVE
 from nmt.training.result import missing_part
 
@@ -64,6 +66,8 @@ def _read_run(directory: RunDirectory) -> Row:
         return row | {"state": "unfinished: it has no config.yaml yet"}
     if directory.imported.is_dir() and not directory.environment.is_file():
         return row | {"state": "imported, and not trained here"}
+    if has_weights_alone(directory):
+        return row | {"state": "saved by nmt.save_run, which scores nothing; `nmt compare` does"}
     try:
         config = load_config(str(directory.config))
         row["seed"], row["state"] = config.seed, missing_part(directory, config) or DONE
@@ -85,6 +89,30 @@ def _read_run(directory: RunDirectory) -> Row:
         test_set = f"{result['test_set']['name']} {result['test_set']['sha256'][:8]}"
         row["settings"] |= {"test set": test_set, "signatures": str(row["signatures"])}
     return row
+
+
+def doubts_about_seeds(folders: Sequence[Path]) -> list[str]:
+    """Return in sentences why runs are not the same training with different seeds; empty: they are.
+
+    Raises:
+        ConfigError: the configuration of a run cannot be read.
+    """
+    doubts, settings, seeds = [], [], Counter[int]()
+    for folder in folders:
+        directory = RunDirectory(folder)
+        config = load_config(str(directory.config))
+        missing = "" if has_weights_alone(directory) else missing_part(directory, config)
+        if missing.startswith("unfinished: step"):
+            doubts.append(f"{folder} is {missing}; the weights that it has now are compared")
+        own = read_json_or_empty(directory.environment).get(OBJECTIVE)
+        settings.append({**flatten_settings(config.model_dump(mode="json")), OBJECTIVE: own})
+        seeds[config.seed] += 1
+    keys = dict.fromkeys(key for each in settings for key in each if key not in OF_MACHINE)
+    differing = [key for key in keys if len({str(each.get(key)) for each in settings}) > 1]
+    if differing:
+        doubts.append(f"the runs differ in more than the seed: {', '.join(differing)}")
+    doubts += [f"{n} runs have the seed {seed}" for seed, n in seeds.items() if n > 1]
+    return doubts
 
 
 def group_runs(rows: Sequence[Row]) -> list[Row]:

@@ -28,7 +28,8 @@ class Callbacks:
     """takes the model and a `Batch`, returns the `Loss` to minimise, in place of the label-smoothed
     cross-entropy. A step is computed in parts, on a CPU by several threads at the same time, so it
     is called for each part, and its sums over the target tokens are divided by those of the whole
-    step. It knows no seed but PyTorch's, by which dropout is drawn. Validation stays as it is."""
+    step. Dropout is a function of seed and step; random numbers that it draws itself by PyTorch are
+    so with training.threads: 1, or on a GPU. Validation stays as it is."""
     after_step: Callable[[int, Transformer, Tensor], object] | None = None
     """gets the number of the step that was taken, the model after it, and the loss per target
     token, a scalar on the device: a GPU has to be waited for before it can be read"""

@@ -96,15 +96,20 @@ def check_recipe_unchanged(
     )
 
 
+def has_weights_alone(directory: RunDirectory) -> bool:
+    """Return whether a run has checkpoints, and none has the state of a training beside weights."""
+    saved = directory.saved_checkpoints()
+    manifests = [read_json_or_empty(path / MANIFEST) for path in saved]  # empty: damaged
+    return bool(saved) and all(manifest and STATE not in manifest for manifest in manifests)
+
+
 def _check_has_state(directory: RunDirectory) -> None:
     """Check that a run, if it has begun, has the state of a training beside weights.
 
     Raises:
         ConfigError: it has weights alone.
     """
-    saved = directory.saved_checkpoints()
-    manifests = [read_json_or_empty(path / MANIFEST) for path in saved]  # empty: damaged
-    if saved and all(manifest and STATE not in manifest for manifest in manifests):
+    if has_weights_alone(directory):
         raise ConfigError(
             f"{directory.path}: its checkpoints hold weights alone, as those of `nmt import` and "
             "nmt.save_run, so its training cannot go on; choose another `run_dir`, with "

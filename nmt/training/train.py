@@ -270,7 +270,8 @@ def _train_and_score(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
             if trainer.stops_early():
                 trainer.log(_describe_early_stop(trainer))
             choose_best_weights(trainer)
-        _check_best_weights(trainer)
+        if OBJECTIVE not in fingerprints:  # one of one's own may want something else
+            _check_best_weights(trainer)
         _score(trainer, is_trained)
 
 

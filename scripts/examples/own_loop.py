@@ -8,6 +8,7 @@ take it.
 
 import argparse
 from itertools import islice
+from pathlib import Path
 
 import torch
 
@@ -15,13 +16,15 @@ import nmt
 
 
 def main() -> None:
-    """Train, and save a checkpoint every third of the steps."""
+    """Train, and save a checkpoint after each third of the steps."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("recipe")
     parser.add_argument("path")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--rate", type=float, default=2e-3)
     options = parser.parse_args()
+    if Path(options.path).exists():
+        parser.error(f"{options.path} exists; choose another path")
 
     config = nmt.read_config(options.recipe)
     data = nmt.prepare(config)
@@ -38,7 +41,7 @@ def main() -> None:
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
-        if step % max(1, options.steps // 3) == 0:
+        if (options.steps - step) % -(-options.steps // 3) == 0:
             print(f"step {step}: {loss.cross_entropy.item() / batch.tokens:.3f} nats per token")
             nmt.save_run(model, data.tokenizer, config, options.path, step)
 

@@ -3,7 +3,8 @@
     python scripts/examples/probing.py RUN past_present.txt
 
 Reads a task of SentEval (Conneau et al., 2018): `tr`, `va` or `te`, a label and a sentence a line,
-with tabs between. Prints the accuracy on `te` of the embeddings (layer 0) and of each layer.
+with tabs between. Learns from `tr`, and prints the accuracy on `te` of the embeddings (layer 0) and
+of each layer.
 """
 
 import sys
@@ -14,8 +15,7 @@ from torch.nn.functional import one_hot
 
 import nmt
 
-RIDGE = 1.0
-"""strength of the regularisation of a probe"""
+RIDGE = 1.0  # strength of the regularisation of a probe
 BATCH = 64  # sentences
 
 
@@ -45,7 +45,7 @@ def accuracy(x: Tensor, labels: Tensor, is_training: Tensor) -> float:
 def main(path: str, task: str) -> None:
     """Print a line for each layer."""
     with open(task, encoding="utf-8") as lines:
-        rows = [line.rstrip("\n").split("\t") for line in lines]
+        rows = [line.rstrip("\n").split("\t") for line in lines if not line.startswith("va\t")]
     names = sorted({label for _, label, _ in rows})
     labels = torch.tensor([names.index(label) for _, label, _ in rows])
     is_training = torch.tensor([part == "tr" for part, _, _ in rows])
@@ -55,4 +55,6 @@ def main(path: str, task: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     main(*sys.argv[1:])

@@ -16,7 +16,6 @@ from torch import Tensor
 import nmt
 
 MARKS = ".,;:!?\"'()"
-NEAREST = 5
 
 
 @torch.inference_mode()
@@ -48,11 +47,12 @@ def main() -> None:
     with open(options.text, encoding="utf-8") as lines:
         sentences = [" ".join(line.split()) for line in islice(lines, options.lines)]
     vectors = word_vectors(nmt.open_run(options.run), sentences, options.layer)
-    for word in options.words:
-        scores = {
-            w: torch.cosine_similarity(vectors[word], v, 0).item() for w, v in vectors.items()
-        }
-        nearest = sorted(scores, key=lambda other: -scores[other])[1 : 1 + NEAREST]
+    for word in map(str.lower, options.words):
+        vector = vectors.get(word)
+        if vector is None:
+            parser.error(f"{word} is in none of these lines")
+        scores = {w: torch.cosine_similarity(vector, v, 0).item() for w, v in vectors.items()}
+        nearest = sorted(scores, key=lambda w: -scores[w])[1:6]  # the first one is the word itself
         print(f"{word}:", ", ".join(f"{other} {scores[other]:.2f}" for other in nearest))
 
 

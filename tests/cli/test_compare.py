@@ -135,6 +135,16 @@ def test_groups_are_compared_and_runs_keep_their_translations(
         invoke("compare", *groups)
 
 
+def test_a_run_is_in_one_group(tiny_run: Path, tmp_path: Path) -> None:
+    for name in ("base-1", "base-big-1"):
+        shutil.copytree(tiny_run, tmp_path / name)
+    groups = [f"--group=base={tmp_path}/base-*", f"--group=big={tmp_path}/base-big-*"]
+    message = fail(ConfigError, "compare", *groups)
+    assert message.startswith(f"{tmp_path}/base-big-1 is in --group base and in --group big; give")
+    one = [f"--group=one={tmp_path}/base-[1b]*", f"--group=other={tiny_run}"]
+    assert "warning: --group one: 2 runs have the seed 1\n" in invoke("compare", *one).stderr
+
+
 def test_other_code_or_weights_translate_again(
     copied_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

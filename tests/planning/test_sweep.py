@@ -13,6 +13,7 @@ from nmt.machine.processor import available_cores
 from nmt.planning import sweep
 from nmt.planning.sweep import check_points, is_done, run_all, start_training
 from nmt.recipe.variants import Point
+from nmt.run.checkpoint_files import WEIGHTS
 from nmt.run.directory import RunDirectory
 from nmt.training.train import train
 from tests.training.runs import Recipe, quiet
@@ -164,3 +165,13 @@ def test_costs_follow_operations_and_a_text_is_prepared_once(recipe: Recipe) -> 
     (first, size), (second, _), (longer, _) = sweep._estimate_costs(steps)
     assert first >= second > 0 and size > 0
     assert longer == pytest.approx(2 * second)
+
+
+def test_recipes_are_completed_by_their_parents(recipe: Recipe, tmp_path: Path) -> None:
+    """So that the plan is that of the model which is trained, and a run that is done is known."""
+    parent = RunDirectory(tmp_path / "parent")
+    parent.checkpoint(1).mkdir(parents=True)
+    (parent.checkpoint(1) / WEIGHTS).touch()
+    parent.write_config(recipe("model.activation=gelu"))
+    child = recipe(f"training.initialize_from={parent.path}")
+    assert check_points({"child": lambda: child}, tmp_path)["child"].model.activation == "gelu"

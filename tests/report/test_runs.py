@@ -21,7 +21,7 @@ from nmt.report.run_tables import (
     render_markdown,
     render_text,
 )
-from nmt.report.runs import DONE, group_runs, read_runs, sort_rows
+from nmt.report.runs import DONE, doubts_about_seeds, group_runs, read_runs, sort_rows
 from nmt.run.directory import RunDirectory
 
 RECIPE = """
@@ -99,6 +99,12 @@ def test_an_objective_of_ones_own_is_a_setting(folder: Path) -> None:
             lambda run: (run.path / "imported").mkdir(),
             "imported, and not trained here",
         ),
+        (
+            lambda run: (run.checkpoint(8) / "manifest.json").write_text(
+                '{"model.safetensors": 1}'
+            ),
+            "saved by nmt.save_run, which scores nothing",
+        ),
         (lambda run: run.best.write_text("{"), r"damaged: best\.json cannot be read"),
         (lambda run: run.result.write_text("{"), r"damaged: result\.json cannot be read"),
         (lambda run: run.result.write_text('{"a": 1}'), "unfinished: its test set is not scored"),
@@ -127,6 +133,17 @@ def test_damaged_and_unfinished_runs_are_named_and_left_out(
     assert next(csv.DictReader(lines[:1] + lines[2:3]))["state"] == rows[1]["state"]
 
 
+def test_what_differs_beside_the_seed_is_doubted(folder: Path) -> None:
+    base, pre = folder / "study/base-seed1", folder / "study/pre_norm-seed10"
+    assert doubts_about_seeds([base, folder / "study/base-seed2"]) == []
+    RunDirectory(pre).best.unlink()
+    assert doubts_about_seeds([base, pre, base]) == [
+        f"{pre} is unfinished: step 8 of 8; the weights that it has now are compared",
+        "the runs differ in more than the seed: model.norm",
+        "2 runs have the seed 1",
+    ]
+
+
 def test_rows_are_sorted_by_any_column_or_setting(folder: Path) -> None:
     rows, _settings = read_runs(folder)
     assert [row["seed"] for row in sort_rows(rows, "-bleu")] == [10, 11, 3, 2, 1]
@@ -151,6 +168,8 @@ def test_many_settings_stand_below_the_table(folder: Path) -> None:
     line = next(line for line in text.splitlines() if line.startswith("study/base: "))
     assert line.startswith("study/base: d_model 512 (not 64), heads 8 (not 2), d_ff 2048 (not 8),")
     assert "| d_model |" in render_markdown(rows, group_runs(rows), settings)
+    odd = {**group_runs(rows)[0], "group": "a<b>|*c*"}
+    assert r"| a\<b>\|\*c\* |" in render_markdown(rows, [odd], settings)
 
 
 def test_a_folder_without_runs_is_an_error(tmp_path: Path) -> None:
@@ -172,6 +191,8 @@ def test_latex_prints_every_sign_as_it_is(folder: Path, tmp_path: Path) -> None:
     assert {line.count(" & ") for line in lines} == {2} and r"\begin{tabular}{lrr}" in table
     assert "% study/pre_norm: norm pre" in table
     assert table.count("{") == table.count("}")
+    assert "XeLaTeX" not in table
+    assert "XeLaTeX" in render_latex(rows, [{**group_runs(rows)[0], "group": "база"}], settings)
     if not (pdflatex := shutil.which("pdflatex")):
         return
     page = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n%s\n\\end{document}"
