@@ -6,6 +6,7 @@ from starlette.requests import Request
 
 from nmt.memory.match import MemoryPair
 from nmt.serving.access import bearer_of
+from nmt.serving.answers import RequestError
 from nmt.serving.libretranslate import ERRORS
 from nmt.serving.parsing import JSON, body_schema, read_json
 from nmt.serving.server import Server
@@ -68,6 +69,10 @@ def memory_router(server: Server) -> APIRouter:
         server.check_texts([text for text in sides if text], "pairs")
         client = server.admit(request, None, sides)
         server.check_memories(request, [body.memory])
+        if not all(p.source.strip() and p.target.strip() for p in body.pairs):
+            raise RequestError(
+                400, "Invalid request: pairs: a source or target is blank; leave that pair out"
+            )
         author = client.removeprefix("key ") if server.access.needs_key else ""
         pairs = [
             MemoryPair(p.source, p.target, author=author, domain=p.domain, context=p.before)

@@ -90,8 +90,7 @@ class DocumentForm(BaseModel):
                     values[key] = json.loads(text)
                 except (ValueError, RecursionError) as error:
                     raise RequestError(400, f"Invalid request: {key} is no JSON") from error
-        if self.memory:
-            values |= {"memory": self.memory, "adapt": self.adapt}
+        values |= {"memory": self.memory or [], "adapt": self.adapt}
         if self.glossary_mode:
             values["glossary_mode"] = self.glossary_mode
         if self.no_repeat_ngram is not None:

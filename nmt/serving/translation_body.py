@@ -98,16 +98,26 @@ class TranslationBody(BaseModel):
         Raises:
             DataError: a term is blank, or also forbidden.
             RequestError: a term has two translations or characters that no text has, a pattern
-                cannot be used, or HTML is asked for in ways that only text allows.
+                cannot be used, HTML is asked for in ways that only text allows, or `adapt` without
+                a memory.
         """
         self._check_html()
+        if self.adapt and not self.memories:
+            raise RequestError(
+                400,
+                "Invalid request: adapt learns from the pairs of a memory, and none is named; add "
+                "memory, or leave out adapt",
+            )
         sides = [side for term in self.terms for side in (term.source, term.target)]
         before = [(b, "") if isinstance(b, str) else (b.source, b.target) for b in self.context]
         for text in (*self.forbidden, self.prefix, *sides, *chain.from_iterable(before)):
             check_characters(text, "a term, a forbidden word, the prefix or the context")
-        asked = protect if self.protect is None else self.protect
+        patterns = protect if self.protect is None else self.protect
         try:
-            protected = ProtectedText(asked) if isinstance(asked, list) else usual_text(asked)
+            if isinstance(patterns, list):
+                protected = ProtectedText(patterns)
+            else:
+                protected = usual_text(patterns)
         except ConfigError as error:
             raise RequestError(400, f"Invalid request: {error}") from error
         terminology = Terminology.of(
@@ -119,12 +129,12 @@ class TranslationBody(BaseModel):
         return Asked(
             self.source,
             self.target,
-            self.format == "html",
-            self.n_best,
-            self.alignments,
-            terminology or None,
-            protected,
-            self.no_repeat_ngram,
+            is_html=self.format == "html",
+            n_best=self.n_best,
+            alignments=self.alignments,
+            terminology=terminology or None,
+            protected=protected,
+            no_repeat_ngram=self.no_repeat_ngram,
             context=tuple(before),
             memories=tuple(self.memories),
             adapt=self.adapt,

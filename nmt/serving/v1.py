@@ -253,8 +253,14 @@ def _as_text(segment: Segment, found: Sequence[Translation]) -> TranslatedText:
     best, *others = found
     alternatives = [TranslatedText(other.text, other.score) for other in others]
     matches = (((0, segment.span[1] - segment.span[0]), best.match),) if best.match else ()
-    links = segment.links(best)
-    return TranslatedText(best.text, best.score, alternatives, links, matches=matches)
+    return TranslatedText(
+        best.text,
+        best.score,
+        alternatives,
+        segment.links(best),
+        matches=matches,
+        terms=best.terms,
+    )
 
 
 def _event(name: str, value: dict[str, Any]) -> bytes:

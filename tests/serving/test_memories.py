@@ -89,6 +89,25 @@ def test_similar_sentences_are_learnt_from_and_told(serve: Client, make_memory: 
     assert other["score"] != adapted["score"]
 
 
+def test_what_a_memory_cannot_do_is_refused(serve: Client, make_memory: MakeMemory) -> None:
+    path = make_memory("mine")
+    client = serve(memories={"mine": path})
+    assert "adapt learns from the pairs of a memory" in translated(client, "a dog", adapt=True)
+    document = client.post(
+        "/v1/documents",
+        data={**PAIR, "adapt": "true"},
+        files={"file": ("a.txt", b"a small dog")},
+    )
+    assert document.status_code == 400
+    assert "adapt learns from the pairs of a memory" in document.json()["error"]
+    for pair in ((" ", "Hund"), ("dog", "\n")):
+        refused = add(client, "mine", ("a dog", "ein Hund"), pair)
+        assert refused.status_code == 400
+        assert "is blank; leave that pair out" in refused.json()["error"]
+    with Memory.open(Path(path)) as memory:
+        assert memory.count_pairs() == 0
+
+
 def test_documents_use_a_memory_too(serve: Client, make_memory: MakeMemory) -> None:
     client = serve(memories={"mine": make_memory("mine", DOG)})
     for name, status in (("mine", 200), ("other", 400)):

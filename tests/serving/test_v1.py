@@ -87,6 +87,8 @@ def test_a_model_that_has_learnt_terms_is_asked_as_the_glossary_mode_says(tmp_pa
             [found] = translate(client, "a dog", terms=[TERM], glossary_mode=mode)
             assert ("Hund" in found["text"]) == (mode != "inflect")
             ways[mode] = [(term["source"], term["target"], term["way"]) for term in found["terms"]]
+        (_, sentence), *_ = events(client, text="a dog", terms=[TERM])
+        assert sentence["terms"] == [{"source": "dog", "target": "Hund", "way": "forced"}]
     forced = [("dog", "Hund", "forced")]
     assert ways == {
         "inflect": [("dog", "Hund", "missing")],
