@@ -18,6 +18,7 @@ from nmt.errors import ConfigError
 if TYPE_CHECKING:
     from nmt.memory.match import MemoryPair
     from nmt.memory.store import Memory
+    from nmt.memory.transfer import MemoryRules
 
 app = typer.Typer(
     name="memory",
@@ -35,14 +36,14 @@ _DIFFERS, _END = "\x1b[1;4m", "\x1b[0m"  # bold and underlined
 def create(
     memory: MemoryFile,
     languages: Annotated[
-        str, typer.Option(metavar="PAIR", help="Source and target, such as en-fr.")
+        str, typer.Option(metavar="PAIR", help="Source and target, such as en-fr or en_US-fr_CA.")
     ],
 ) -> None:
     """Make an empty memory of one direction."""
     from nmt.memory.store import Memory
 
     pair = parse_languages(languages)
-    assert pair is not None  # it is for None alone
+    assert pair is not None  # only None gives None
     Memory.create(memory, *pair).close()
     log(
         f"{memory}: an empty memory of translations from {pair[0]} to {pair[1]}; next: "
@@ -218,7 +219,9 @@ def _labelled(
         yield pair
 
 
-def _add(memory: "Memory", rules: Any, pairs: "Iterable[MemoryPair | None]", name: str) -> None:
+def _add(
+    memory: "Memory", rules: "MemoryRules", pairs: "Iterable[MemoryPair | None]", name: str
+) -> None:
     """Add the pairs that the rules keep, and log what became of them."""
     count = 0
 

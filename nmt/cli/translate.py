@@ -103,9 +103,10 @@ class TermOptions:
     """Lines of source term, TAB, target term: a translation has the target term if the source has
     its term as whole words. A term in small letters is found in any casing."""
     glossary_mode: Annotated[Literal["exact", "inflect", "auto"] | None, typer.Option()] = None
-    """exact: target terms come out as they are written; inflect: the model is asked for them, and
-    inflects them, which needs one trained with data.terms; auto, the default: the model is asked if
-    it has learnt it, and terms that it does not use come out as written."""
+    """exact: terms are found and come out as they are written; inflect: the model is asked for
+    them, and inflects them, which needs one trained with data.terms; auto, the default: such a
+    model is asked, and terms that it does not use come out in the form that fits, as with any
+    other model."""
     forbid: Annotated[list[str] | None, typer.Option(metavar="WORD")] = None
     """A word or phrase that no translation has, in any casing if it is in small letters; may be
     given several times."""
@@ -179,14 +180,14 @@ def translate(
         # takes seconds: input and output are opened before
         translator = make_translator(models, compute, search, sampling.sampling())
         request = options.request(translator, terminology, protected)
-        return translator, memories.added(request, translator.loaded, options.to)
+        return translator, memories.add_to(request, translator.loaded, options.to)
 
     settings = partial(_settings, terminology, context.params)
     read = [terms.glossary, terms.forbid_file, *(memories.memory or ())]
     # lines of JSON with a source are records, not a document of JSON Lines
     asked_format = "html" if html else documents.asked or (TEXT if options.json_input else None)
     with FileTranslation(load, settings, options, documents, workers) as translation:
-        _check_outputs(files, output, output_folder, documents.bilingual)
+        _check_output_options(files, output, output_folder, documents.bilingual)
         if output_folder:
             _translate_into(output_folder, translation, files, asked_format, read, resume)
         else:
@@ -273,7 +274,7 @@ def _check_one_file(option: str, files: Sequence[Path] | None, folder: Path | No
         )
 
 
-def _check_outputs(
+def _check_output_options(
     files: Sequence[Path] | None, output: Path | None, folder: Path | None, bilingual: bool
 ) -> None:
     """Check that there is one kind of output, and that --bilingual has one document and file.

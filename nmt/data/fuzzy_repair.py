@@ -107,12 +107,12 @@ def _replace_sources(
     blocks: Sequence[tuple[Hashable, Indices]],
     processes: int,
 ) -> tuple[int, int]:
-    """Put sources with matches in place of those in a folder, computed by so many processes.
+    """Put sources with matches in place of those in a folder, computed by `processes` processes.
 
-    `blocks` are the rows of the store in order, each with the kind of its pairs. Returns how many
-    sources have matches, and how many tokens all have.
+    `blocks` are the rows of the store in order, each with the kind of its pairs. Returns the number
+    of sources with matches, and the number of tokens of all sources.
     """
-    count = 0
+    changed = 0
     pool: ProcessPool[tuple[Hashable, Indices], tuple[Sentences, int]] = ProcessPool(
         lambda block: pairs[block[0]].sources_with_matches(block[1]),
         processes,
@@ -121,10 +121,10 @@ def _replace_sources(
     with side_writer(folder, "matched", vocabulary_size) as writer, contextlib.closing(pool):
         for sources, with_some in pool.map(blocks):
             writer.add(sources)
-            count += with_some
+            changed += with_some
     for part in ("ids", "offsets"):
         os.replace(folder / f"matched.{part}.npy", folder / f"source.{part}.npy")
-    return count, writer.tokens
+    return changed, writer.tokens
 
 
 def _learn_marker(store: TokenStore, tokenizer: Tokenizer, path: Path) -> MatchMarker:

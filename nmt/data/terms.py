@@ -228,7 +228,7 @@ def _make_folder(
         find = LinkedTerms(plain, reader, lemmatizer(language))
     else:
         find = glossary_terms(Path(terms.source), reader, config.data.languages)
-    pairs = count = 0
+    pairs_with_terms = terms_drawn = 0
     with (
         create_folder_atomically(folder) as temporary,
         side_writer(temporary, "source", vocabulary.size) as sources,
@@ -240,7 +240,8 @@ def _make_folder(
                 ids, whole = plain.source.sentence(i), store.source.sentence(i)
                 found = find(i, ids, store.target.sentence(i))
                 drawn = draw_annotations(found, terms.share, f"{config.seed} terms {i}")
-                pairs, count = pairs + bool(drawn), count + len(drawn)
+                pairs_with_terms += bool(drawn)
+                terms_drawn += len(drawn)
                 matches = whole[len(ids) - 1 :].tolist()  # with the EOS
                 rows.append([*annotate(vocabulary, ids[:-1].tolist(), drawn), *matches])
                 if store.links:
@@ -252,4 +253,5 @@ def _make_folder(
             links.add(Sentences.of(linked))
     known = lemmatizer(language).is_known
     note = "" if known else f", as they are written: no lemmas of the language {language} are known"
-    log(f"{count:,} terms in the sources of {pairs:,} of {len(store):,} pairs{note}")
+    pairs = f"{pairs_with_terms:,} of {len(store):,} pairs"
+    log(f"{terms_drawn:,} terms in the sources of {pairs}{note}")

@@ -91,7 +91,8 @@ def load_kept(beginning: str, damages: list[str]) -> ctypes.CDLL | None:
 def load_shipped(path: Path, damages: list[str]) -> ctypes.CDLL | None:
     """Return a library of the installed wheel; None: it cannot be loaded.
 
-    Why not is added to `damages`, as a clause. Whoever may write there may change the program too.
+    The reason is added to `damages`, as a clause. The owner of the file is not checked: who can
+    write there can change the program too.
     """
     try:
         return _load_whole(path.read_bytes(), str(path), str(path))

@@ -62,6 +62,8 @@ class Memory:
 
     def __init__(self, path: Path) -> None:
         """Open the memory in a file."""
+        if path.exists() and not path.is_file():
+            raise DataError(f"{path}: is a folder or a device; name the file of a memory")
         if not path.is_file():
             raise DataError(f"{path}: no such memory; make one with nmt memory create {path}")
         self.path = path
@@ -149,8 +151,11 @@ class Memory:
                 index_new_pairs(self._connection, added=0 if batch else count)
         return count
 
-    def _add_row(self, key: int, pair: MemoryPair, signature: str) -> bool:
-        """Add a pair, or update what is known about it; return whether it is new."""
+    def _add_row(self, key: int, pair: MemoryPair, of_source: str) -> bool:
+        """Add a pair, or update what is known about it; return whether it is new.
+
+        `key` and `of_source` are the equality key and the signature of its source.
+        """
         check_text(f"{pair.source}{pair.target}", "a pair")
         query = "SELECT id, target, time FROM pairs WHERE key = ?"
         same = self._connection.execute(query, (key,)).fetchall()
@@ -167,7 +172,7 @@ class Memory:
                 )
                 self._connection.execute(query, (*about, identity))
                 return False
-        values = (key, pair.source, pair.target, *about, signature)
+        values = (key, pair.source, pair.target, *about, of_source)
         query = "INSERT INTO pairs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
         self._connection.execute(query, values)
         return True
@@ -287,6 +292,8 @@ def _explained(path: Path) -> Iterator[None]:
             reason = f"another process has written for over {_SECONDS:.0f} s; try again later"
         elif code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             reason = f"is damaged, or no translation memory ({error}); use a copy of it"
+        elif code == sqlite3.SQLITE_FULL:
+            reason = "the disk is full; what was added before stays. Free some space, and try again"
         else:
             reason = f"cannot be used: {error}; its folder must be one to write to"
         raise DataError(f"{path}: {reason}") from error

@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from nmt import __version__
-from nmt.data.languages import look_up_language
+from nmt.data.languages import closest_language, look_up_language
 from nmt.data.text.bilingual_files import is_bilingual, read_with_elements
 from nmt.data.text.cleaning import REASONS, Cleaner
 from nmt.data.text.lines import read_lines
@@ -133,6 +133,8 @@ def read_memory_pairs(path: Path, languages: tuple[str, str]) -> Iterator[Memory
 def read_rows(lines: Iterable[str], name: str) -> Iterator[MemoryPair]:
     """Yield the pairs of lines of TSV: source and target; with names in line 1, those of `COLUMNS`.
 
+    A time without a zone is in UTC.
+
     Raises:
         DataError: a line lacks the target, or a time is no time; messages call the input `name`.
     """
@@ -148,22 +150,26 @@ def read_rows(lines: Iterable[str], name: str) -> Iterator[MemoryPair]:
             )
         values = dict(zip(columns, fields, strict=False))
         try:
-            date = datetime.fromisoformat(values.get("time") or "1970-01-01T00:00:00Z")
+            date = datetime.fromisoformat(values.get("time") or "1970-01-01")
         except ValueError as error:
             raise DataError(
                 f"{name}:{number}: {error}; expected a time such as 2026-11-28T19:00:00Z"
             ) from error
+        time = int(date.replace(tzinfo=date.tzinfo or UTC).timestamp())
         about = (values.get(column, "") for column in COLUMNS[3:])
-        yield MemoryPair(values["source"], values["target"], int(date.timestamp()), *about)
+        yield MemoryPair(values["source"], values["target"], time, *about)
 
 
 def _with_origin(pair: MemoryPair, unit: Element, target: str) -> MemoryPair:
     """Return a pair with time, author, domain and context of its unit of TMX."""
-    tag = look_up_language(target).base
-    variants = [each for each in unit.iter("tuv") if each.get("lang", "").lower().startswith(tag)]
+    variants: dict[str, Element] = {}
+    for each in unit.iter("tuv"):
+        variants.setdefault(each.get("lang", ""), each)
+    code = closest_language(target, list(variants))  # as the texts are chosen
+    elements = [unit] if code is None else [variants[code], unit]
 
     def attribute(*names: str) -> str:
-        values = (e.get(name) for e in (*variants[:1], unit) for name in names)
+        values = (each.get(name) for each in elements for name in names)
         return next((value for value in values if value), "")
 
     properties = {each.get("type"): each.text or "" for each in unit.iter("prop")}

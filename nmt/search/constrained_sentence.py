@@ -47,7 +47,7 @@ class ConstrainedSentence:
 
     def is_expected(self, terms: TermState, attended: int) -> bool:
         """Whether a term that was just begun may translate source token `attended` (an index)."""
-        spans = self.spelled.source_spans  # of glossary terms; they come first in the terms
+        spans = self.spelled.source_tokens  # of glossary terms; they come first in the terms
         if not spans:
             return True
         begun = [option.term for option in terms.begun]  # indices of terms

@@ -261,7 +261,7 @@ class SpelledConstraints:
     """the ids of each term, with the space in front of it"""
     tokenizations: tuple[TermTokenization, ...]
     """all ways to spell each term: with a space in front, and if possible without"""
-    source_spans: tuple[range, ...]
+    source_tokens: tuple[range, ...]
     """the source tokens of each glossary term (first in `terms`); () if they are unknown"""
     prefix_ids: tuple[int, ...]
     """the ids of the complete words of the prefix; its last word may become longer"""

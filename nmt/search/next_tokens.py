@@ -49,7 +49,7 @@ class NextTokens:
         )
         best = int(live.beams.max()) + len(SPECIAL)
         # glossary terms are placed by attention
-        attention = any(search.constraints.spelled.source_spans for search in live.searches)
+        attention = any(search.constraints.spelled.source_tokens for search in live.searches)
         scores = decoder.step(rows, best, attention)
         return cls(decoder, live, term_rows, term_tokens, scores)
 

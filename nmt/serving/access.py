@@ -240,7 +240,7 @@ def client_network(address: str) -> str:
     """Return what one client owns: an IPv4 address, or all IPv6 addresses with the first 64 bits.
 
     An IPv4 address that is written as IPv6, such as ::ffff:192.0.2.1, counts as IPv4 (RFC 4291,
-    2.5.5.2). What is no address, which a proxy may send, stays as it is.
+    2.5.5.2). A text that is not an address, which a proxy may send, stays as it is.
     """
     try:
         parsed = ipaddress.IPv6Address(address)

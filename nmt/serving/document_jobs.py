@@ -141,7 +141,7 @@ class DocumentJobs:
         return number, key
 
     def find(self, number: str, key: str, client: str | None) -> DocumentStatus:
-        """Return the status of a document of `client` (None: whoever has the key of the document).
+        """Return the status of a document of `client`; None: of any client, the key suffices.
 
         Raises:
             RequestError: there is no such document, or the key is not its own.

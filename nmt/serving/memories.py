@@ -74,8 +74,8 @@ class Memories:
                     f"{source} to {target} is asked for; leave it out",
                 )
 
-    async def hold(self, names: Sequence[str], texts: Sequence[str]) -> list[bool]:
-        """Return which texts one of these memories has as a whole, and not only their sentences.
+    async def have_whole(self, names: Sequence[str], texts: Sequence[str]) -> list[bool]:
+        """Return for each text whether one of these memories has all of it as one source.
 
         Raises:
             RequestError: a memory cannot be read now.

@@ -59,7 +59,7 @@ class DocumentSource:
 
     content: bytes
     read: Callable[[LanguagePair], Document]
-    """reads it anew, for a pair of languages"""
+    """reads it, for a pair of languages; each call returns another object"""
 
 
 @dataclass(frozen=True)
@@ -297,17 +297,17 @@ class TranslationService:
         finished: Finished | None,
     ) -> list[TranslatedText]:
         """Translate plain texts by one model; the statistics of the server count them."""
-        loop = asyncio.get_running_loop()
-        started = loop.time()
+        started = asyncio.get_running_loop().time()
         model = direction.model
-        texts = [line.text.strip() for line in lines]
-        are_whole = await self._memories.hold(asked.memories, texts)
+        are_whole = await self._memories.have_whole(asked.memories, [line.text for line in lines])
         async with self.models.use(model) as loaded:
-            n_best = min(asked.n_best, loaded.beam_size)
             kind = SearchKind(
-                *(n_best, asked.alignments, bool(asked.terminology), asked.no_repeat_ngram),
+                min(asked.n_best, loaded.beam_size),
+                asked.alignments,
+                constrained=bool(asked.terminology),
+                no_repeat_ngram=asked.no_repeat_ngram,
                 memories=asked.memories,
-                adapt=asked.adapt and bool(asked.memories),
+                adapt=asked.adapt,
             )
             lane = Lane(model.name, loaded.version, kind)
 
@@ -324,9 +324,9 @@ class TranslationService:
             size = UNKNOWN if asked.protected.is_own else characters
             pending = await self.long_work.run(client, size, cut_texts)
             cached = await self._translate_segments(pending)
-        seconds = loop.time() - started
+        seconds = asyncio.get_running_loop().time() - started
         self._operations.count_translation(model.name, len(pending.places), cached, seconds)
-        found = await self.long_work.run(client, characters * n_best, pending.translated)
+        found = await self.long_work.run(client, characters * kind.n_best, pending.translated)
         pending.finish_messages()  # they were translated in parts, which `found` has together
         return found
 

@@ -78,7 +78,8 @@ class TranslationBody(BaseModel):
     memory: str | list[str] = []
     """names of the translation memories to search, which `GET /v1/memory` lists"""
     adapt: bool = False
-    """whether the model learns from the nearest pairs in them before it translates a sentence"""
+    """whether the model learns from the nearest pairs in `memory`, which must be given, before it
+    translates a sentence"""
     stream: bool = False
     """whether each sentence is sent as soon as it is translated, as server-sent events"""
 

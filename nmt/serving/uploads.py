@@ -77,7 +77,7 @@ class UploadedFile:
         return cls(name, content, found, options)
 
     def read(self, languages: LanguagePair) -> Document:
-        """Read a document anew.
+        """Read a document; each call reads it again.
 
         Raises:
             DataError: it is damaged, or in another format.

@@ -25,11 +25,12 @@ from nmt.translation.spans import linked_words
 Written = TypeVar("Written")
 
 
-class WeighedText(BaseModel):
+class AlternativeAnswer(BaseModel):
     """Another translation of a text."""
 
     text: str
     score: float
+    """log P in nats over the length penalty, summed over the sentences"""
 
 
 class TranslationAnswer(BaseModel):
@@ -37,7 +38,7 @@ class TranslationAnswer(BaseModel):
 
     text: str
     score: float | None = None
-    alternatives: list[WeighedText] | None = None
+    alternatives: list[AlternativeAnswer] | None = None
     alignment: list[tuple[int, int]] | None = None
     """pairs (number of a source word, number of a target word), counted from 0"""
     source_words: list[tuple[int, int]] | None = None
@@ -51,14 +52,15 @@ class TranslationAnswer(BaseModel):
 
 
 class TermAnswer(BaseModel):
-    """A term that the model was asked for, and how it came into the translation."""
+    """A term that the model was asked for, and how it came into the translation (`TermUse`)."""
 
     source: str
     """the term as the text has it"""
     target: str
     """its translation as the request has it"""
     way: Literal["inflected", "forced", "missing"]
-    """inflected: the model chose its form; forced: the search had to use it"""
+    """inflected: the model used it by itself, in some form; forced: the search had to use a form;
+    missing: the translation has none"""
 
 
 class MatchAnswer(BaseModel):

@@ -22,7 +22,7 @@ CHANGEABLE_KEYS = {
     "training.log_every",
     "training.track",
     "training.validate_every",
-    "training.validation_metric",  # the saved validations are ranked anew
+    "training.validation_metric",  # the saved validations are ranked again
     "training.checkpoint_every",
     "training.average_checkpoints",
     "training.average",

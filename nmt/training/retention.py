@@ -61,7 +61,7 @@ class Ranking:
         """Continue from the `state()` of a saved run; only its first `size` entries are kept.
 
         If the run had another metric so far, entries without the figure of this one are left out,
-        the others are ranked by it, and early stopping begins to count anew.
+        the others are ranked by it, and early stopping starts counting again.
         """
         saved = state["entries"]
         ranked = [{**entry, "score": self._score(entry)} for entry in saved]

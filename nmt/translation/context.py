@@ -28,9 +28,9 @@ class Found:
 
     hypotheses: list[Hypothesis]
     limit: int
-    """as many tokens a hypothesis may have"""
+    """the most tokens that a hypothesis may have"""
     lost_context: bool = False
-    """whether it was searched without its context at last"""
+    """whether the last search for it was without its context"""
 
 
 class ContextTransform:
@@ -42,7 +42,7 @@ class ContextTransform:
         self._language = loaded.config.data.source_language
         self._window = ContextWindow.of_model(loaded.config, loaded.tokenizer)
         self._last = 0  # the number of the last line of a document
-        self._lost = 0  # sentences that lost their context, since it was told
+        self._lost = 0  # sentences that have lost their context since the last warning
 
     def add(
         self,
@@ -54,10 +54,10 @@ class ContextTransform:
     ) -> list[EncodedLine]:
         """Return the sentences of some lines with their context.
 
-        `counts` says how many sentences each line has become; there may be more lines, which have
-        none. `known` has the translations of lines that are not searched, by index. With
-        `document`, the lines are consecutive ones of a document, which a blank line or a number
-        that is not the next one ends; else a context is only what a line says.
+        `encoded` are the sentences of the lines in order, `counts[i]` of line i; sentences after
+        these get no context. `known` has the translations of lines that are not searched, by index.
+        With `document`, consecutive lines are a document, which ends at a blank line or where the
+        numbers of the lines leave one out; without it, a context is only what a line names.
         """
         sentences = list(encoded)
         if not self._window or not (document or any(line.context for line in lines)):
@@ -96,8 +96,8 @@ class ContextTransform:
         separators as its context is searched again without it. If its constraints are not met, the
         translations that were found for its context are forced, and the rest is searched again.
         """
-        asked = [self._first_search(line) for line in lines]
-        found = self._search(asked, n_best)
+        first_lines = [self._first_search(line) for line in lines]
+        found = self._search(first_lines, n_best)
         again: dict[int, EncodedLine] = {}
         for i, (line, first) in enumerate(zip(lines, found, strict=True)):
             context = line.context
@@ -112,28 +112,28 @@ class ContextTransform:
             own = [replace(h, tokens=tuple(without_context(h.tokens, separator))) for h in kept]
             target_length = len(best) - len(own[0].tokens)
             found[i] = Found(own, first.limit - target_length)
-            is_forced = asked[i].constraints is not None
+            is_forced = first_lines[i].constraints is not None
             if line.constraints and not is_forced and not self._meets(line, found[i]):
                 again[i] = self._forced(line, best[:target_length])
         for i, second in zip(again, self._search(list(again.values()), n_best), strict=True):
             constraints = again[i].constraints
-            forced = len(constraints.context_ids) if constraints else 0
-            own = [replace(h, tokens=h.tokens[forced:]) for h in second.hypotheses]
-            found[i] = Found(own, second.limit - forced, lost_context=not again[i].context)
+            length = len(constraints.context_ids) if constraints else 0  # of the forced context
+            own = [replace(h, tokens=h.tokens[length:]) for h in second.hypotheses]
+            found[i] = Found(own, second.limit - length, lost_context=not again[i].context)
         return found
 
     def count_lost(self, translations: Iterable[Sequence[Translation]]) -> None:
         """Count the translations of sentences that lost their context."""
         self._lost += sum(any(each.lost_context for each in row) for row in translations)
 
-    def tell_lost(self, warn: Warn) -> None:
+    def warn_of_lost(self, warn: Warn) -> None:
         """Call `warn` if sentences have lost their context since the last call."""
         if self._lost:
             warn(LOST_CONTEXT.format(self._lost))
         self._lost = 0
 
     def _first_search(self, line: EncodedLine) -> EncodedLine:
-        """Return what is searched at first: without constraints if the context is decoded again."""
+        """Return a line as it is searched first: without constraints if its context is decoded."""
         if not line.context or not line.context.sentences:
             return line
         if line.context.target and not self._searcher.sampling:
@@ -184,6 +184,6 @@ def _constraints(line: EncodedLine) -> SpelledConstraints | None:
     before = len(line.context.source)
     spans = (
         range(span.start + before, span.stop + before) if span else span
-        for span in line.constraints.source_spans
+        for span in line.constraints.source_tokens
     )
-    return replace(line.constraints, source_spans=tuple(spans))
+    return replace(line.constraints, source_tokens=tuple(spans))

@@ -24,7 +24,7 @@ Warn = Callable[[str], None]
 """takes a warning, one sentence"""
 GlossaryMode = Literal["exact", "inflect", "auto"]
 """exact: the search has to use a translation as it is written; inflect: the model is asked for it;
-auto: it is asked, and where it does not follow, the search has to"""
+auto: a model that has learnt terms is asked, and else the search has to use one of its forms"""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Terminology:
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        """The numbers in all of it: they may not stand for a protected part of a line."""
+        """The numbers in the constraints: none of them may stand for a protected part of a line."""
         texts = [*self.glossary.terms, *self.glossary.terms.values()]
         texts += [*self.terms, *self.forbidden, self.prefix]
         return frozenset(re.findall(r"\d+", "\n".join(texts)))
@@ -165,7 +165,7 @@ class AskedTerm:
     annotation: Annotation
     """what stands in the source, and behind which of its ids"""
     is_forced: bool = False
-    """whether the search has to use the translation as it is written, as the model did not"""
+    """whether the search has to use a form of the translation, because the model has not"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +178,13 @@ class EncodedLine:
     constraints: SpelledConstraints | None = None
     context: SentenceContext | None = None
     """what the search reads before it; None: nothing"""
-    asked: tuple[AskedTerm, ...] = ()
+    asked_terms: tuple[AskedTerm, ...] = ()
     """the terms whose annotations are among the ids, in order"""
-    matches: tuple[Match, ...] = ()
+    pairs_to_learn: tuple[Match, ...] = ()
     """pairs of a memory that a model learns from before it translates the line, best first"""
     match: Match | None = None
-    """the best pair of a memory whose target is among the ids, or is the text to copy"""
+    """the best pair of a memory whose target is the text to copy or among the ids, or which the
+    model learns from; None: no pair is similar to this line"""
 
     @property
     def searched_ids(self) -> list[int]:
@@ -195,7 +196,7 @@ class EncodedLine:
 
         The ids of an annotation stand for the end of its term.
         """
-        annotations = [term.annotation for term in self.asked]
+        annotations = [term.annotation for term in self.asked_terms]
         return annotated(source, source.spans(self.line.text), annotations)
 
 
@@ -219,7 +220,8 @@ class TermUse(NamedTuple):
     target: str
     """its translation as the glossary has it"""
     way: Literal["inflected", "forced", "missing"]
-    """inflected: the model chose its form; forced: the search had to use it as it is written"""
+    """inflected: the model used it by itself, in some form; forced: the search had to use a form;
+    missing: the translation has none"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,13 +27,13 @@ LEARNT_PAIRS = 2
 LEARNT_SIMILARITY = 0.7
 """the lowest score of such a pair"""
 GROUP = 8
-"""sentences of a document that learn from the same pairs: up to as many"""
-Found = dict[tuple[str, str | None], list[Match]]
+"""the most neighbouring sentences of a document that learn from the same pairs"""
+FoundMatches = dict[tuple[str, str | None], list[Match]]
 """what the memories have for a text and the text before it; each is searched once"""
 
 
 class MatchSource(Protocol):
-    """Whatever finds the pairs whose sources are nearest to a text, such as a `Memory`."""
+    """Finds the pairs whose sources are nearest to a text, as a `Memory` does."""
 
     def search(
         self, text: str, count: int = 1, minimum: float = 0.5, before: str | None = None
@@ -101,11 +101,11 @@ class MemoryTransform:
     """whether the model learns from similar pairs before it translates a line"""
 
     def take_exact(
-        self, lines: Sequence[Line], searched: Found
+        self, lines: Sequence[Line], found: FoundMatches
     ) -> tuple[list[Line], dict[int, Match]]:
-        """Return the lines, blank where there is an exact match, and these by index.
+        """Return the lines, blank where there is an exact match, and the exact matches by index.
 
-        What the memories have for the lines is added to `searched`.
+        What the memories have for the lines is added to `found`.
         """
         exact: dict[int, Match] = {}
         before = None
@@ -113,9 +113,9 @@ class MemoryTransform:
             return list(lines), exact
         for i, line in enumerate(lines):
             text = line.text[line.tag_length :]
-            found = self._search(text, before, searched) if text.strip() else []
-            if found and found[0].score == 1 and self._is_allowed(line, found[0]):
-                exact[i] = found[0]
+            matches = self._search(text, before, found) if text.strip() else []
+            if matches and matches[0].score == 1 and self._is_allowed(line, matches[0]):
+                exact[i] = matches[0]
             before = text
         rest = list(lines)
         for i in exact:
@@ -128,7 +128,10 @@ class MemoryTransform:
         exact: Mapping[int, Match],
         translations: Sequence[list[Translation]],
     ) -> list[list[Translation]]:
-        """Return the translations of `lines`, as they were before `take_exact`."""
+        """Return the translations of all lines, those of exact matches included.
+
+        `lines` are those that `take_exact` was given, and `exact` what it has returned.
+        """
         rows = list(translations)
         for i, match in exact.items():
             rows[i] = [Translation(one_line(match.target), score=0.0, match=match)]
@@ -149,12 +152,12 @@ class MemoryTransform:
         return rows
 
     def append(
-        self, lines: Sequence[EncodedLine], exact: Mapping[int, Match], searched: Found
+        self, lines: Sequence[EncodedLine], exact: Mapping[int, Match], found: FoundMatches
     ) -> list[EncodedLine]:
-        """Return the lines with the ids of matches; those with an exact one become copies of it.
+        """Return the lines with the ids of matches; a line with an exact match becomes a copy.
 
-        `exact` has the matches of lines that are blank because of them, by index; `searched` what
-        was found for some texts already.
+        `exact` has the matches of lines that `take_exact` has made blank, by index, and `found`
+        what it has found.
         """
         if not self.use:
             return list(lines)
@@ -163,8 +166,8 @@ class MemoryTransform:
             line = encoded.line
             # as the user wrote it, except for capitals, which a memory may have elsewhere
             text = apply_edits(line.text, line.parts)[line.tag_length :]
-            found = self._search(text, before, searched) if encoded.ids else []
-            changed.append(self._with_matches(encoded, text, found) if found else encoded)
+            matches = self._search(text, before, found) if encoded.ids else []
+            changed.append(self._with_matches(encoded, text, matches) if matches else encoded)
             before = exact[i].source if i in exact else text
         return changed
 
@@ -174,63 +177,72 @@ class MemoryTransform:
         """Return the sentences of a document, with pairs to learn from where they have none.
 
         Sentences learn in groups of `GROUP`, from the best pair of each sentence in the group and
-        of as many before it; the last `GROUP` of these pairs count. `exact` has those of sentences
-        that are not translated, by index.
+        of `GROUP` sentences before it; the last `GROUP` of these pairs count. `exact` has the
+        matches of sentences that are not translated, by index.
         """
-        best = [each.match for each in encoded]
-        for i, each in enumerate(encoded):
-            best[i] = each.matches[0] if each.matches else exact.get(i, each.match)
+        best = [exact.get(i, each.match) for i, each in enumerate(encoded)]
         changed = list(encoded)
         for first in range(0, len(encoded), GROUP):
             near = best[max(0, first - GROUP) : first + GROUP]
             pairs = [match for match in near if match and match.score >= LEARNT_SIMILARITY]
             learnt = tuple(dict.fromkeys(pairs[-GROUP:]))
             for i in range(first, min(first + GROUP, len(encoded))):
-                if encoded[i].ids and not encoded[i].matches:
-                    changed[i] = replace(encoded[i], matches=learnt)
+                if encoded[i].ids and not encoded[i].pairs_to_learn:
+                    changed[i] = replace(encoded[i], pairs_to_learn=learnt)
         return changed
 
-    def _search(self, text: str, before: str | None, searched: Found) -> list[Match]:
-        """Return what the memories have for a text that this model can use, best first."""
-        if (text, before) not in searched:
+    def _search(self, text: str, before: str | None, found: FoundMatches) -> list[Match]:
+        """Return what the memories have for a text that this model can use, best first.
+
+        What is searched is added to `found`.
+        """
+        if (text, before) not in found:
             assert self.use
             repair = self._repair
             count, minimum = (repair.count, repair.minimum) if repair else (1, 1.0)
             if self.adapts:
                 count, minimum = max(count, LEARNT_PAIRS), min(minimum, LEARNT_SIMILARITY)
-            searched[text, before] = self.use.search(text, count, minimum, before)
-        return searched[text, before]
+            found[text, before] = self.use.search(text, count, minimum, before)
+        return found[text, before]
 
-    def _with_matches(self, encoded: EncodedLine, text: str, found: list[Match]) -> EncodedLine:
-        line, loaded, use = encoded.line, self.searcher.loaded, self.use
-        assert use
-        model, data, repair = loaded.tokenizer.source, loaded.config.data, self._repair
-        best, is_aligned = found[0], self.alignments and line.is_aligned
-        if best.score == 1 and use.exact and not is_aligned and self._is_allowed(line, best):
+    def _with_matches(
+        self, encoded: EncodedLine, text: str, matches: Sequence[Match]
+    ) -> EncodedLine:
+        """Return a line with what its model can use of the matches of its text, best first."""
+        line, best = encoded.line, matches[0]
+        assert self.use
+        # a copy has no alignment
+        may_be_copied = self.use.exact and not (self.alignments and line.is_aligned)
+        if best.score == 1 and may_be_copied and self._is_allowed(line, best):
             copied = replace(line, text=best.target, parts=(), tag_length=0)
             return EncodedLine(copied, ids=[], match=best)
-        learnt = tuple(match for match in found if match.score >= LEARNT_SIMILARITY)
+        learnt = tuple(match for match in matches if match.score >= LEARNT_SIMILARITY)
         if self.adapts and learnt:
-            encoded = replace(encoded, matches=learnt[:LEARNT_PAIRS], match=best)
-        if not repair:
-            return encoded
-        found = [match for match in found if match.score >= repair.minimum][: repair.count]
-        targets = [match.target for match in found]
+            encoded = replace(encoded, pairs_to_learn=learnt[:LEARNT_PAIRS], match=best)
+        return self._repaired(encoded, text, matches, self._repair) if self._repair else encoded
+
+    def _repaired(
+        self, encoded: EncodedLine, text: str, matches: Sequence[Match], repair: MemoryConfig
+    ) -> EncodedLine:
+        """Return a line with the targets of similar pairs behind its ids, as far as they fit."""
+        line, model = encoded.line, self.searcher.loaded.tokenizer.source
+        similar = [match for match in matches if match.score >= repair.minimum][: repair.count]
+        targets = [match.target for match in similar]
         for span, part in line.parts:  # the model sees the same placeholder in the targets
             if part.strip():
-                hidden = line.text[slice(*span)].strip()
-                targets = [target.replace(part.strip(), hidden) for target in targets]
+                placeholder = line.text[slice(*span)].strip()
+                targets = [target.replace(part.strip(), placeholder) for target in targets]
         target_ids = model.encode(targets)
         if self._marker:
-            asked = model.encode([text]) * len(found)
-            source_ids = model.encode([match.source for match in found])
-            target_ids = self._marker.mark(asked, source_ids, target_ids)
-        near = zip(target_ids, (match.score for match in found), strict=True)
-        limit = most_source_tokens(data) - (len(encoded.context.source) if encoded.context else 0)
+            sentences = model.encode([text]) * len(similar)
+            source_ids = model.encode([match.source for match in similar])
+            target_ids = self._marker.mark(sentences, source_ids, target_ids)
+        near = zip(target_ids, (match.score for match in similar), strict=True)
+        limit = most_source_tokens(self.searcher.loaded.config.data)
+        limit -= len(encoded.context.source) if encoded.context else 0
         ids = with_matches(model, encoded.ids, near, limit)
-        return replace(
-            encoded, ids=ids, match=best if len(ids) > len(encoded.ids) else encoded.match
-        )
+        is_repaired = len(ids) > len(encoded.ids)
+        return replace(encoded, ids=ids, match=matches[0] if is_repaired else encoded.match)
 
     @cached_property
     def _repair(self) -> MemoryConfig | None:

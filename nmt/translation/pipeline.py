@@ -36,16 +36,8 @@ from nmt.translation.capitals import CapitalsTransform
 from nmt.translation.context import ContextTransform
 from nmt.translation.document import join, split_lines
 from nmt.translation.edges import EdgesTransform
-from nmt.translation.line import (
-    EncodedLine,
-    Line,
-    Translation,
-    Warn,
-    copy_of,
-    encode,
-    one_line,
-)
-from nmt.translation.memory_matches import Found, MemoryTransform
+from nmt.translation.line import EncodedLine, Line, Translation, Warn, copy_of, encode, one_line
+from nmt.translation.memory_matches import FoundMatches, MemoryTransform
 from nmt.translation.message_texts import MessageTexts
 from nmt.translation.minimum_bayes_risk import choose_by_risk
 from nmt.translation.placeholders import without_tags
@@ -67,11 +59,11 @@ class _Window:
     read: Sequence[Line]
     """the lines as they were read, with the lengths of their tags"""
     exact: dict[int, Match]
-    """pairs of a memory that are the translations of lines, by index"""
+    """pairs of a memory whose targets are the translations of lines, by the index of the line"""
     messages: MessageTexts | None
     """the lines, and after them the texts in their messages; None: none were looked for"""
-    lines: list[Line]
-    """the lines and texts of `messages` without their edges"""
+    without_edges: list[Line]
+    """the lines and the texts in their messages, after `EdgesTransform.cut`"""
     encoded: list[EncodedLine]
     """the lines, or their sentences, as they are searched"""
     counts: list[int]
@@ -145,7 +137,9 @@ class Pipeline:
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
     ) -> Iterator[list[Translation]]:
-        """Yield the translations of each line, best first; with `document` the joined one alone.
+        """Yield the translations of each line, best first.
+
+        With `document` a line has one, which is joined from those of its sentences.
 
         Up to `window_lines` lines are read at once. With one process, their translations are
         yielded before more are read; several read some windows ahead. `warn` gets a message for
@@ -162,7 +156,7 @@ class Pipeline:
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
     ) -> Iterator[NBestLists]:
-        """Yield for each window the translations of its lines, best first (`document`: one joined).
+        """Yield for each window the translations of its lines, as `translate` does.
 
         A window that needs no search is yielded with the next one, or at the end. `warn` and
         `progress` are called as in `translate`.
@@ -203,20 +197,20 @@ class Pipeline:
             progress(done)
             yield from complete_windows()
         yield from complete_windows()
-        self._context.tell_lost(warn)
+        self._context.warn_of_lost(warn)
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Take lines through the transforms on the way in, and cut them into batches."""
-        messages, request, lines_read = None, self._request, lines
+        messages, request = None, self._request
         if self._source.tags:
             lines = [replace(line, tag_length=self._source.tag_length(line.text)) for line in lines]
         read = lines
-        searched: Found = {}
-        lines, exact = self._memory.take_exact(lines, searched)
+        found: FoundMatches = {}
+        lines, exact = self._memory.take_exact(lines, found)
         if request.protected.patterns:
             messages = MessageTexts(lines, request.protected)
             lines = messages.lines
-        lines = inner = self._edges.cut(lines)
+        lines = without_edges = self._edges.cut(lines)
         if request.protected.patterns or any(line.protected for line in lines):
             lines = self._protection.protect(lines)
         counts = [1] * len(lines)
@@ -229,21 +223,24 @@ class Pipeline:
         self._protection.replace_unknown(encoded)
         encoded = self._terminology.constrain(encoded)
         known = {i: match.target for i, match in exact.items()}
-        encoded = self._context.add(lines_read, encoded, counts, request.document, known)
+        encoded = self._context.add(read, encoded, counts, request.document, known)
         firsts = list(accumulate(counts, initial=0))  # where the sentences of each line begin
-        exact_places = {firsts[i]: match for i, match in exact.items()}
-        encoded = self._memory.append(encoded, exact_places, searched)
+        exact_sentences = {firsts[i]: match for i, match in exact.items()}
+        encoded = self._memory.append(encoded, exact_sentences, found)
         if request.adapt_document:
-            encoded = self._memory.with_pairs_around(encoded, exact_places)
+            encoded = self._memory.with_pairs_around(encoded, exact_sentences)
+        translations, batches = self._copies(encoded), deque(self._batches(encoded))
+        return _Window(read, exact, messages, without_edges, encoded, counts, translations, batches)
+
+    def _copies(self, encoded: Sequence[EncodedLine]) -> NBestLists:
+        """Return the translations of the lines that are copied; none yet for the other lines."""
         translations: NBestLists = [[] for _ in encoded]
         to_copy = [i for i, line in enumerate(encoded) if not line.ids]
-        if to_copy:
-            copied = [encoded[i] for i in to_copy]
-            finished = self._finish(copied, [[copy_of(line)] for line in copied])
-            for i, copies in zip(to_copy, finished, strict=True):
-                translations[i] = copies
-        batches = deque(self._batches(encoded))
-        return _Window(read, exact, messages, inner, encoded, counts, translations, batches)
+        copied = [encoded[i] for i in to_copy]
+        finished = self._finish(copied, [[copy_of(line)] for line in copied]) if copied else []
+        for i, row in zip(to_copy, finished, strict=True):
+            translations[i] = row
+        return translations
 
     def _batches(self, encoded: Sequence[EncodedLine]) -> Iterator[list[int]]:
         """Yield the lines that are searched together, as indices.
@@ -261,9 +258,9 @@ class Pipeline:
             by_pairs: dict[tuple[Match, ...], list[int]] = {}
             for i in group:
                 if encoded[i].ids:
-                    by_pairs.setdefault(encoded[i].matches, []).append(i)
-            for same in by_pairs.values():
-                yield from self._searcher.batches(same, lengths, constraints)
+                    by_pairs.setdefault(encoded[i].pairs_to_learn, []).append(i)
+            for with_same_pairs in by_pairs.values():
+                yield from self._searcher.batches(with_same_pairs, lengths, constraints)
 
     def _finish_window(self, window: _Window, progress: Progress) -> NBestLists:
         """Return the translations of the lines as they were read."""
@@ -273,13 +270,13 @@ class Pipeline:
             progress(window.count - window.reported)
             pairs = zip(window.encoded, translations, strict=True)
             sentences = ((encoded.line, best) for encoded, (best, *_) in pairs)
-            counts = zip(window.lines, window.counts, strict=True)
+            counts = zip(window.without_edges, window.counts, strict=True)
             # each line takes its next n sentences
             translations = [[join(line.text, list(islice(sentences, n)))] for line, n in counts]
         else:
             read = window.encoded[: window.count]
             progress(sum(not line.ids for line in read))  # copied, so in no batch
-        translations = self._edges.put_back(window.lines, translations)
+        translations = self._edges.put_back(window.without_edges, translations)
         if window.messages:
             translations = window.messages.put_back(translations)
         return self._memory.put_back(window.read, window.exact, translations)
@@ -287,8 +284,9 @@ class Pipeline:
     def translate_batch(self, lines: Sequence[EncodedLine]) -> NBestLists:
         """Return the translations of each line: search all in one batch, apply the transforms."""
         lines = list(lines)
-        if self._request.adapt and lines[0].matches:  # which those of all lines are
-            searcher = self._request.adapt(self._searcher, lines[0].matches)
+        pairs = lines[0].pairs_to_learn  # all lines of a batch have the same
+        if self._request.adapt and pairs:
+            searcher = self._request.adapt(self._searcher, pairs)
             request = replace(self._request, adapt=None, adapt_document=False)
             return Pipeline(searcher, request).translate_batch(lines)
         decoded = self._search(lines)
@@ -325,7 +323,10 @@ class Pipeline:
             rows.append(
                 [
                     Translation(
-                        *(one_line(text), h.score, h.tokens, len(h.tokens) >= limit),
+                        one_line(text),
+                        h.score,
+                        h.tokens,
+                        is_truncated=len(h.tokens) >= limit,
                         lost_context=found.lost_context,
                         match=line.match,
                     )
@@ -337,7 +338,7 @@ class Pipeline:
 
     def _finish(self, lines: Sequence[EncodedLine], translations: NBestLists) -> NBestLists:
         """Take lines and their translations through the finishing transforms that concern them."""
-        if any(encoded.constraints or encoded.asked for encoded in lines):
+        if any(encoded.constraints or encoded.asked_terms for encoded in lines):
             translations = self._terminology.restore(lines, translations)
         for transform in self._requested:
             translations = transform(lines, translations)

@@ -33,8 +33,6 @@ NEED_A_SEARCH = (
     "terms, forbidden words and beginnings need a search, and samples are drawn; "
     "leave out `sample`, or do without them"
 )
-
-
 CANNOT_INFLECT = (
     "the glossary mode `inflect` needs a model that has learnt terms (`data.terms` of its recipe) "
     "and the extra `nmt[terms]`; use `exact` or `auto`, or train such a model"
@@ -69,7 +67,7 @@ class TerminologyTransform:
         for encoded in lines:
             if terms := self.terminology | encoded.line.terminology:
                 encoded = self._add_constraints(encoded, terms)
-                if (encoded.constraints or encoded.asked) and self.searcher.sampling:
+                if (encoded.constraints or encoded.asked_terms) and self.searcher.sampling:
                     raise ConfigError(NEED_A_SEARCH)
             line, constraints = without_tags(encoded.line), encoded.constraints
             if not (encoded.ids and has_words(line.text)):
@@ -101,25 +99,25 @@ class TerminologyTransform:
     ) -> dict[int, EncodedLine]:
         """Return the lines to search again, by their indices, with the terms that are missing.
 
-        Their best translations do not have all terms that the model was asked for, in no form.
+        The best translation of each has no form of a term that the model was asked for.
         """
         again: dict[int, EncodedLine] = {}
         for i, (encoded, row) in enumerate(zip(lines, translations, strict=True)):
             terms = self.terminology | encoded.line.terminology
-            if not (encoded.asked and terms and row) or terms.glossary_mode == "inflect":
+            if not (encoded.asked_terms and terms and row) or terms.glossary_mode == "inflect":
                 continue
             found = self._are_found(encoded, row[0].text)
             if all(found):
                 continue
             asked = tuple(
                 replace(term, is_forced=not is_found)
-                for term, is_found in zip(encoded.asked, found, strict=True)
+                for term, is_found in zip(encoded.asked_terms, found, strict=True)
             )
             forced = [term for term in asked if term.is_forced]
             required = (*(term.target for term in forced), *terms.terms)
             forms = tuple(self._target_forms(term.target) for term in forced)
             constraints = LexicalConstraints(required, terms.forbidden, terms.prefix, forms=forms)
-            again[i] = self._spell(replace(encoded, asked=asked), constraints)
+            again[i] = self._spell(replace(encoded, asked_terms=asked), constraints)
             again[i] = self._with_places(again[i], forced)
         return again
 
@@ -139,7 +137,7 @@ class TerminologyTransform:
                     replace(t, text=one_line(sentence.restore(t.text, t.tokens)))
                     for t in translations[i]
                 ]
-            if encoded.asked:
+            if encoded.asked_terms:
                 restored[i] = [replace(t, terms=self._uses(encoded, t.text)) for t in restored[i]]
         return restored
 
@@ -162,7 +160,7 @@ class TerminologyTransform:
     def _are_found(self, encoded: EncodedLine, text: str) -> list[bool]:
         """Return for each asked term whether a translation has it, in a place of its own."""
         counts, found = Counter[str](), list[bool]()
-        for term in encoded.asked:
+        for term in encoded.asked_terms:
             counts[term.target] += 1
             places = self._target_lemmas.find(term.target, text)
             found.append(len(places) >= counts[term.target])
@@ -176,7 +174,9 @@ class TerminologyTransform:
                 term.target,
                 "forced" if term.is_forced else "inflected" if is_found else "missing",
             )
-            for term, is_found in zip(encoded.asked, self._are_found(encoded, text), strict=True)
+            for term, is_found in zip(
+                encoded.asked_terms, self._are_found(encoded, text), strict=True
+            )
         )
 
     def _term_of(self, line: Line, terms: Terminology) -> Line | None:
@@ -212,13 +212,16 @@ class TerminologyTransform:
         annotations = [term.annotation for term in asked]
         ids = annotate(self.searcher.loaded.tokenizer.source, encoded.ids, annotations)
         rest = replace(constraints, terms=constraints.terms[len(asked) :], source_spans=())
-        asking = replace(encoded, ids=ids, asked=asked)
+        asking = replace(encoded, ids=ids, asked_terms=asked)
         return self._spell(asking, rest) if rest else asking
 
     def _asked_terms(
         self, encoded: EncodedLine, constraints: LexicalConstraints
     ) -> tuple[AskedTerm, ...]:
-        """Return the terms of a line and where they stand; none if a place is not known."""
+        """Return the terms of a line and where they stand; none if one of the places is not known.
+
+        Those are the first terms of `constraints`, which have `source_spans`.
+        """
         text = encoded.line.text
         if unicodedata.normalize("NFC", text) != text:  # its characters are counted in NFC
             return ()
@@ -241,17 +244,22 @@ class TerminologyTransform:
         return tuple(asked)
 
     def _with_places(self, encoded: EncodedLine, forced: Sequence[AskedTerm]) -> EncodedLine:
-        """Return a line whose constraints begin with some terms, with the ids that these have."""
+        """Return a line whose constraints know which source ids belong to their first terms.
+
+        Those are `forced`, in order. To a term belong its own ids and those of its annotation.
+        """
         assert encoded.constraints is not None
         source = self.searcher.loaded.tokenizer.source
-        count = max(term.annotation.tokens.stop for term in encoded.asked)
-        annotations = [term.annotation for term in encoded.asked]
+        count = max(term.annotation.tokens.stop for term in encoded.asked_terms)
+        annotations = [term.annotation for term in encoded.asked_terms]
         term_ids = annotated(source, range(count), annotations)
         spans = []
         for term in forced:  # its annotation belongs to it
             inside = [i for i, of in enumerate(term_ids) if of in term.annotation.tokens]
             spans.append(range(inside[0], inside[-1] + 1))
-        return replace(encoded, constraints=replace(encoded.constraints, source_spans=tuple(spans)))
+        return replace(
+            encoded, constraints=replace(encoded.constraints, source_tokens=tuple(spans))
+        )
 
     def _spell(self, encoded: EncodedLine, constraints: LexicalConstraints) -> EncodedLine:
         """Return a line with constraints spelled in ids.

@@ -192,6 +192,8 @@ def test_what_is_no_memory_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "a.tm"
     with pytest.raises(DataError, match="no such memory; make one with nmt memory create"):
         Memory.open(path)
+    with pytest.raises(DataError, match="is a folder or a device; name the file of a memory"):
+        Memory.open(tmp_path)
     path.write_text("no database " * 100)
     with pytest.raises(DataError, match="is damaged, or no translation memory"):
         Memory.open(path)
@@ -224,6 +226,15 @@ def test_a_memory_that_another_process_writes_too_long_is_named(
     ):
         other.add([DOG])
     memory._connection.execute("COMMIT")
+
+
+def test_a_full_disk_is_named_and_what_is_there_stays(memory: Memory) -> None:
+    memory.add([DOG])
+    memory._connection.execute("PRAGMA max_page_count = 10")
+    with pytest.raises(DataError, match="the disk is full; what was added before stays"):
+        memory.add(sentences(1000))
+    assert list(memory.pairs())[0].source == DOG.source
+    assert memory.count_pairs() == 1
 
 
 def test_a_damaged_page_is_named(memory: Memory) -> None:

@@ -58,6 +58,32 @@ def test_what_xml_cannot_hold_is_replaced(tmp_path: Path) -> None:
     assert pair.source == "a\ufffdb\ufffd"
 
 
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [
+        (("en", "fr"), MemoryPair("The color.", "La couleur (FR).", 0, "marie")),
+        (("en_GB", "fr_CA"), MemoryPair("The colour.", "La couleur.", 1_704_067_200, "luc")),
+        (("de", "en_US"), MemoryPair("Die Farbe.", "The color.", 0, "anna")),
+        (("fr_CA", "de"), MemoryPair("La couleur.", "Die Farbe.", 0, "anna")),
+    ],
+)
+def test_author_and_time_are_those_of_the_variant_that_is_taken(
+    tmp_path: Path, languages: tuple[str, str], expected: MemoryPair
+) -> None:
+    path = tmp_path / "memory.tmx"
+    path.write_text(
+        '<tmx version="1.4"><header srclang="*all*"/><body><tu changeid="anna">'
+        '<tuv xml:lang="en-US"><seg>The color.</seg></tuv>'
+        '<tuv xml:lang="en-GB"><seg>The colour.</seg></tuv>'
+        '<tuv xml:lang="fr-CA" changeid="luc" changedate="20240101T000000Z">'
+        "<seg>La <bpt>{b}</bpt>couleur<ept>{/b}</ept>.</seg></tuv>"
+        '<tuv xml:lang="fr-FR" changeid="marie"><seg>La couleur (FR).</seg></tuv>'
+        '<tuv xml:lang="de-DE"><seg>Die Farbe.</seg></tuv></tu></body></tmx>',
+        "utf-8",
+    )
+    assert list(read_memory_pairs(path, languages)) == [expected]
+
+
 def test_a_time_may_be_missing_or_of_another_form(tmp_path: Path) -> None:
     text = written(tmp_path / "memory.tmx", PAIRS[1:]).read_text("utf-8")
     for date in ("2026", ""):
@@ -73,6 +99,11 @@ def test_a_line_without_a_target_or_with_no_time_is_named() -> None:
     with pytest.raises(DataError, match=r"stdin:2: .*expected a time such as"):
         list(read_rows(["source\ttarget\ttime", "a\tb\tnow"], "stdin"))
     assert list(read_rows(["a\tb\tnow"], "stdin")) == [MemoryPair("a", "b")]
+    head = "source\ttarget\ttime"
+    for time in ("2023-11-14T22:13:20Z", "2023-11-14T22:13:20", "2023-11-15T00:13:20+02:00"):
+        [pair] = read_rows([head, f"a\tb\t{time}"], "stdin")
+        assert pair.time == 1_700_000_000
+    assert [pair.time for pair in read_rows([head, "a\tb\t"], "stdin")] == [0]
     with pytest.raises(ConfigError, match="'.doc' is no format of a memory"):
         list(write_memory_pairs([], LANGUAGES, ".doc"))
 

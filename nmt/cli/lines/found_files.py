@@ -43,8 +43,8 @@ def find_files(
 ) -> list[FileToTranslate]:
     """Return the files among `paths` and in the folders among them, and their names in `folder`.
 
-    What is no document and no text is left out, and a message says so; with a `file_format` all are
-    read in it. Hidden files and links to folders are left out too.
+    A file that is neither a document nor a text is left out, and a message says so; with a
+    `file_format` all files are read in it. Hidden files and links to folders are left out too.
 
     Raises:
         ConfigError: `folder` is a file, a URL or in one of `paths`; two files of several folders

@@ -44,12 +44,13 @@ class MemoryOptions:
                 "FILE, or leave it out"
             )
 
-    def added(
+    def add_to(
         self, request: "TranslationRequest", loaded: "LoadedModel", to: str | None
     ) -> "TranslationRequest":
-        """Return a request with the memories and what a model learns from them.
+        """Return a request that also uses the memories, and learns from them with --adapt.
 
-        `to` is the language into which the model translates, if it is given.
+        `to` is the language of --to, into which a model of several translates; None: it is not
+        given.
 
         Raises:
             ConfigError: a memory has other languages, or nothing of it would be used; several

@@ -2,7 +2,7 @@
 
 Byte-pair encoding begins with the characters of a word and merges two neighbours at a time, always
 those that make the piece of the highest priority, until no two make a piece. Algorithm 1 of the
-paper leaves out merges, anew in each step:
+paper draws in each step which merges it leaves out:
 
     repeat: of all merges that are possible now, leave out each one with probability p;
             make the one of the highest priority among the others;

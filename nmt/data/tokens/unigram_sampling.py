@@ -47,7 +47,7 @@ class UnigramSampling:
         is_text = np.zeros(len(proto.pieces), bool)
         is_text[list(table.ids.values())] = True
         scores = np.array([piece.score for piece in proto.pieces])
-        # what is no text has one segmentation, whatever its score
+        # a piece of another type, such as a symbol, has one segmentation, whatever its score
         self._log_probabilities: Floats = np.where(is_text, scores, 0.0)
         nodes: dict[tuple[int, int], int] = {}
         piece_of_node = [-1]  # node 0 is the root

@@ -46,12 +46,12 @@ def must_declare_target(
         return False
     if is_other_language(declared, language):
         if kept:
-            anew = "" if options.overwrite else ", or translate all texts anew with `overwrite`"
+            remedy = "" if options.overwrite else ", or translate all texts again with `overwrite`"
             raise DataError(
                 f"{name}: its {attribute} is {declared}, but the model translates into {language}, "
                 f"and translations of the file stay ({kept:,}); take a model that "
                 f"translates into {declared}, change {attribute} if the translations are in "
-                f"{language}{anew}"
+                f"{language}{remedy}"
             )
         print_warning(
             f"{name}: its {attribute} was {declared} and is {options.languages.target_tag} now, "

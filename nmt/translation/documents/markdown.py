@@ -113,7 +113,7 @@ class _Block:
         return "\n".join(token.source for token in self.tokens)
 
     def put(self, translation: str) -> None:
-        """Write a translation into the lines, of which there may be fewer or more than before."""
+        """Write a translation into the lines; there may be fewer or more than before."""
         for source, written in self.short_links.items():
             translation = translation.replace(written, source)
         if translation == re.sub(r"(?<![ \t])[ \t]*\n[ \t]*", " ", self.source):

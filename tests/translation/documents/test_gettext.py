@@ -263,7 +263,7 @@ def test_a_translation_is_replaced_if_asked_for() -> None:
         (
             "Language: fr",
             False,
-            "translations of the file stay .2.; .* into fr, .* anew with .overwrite.",
+            "translations of the file stay .2.; .* into fr, .* again with .overwrite.",
         ),
         ("X-Source-Language: fr\\nLanguage: de", True, "X-Source-Language is fr, .* from en"),
         ("X-Source-Language: C\\nLanguage: de", True, ""),
