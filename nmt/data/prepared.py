@@ -145,7 +145,9 @@ def prepare(config: Config, log: Log, splits: Splits | None = None) -> Prepared:
         store = replace(store, links=links)
     if config.data.terms:
         store = with_terms(config, directory, tokenizer.source, store, log)
-    return replace(prepared, train=store if guided else replace(store, links=None))
+    if not guided:  # links were made only to find terms
+        store = replace(store, links=None)
+    return replace(prepared, train=store)
 
 
 def find_prepared(config: Config) -> Prepared | None:
