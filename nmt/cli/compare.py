@@ -182,6 +182,7 @@ def _check_members(groups: Mapping[str, list[Path]]) -> None:
                     f"{path} is in --group {first} and in --group {name}; give patterns that tell "
                     "them apart, such as base='runs/base-seed*'"
                 )
+    for name, paths in groups.items():
         runs = [path for path in paths if (path / "config.yaml").is_file()]
         for doubt in doubts_about_seeds(runs):
             print_warning(f"--group {name}: {doubt}")

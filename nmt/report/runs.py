@@ -149,7 +149,8 @@ def figure_columns(rows: Sequence[Row]) -> list[str]:
 def sort_rows(rows: Sequence[Row], key: str) -> list[Row]:
     """Return rows by the column or setting `key`, from low to high; from high to low after "-".
 
-    Lists go by their means, and rows without the column come last.
+    A setting may have its last part as its name, such as "norm". Lists go by their means, and rows
+    without the column come last.
 
     Raises:
         DataError: No row has the column.
@@ -157,12 +158,15 @@ def sort_rows(rows: Sequence[Row], key: str) -> list[Row]:
     name = key.removeprefix("-").lower()
 
     def value(row: Row) -> Any:
-        found = {k.lower(): v for k, v in (row["settings"] | row).items()}.get(name)
+        settings = row["settings"]
+        last_parts = {k.rpartition(".")[2]: v for k, v in settings.items()}
+        found = {k.lower(): v for k, v in (last_parts | settings | row).items()}.get(name)
         return sum(found) / len(found) if isinstance(found, list) and found else found
 
     known = [row for row in rows if isinstance(value(row), int | float | str)]
     if not known:
-        columns = dict.fromkeys(k for row in rows for k in (*row, *row["settings"]))
+        named = (k for row in rows for k in (*row, *row["settings"]))
+        columns = dict.fromkeys(k for k in named if k not in ("settings", "signatures"))
         raise DataError(f"`sort` {key}: no such column; there are {', '.join(columns)}")
     is_text = any(isinstance(value(row), str) for row in known)
     known.sort(key=lambda row: str(value(row)) if is_text else value(row), reverse=key[0] == "-")

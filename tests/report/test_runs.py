@@ -147,9 +147,12 @@ def test_what_differs_beside_the_seed_is_doubted(folder: Path) -> None:
 def test_rows_are_sorted_by_any_column_or_setting(folder: Path) -> None:
     rows, _settings = read_runs(folder)
     assert [row["seed"] for row in sort_rows(rows, "-bleu")] == [10, 11, 3, 2, 1]
-    assert [row["seed"] for row in sort_rows(rows, "model.norm")][:2] == [1, 2]
+    for key in ("model.norm", "norm"):
+        assert [row["seed"] for row in sort_rows(rows, key)][:2] == [1, 2]
     assert [group["runs"] for group in sort_rows(group_runs(rows), "-BLEU")] == [2, 3]
-    with pytest.raises(DataError, match="`sort` none: no such column; there are run, state"):
+    with pytest.raises(
+        DataError, match="`sort` none: no such column; there are run, state, seed, "
+    ):
         sort_rows(rows, "none")
 
 
