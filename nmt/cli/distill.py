@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 class DistillOptions:
     """Who teaches, and where the student and its text are kept."""
 
-    teacher: Annotated[list[str], typer.Option(metavar="RUN")]
-    """The model to learn from. Several of them teach together, as an ensemble."""
+    teacher: Annotated[list[str] | None, typer.Option(metavar="RUN")] = None
+    """The model to learn from. Several of them teach together, as an ensemble. Left out: --text
+    has the translations, as those of a language model by `nmt synthesize --endpoint`."""
     run_dir: Path | None = None
     """Where the student's run lives; runs/<name of the recipe> if left out."""
     text: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None
@@ -42,6 +43,13 @@ class DistillOptions:
     minutes: Annotated[float | None, typer.Option(min=0.5)] = None
     """Train at most so long: fewer steps, if the recipe has more than this machine takes in that
     time. The teacher's translations come on top."""
+
+    def __post_init__(self) -> None:
+        if not (self.teacher or self.text):
+            raise ConfigError(
+                "who teaches? give --teacher RUN, or --text FOLDER with translations that "
+                "nmt synthesize has made"
+            )
 
 
 @with_option_groups
@@ -66,10 +74,11 @@ def distill(
 
     run_dir = options.run_dir or Path("runs") / recipe.name
     folder = options.text or run_dir.with_name(f"{run_dir.name}-text")
-    teacher = make_translator(options.teacher, compute, search)
-    # `train` below adds the settings of training.initialize_from
-    config = _with_text_of(teacher, recipe.load_without_parent())
-    _translate_training_text(teacher, config.data, options, folder, workers)
+    config = recipe.load_without_parent()  # `train` below adds training.initialize_from
+    if options.teacher:
+        teacher = make_translator(options.teacher, compute, search)
+        config = _with_text_of(teacher, config)
+        _translate_training_text(teacher, config.data, options, folder, workers)
     training_text = {"train": [folder_text(folder, config.data.languages)]}
     data = replace_settings(config.data, training_text, "distill")
     config = config.model_copy(update={"data": data})
@@ -173,7 +182,7 @@ def _choose_translation(best_of: int) -> "Choose":
     return choose_closest(sentence_chrf) if best_of > 1 else choose_first
 
 
-def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions) -> None:
+def _print_comparison(teacher: list[str] | None, student: Path, compute: ComputeOptions) -> None:
     """Print size, BLEU and speed of teacher and student on the test set of the student.
 
     Without a test set, it is the validation set. The speed is relative to that of the teacher.
@@ -190,8 +199,10 @@ def _print_comparison(teacher: list[str], student: Path, compute: ComputeOptions
     typer.echo(f"{'':8} {'parameters':>12} {'BLEU':>6} {'times the speed':>16}")
     teacher_seconds = None
     of_student = replace(compute, checkpoint=ComputeOptions().checkpoint, adapter=None)
-    models = ("teacher", teacher, compute), ("student", [str(student)], of_student)
+    models = ("teacher", teacher or [], compute), ("student", [str(student)], of_student)
     for role, paths, weights in models:
+        if not paths:
+            continue
         translator = make_translator(paths, weights, BeamOptions())
         translator.searcher.load_now()
         begin = time.perf_counter()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nmt.cli.lines.streams import bar_or_log, log
-from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.groups import changed_options, with_option_groups
+from nmt.cli.options.language_model import LanguageModelOptions
 from nmt.cli.options.model import (
     ComputeOptions,
-    ModelsOption,
     SamplingOptions,
     SearchOptions,
     WeightsOptions,
@@ -23,10 +23,24 @@ from nmt.data.text.remote_files import RemotePath, before_upload, check_service,
 from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
+    from nmt.data.text.contamination import HeldOutText
     from nmt.data.text.monolingual import MonolingualText
     from nmt.data.text.pair_folder import PairFolder
+    from nmt.recipe.config import DataConfig
     from nmt.translation.synthesis import DualScores
     from nmt.translation.translator import Translator
+
+
+TranslatorsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="RUN|NAME",
+        help="Run directory or checkpoint; several translate together, as an ensemble. With "
+        "--endpoint, the name of its language model.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -89,8 +103,9 @@ class MonolingualOptions:
 
 @with_option_groups
 def synthesize(
-    model: ModelsOption,
+    model: TranslatorsOption,
     options: MonolingualOptions,
+    language_model: LanguageModelOptions,
     search: SearchOptions,
     sampling: SamplingOptions,
     compute: ComputeOptions,
@@ -99,20 +114,27 @@ def synthesize(
     """Make training text from monolingual text.
 
     A model translates it, and both sides are kept. By default the text is the target of the pairs,
-    so the model must be one of the opposite direction. The folder goes into `data.synthetic`.
+    so the model must be one of the opposite direction. With --endpoint, a language model behind a
+    server translates. The folder goes into `data.synthetic`.
     """
-    from nmt.data.text.contamination import HeldOutText
     from nmt.data.text.monolingual import MonolingualText
     from nmt.data.text.pair_folder import PairFolder
+    from nmt.run.directory import find_run
     from nmt.translation.request import TranslationRequest
     from nmt.translation.synthesis import PairMaker
     from nmt.translation.synthesis import synthesize as make_pairs
 
     check_service(options.output)
+    if language_model.endpoint:
+        if others := changed_options(search, sampling, compute, workers):
+            raise ConfigError(f"{others}: for models of nmt; with --endpoint, leave them out")
+        _ask_language_model(model, options, language_model)
+        return
     lines = MonolingualText(options.text)
     inputs = lines.facts()  # first, so that text that cannot be read is an error before any work
     translator = make_translator(model, compute, search, sampling.sampling())
-    lines.held_out = HeldOutText(_held_out_sentences(translator, options.held_out or []))
+    data = find_run(translator.loaded.path).config_with_texts().data
+    lines.held_out = _held_out_text(data, options.held_out or [])
     tag = target_tag(options.to, translator.loaded.tokenizer)
     languages = options.languages(*translator.loaded.config.data.languages)
     facts = {
@@ -140,16 +162,70 @@ def synthesize(
         _upload(folder, options.output)
 
 
+def _ask_language_model(
+    models: list[str], options: MonolingualOptions, asked: LanguageModelOptions
+) -> None:
+    """Make the folder of pairs with the answers of a language model behind a server.
+
+    Raises:
+        NmtError: options contradict each other, text cannot be read, or the server fails.
+    """
+    from nmt.data.text.answer_rules import AnswerRules, with_rules_for_answers
+    from nmt.data.text.monolingual import MonolingualText
+    from nmt.data.text.pair_folder import PairFolder
+    from nmt.translation.prompted_synthesis import LEFT_OUT, PromptedSynthesis, describe_answers
+    from nmt.translation.synthesis import PairMaker
+
+    if options.reverse:
+        raise ConfigError(
+            "--reverse compares two models of nmt; with --endpoint, leave it out, and score the "
+            "pairs afterwards by nmt data clean --model RUN --reverse RUN"
+        )
+    config, server, backward = asked.load(), asked.server(models), not options.forward
+    lines = MonolingualText(options.text)
+    inputs = lines.facts()
+    source, target = config.data.languages
+    languages = options.languages(*((target, source) if backward else (source, target)))
+    read, written = languages[::-1] if backward else languages
+    lines.held_out = _held_out_text(config.data, options.held_out or [], of_targets=backward)
+    cleaning = with_rules_for_answers(config.data.cleaning, languages)
+    rules = AnswerRules(cleaning, languages, backward)
+    prompt, prompt_facts = asked.prompt(config, read, written, rules)
+    facts = {
+        "languages": list(languages),
+        **options.facts(),
+        "language_model": {"endpoint": server.host, "model": server.model, **server.fields},
+        **prompt_facts,
+        "cleaning": cleaning.model_dump(),
+        "held_out": lines.held_out.digest,
+        "inputs": inputs,
+    }
+    with PairFolder(before_upload(options.output), languages, facts) as folder:
+        if folder.is_complete:
+            log(f"{folder.folder} is complete; nothing to do")
+        else:
+            if not server.is_local:
+                log(f"the text, and what the prompt has beside it, is sent to {server.host}")
+            synthesis = PromptedSynthesis(folder, server, prompt, rules)
+            maker = PairMaker(backward, options.noise)
+            with bar_or_log(options.text, " lines") as bar:
+                counts = synthesis.run(lines, maker, asked.at_once, bar.update)
+            kept = folder.finish(more_facts={**counts, "lines_held_out": lines.left_out})
+            log(f"{folder.folder}: {kept:,} pairs, {'-'.join(languages)}{_left_out(lines)}")
+            log(describe_answers(counts))
+        _upload(folder, options.output, LEFT_OUT)
+
+
 def _left_out(lines: "MonolingualText") -> str:
     """Return the end of a message, which says how many lines were held out; empty if none."""
     count = lines.left_out
     return f"; {count:,} lines of a validation or test set are left out" if count else ""
 
 
-def _upload(folder: "PairFolder", output: Path) -> None:
+def _upload(folder: "PairFolder", output: Path, *more_names: str) -> None:
     """Upload the files of a complete folder if `output` is a URL."""
     if isinstance(output, RemotePath):
-        for name in folder.names:
+        for name in (*more_names, *folder.names):
             upload(folder.folder / name, output / name)
         log(f"{output}: uploaded from {folder.folder}")
 
@@ -167,23 +243,30 @@ def translator_facts(translator: "Translator", sampling: SamplingOptions) -> dic
     }
 
 
-def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator[str]:
-    """Yield the sentences of files, and the sources of the run's validation and test set."""
+def _held_out_text(
+    data: "DataConfig", files: list[Path], of_targets: bool = False
+) -> "HeldOutText":
+    """Return the sentences of files, and those of the validation and test set of a recipe.
+
+    Of these sets the sources count, or with `of_targets` the targets.
+    """
     from nmt.data.corpora.registry import find_splits
+    from nmt.data.text.contamination import HeldOutText
     from nmt.data.text.lines import read_lines
     from nmt.data.text.parallel_text import ParallelText
-    from nmt.run.directory import find_run
 
-    for path in files:
-        yield from read_lines(path)
-    data = find_run(translator.loaded.path).config_with_texts().data
-    try:
-        splits = find_splits(data)
-    except NmtError:  # an imported model has no text, and that of a run may be elsewhere
-        return
-    for text in splits.held_out if splits else ():
-        if all(Path(path).is_file() for path in text.paths):
-            yield from (pair.source for pair in ParallelText(text, data.languages))
+    def sentences() -> Iterator[str]:
+        for path in files:
+            yield from read_lines(path)
+        try:
+            splits = find_splits(data)
+        except NmtError:  # an imported model has no text, and that of a run may be elsewhere
+            return
+        for text in splits.held_out if splits else ():
+            if all(Path(path).is_file() for path in text.paths):
+                yield from (pair[of_targets] for pair in ParallelText(text, data.languages))
+
+    return HeldOutText(sentences())
 
 
 def dual_scores(translator: "Translator", reverse: str, weights: WeightsOptions) -> "DualScores":

@@ -78,12 +78,19 @@ def check_direction(
         ConfigError: the memory has others.
     """
     source, target = loaded.config.data.languages
-    target = to or target
-    wrong = (is_other_language(*each) for each in zip(languages, (source, target), strict=True))
-    if any(wrong):
+    check_languages(languages, (source, to or target), name)
+
+
+def check_languages(languages: tuple[str, str], wanted: tuple[str, str], name: str) -> None:
+    """Check that a memory, called `name`, has the languages of a model, whatever the countries.
+
+    Raises:
+        ConfigError: the memory has others.
+    """
+    if any(is_other_language(*each) for each in zip(languages, wanted, strict=True)):
         raise ConfigError(
-            f"{name}: the memory is {languages[0]}-{languages[1]}, but the model translates "
-            f"{source}-{target}; take a memory of these languages, in this direction"
+            f"{name}: the memory is {'-'.join(languages)}, but the model translates "
+            f"{'-'.join(wanted)}; take a memory of these languages, in this direction"
         )
 
 

@@ -85,7 +85,7 @@ class TerminologyTransform:
         """
         if terms.glossary_mode == "exact" or not terms.glossary.terms:
             return terms.constraints(text)
-        lemmas = _lemmas(self.searcher.loaded.config.data.source_language)
+        lemmas = lemmas_of(self.searcher.loaded.config.data.source_language)
         constraints = terms.constraints(text, lemmas)
         forms, count = list[tuple[str, ...]](), 0
         for target in constraints.terms[: len(constraints.source_spans)]:
@@ -146,7 +146,7 @@ class TerminologyTransform:
         """Whether the model has learnt terms, and the lemmas of its target can be found."""
         loaded = self.searcher.loaded
         has_learnt = loaded.config.data.terms and mark_ids(loaded.tokenizer.source)
-        return bool(has_learnt and _lemmas(loaded.config.data.target_language))
+        return bool(has_learnt and lemmas_of(loaded.config.data.target_language))
 
     @property
     def _target_lemmas(self) -> Lemmatizer:
@@ -154,7 +154,7 @@ class TerminologyTransform:
 
     def _target_forms(self, target: str) -> tuple[str, ...]:
         """Return the other forms of a translation; none without the library that knows them."""
-        lemmas = _lemmas(self.searcher.loaded.config.data.target_language)
+        lemmas = lemmas_of(self.searcher.loaded.config.data.target_language)
         return lemmas.forms(target) if lemmas else ()
 
     def _are_found(self, encoded: EncodedLine, text: str) -> list[bool]:
@@ -290,7 +290,7 @@ class TerminologyTransform:
 
 
 @cache
-def _lemmas(language: str) -> Lemmatizer | None:
+def lemmas_of(language: str) -> Lemmatizer | None:
     """Return the lemmatizer of a language, or None after a warning, if simplemma is missing."""
     try:
         return lemmatizer(language)

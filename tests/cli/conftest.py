@@ -2,10 +2,12 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.vocabulary import learn_vocabulary
@@ -20,7 +22,9 @@ from nmt.recipe.config import (
 from nmt.run.checkpoint import save_checkpoint, weights_of
 from nmt.run.directory import RunDirectory
 from nmt.run.model import build_model
+from nmt.translation import chat_server
 from tests.cli.commands import write_lines
+from tests.stub_chat_server import GERMAN_LINES, StubServer, stub_server, translated
 
 
 @pytest.fixture(scope="session")
@@ -92,3 +96,44 @@ def recipe(tmp_path: Path) -> Path:
     path = tmp_path / "recipe.yaml"
     path.write_text(RECIPE.format(folder=tmp_path, pair=pair))
     return path
+
+
+@pytest.fixture
+def stub() -> Iterator[StubServer]:
+    """A server of a language model."""
+    with stub_server() as stub:
+        yield stub
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_server, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(chat_server, "LONGEST_PAUSE_S", 0.01)
+    monkeypatch.delenv("NMT_ENDPOINT_KEY", raising=False)
+
+
+@pytest.fixture
+def english_german(tmp_path: Path, recipe: Path) -> Path:
+    """The recipe of three steps, with other text, whose validation text has the first line."""
+    content = yaml.safe_load(recipe.read_text())
+    german = [f"das alte Haus und der Hund {n}" for n in range(100, 140)]
+    for name, lines in (("train", german), ("held", GERMAN_LINES[:1])):
+        write_lines(tmp_path / f"{name}.de", lines)
+        write_lines(tmp_path / f"{name}.en", map(translated, lines))
+    content["data"]["train"], content["data"]["validation"] = (
+        {"source": f"{tmp_path}/{name}.en", "target": f"{tmp_path}/{name}.de"}
+        for name in ("train", "held")
+    )
+    content["data"]["cleaning"] = {"language": False}
+    recipe.write_text(yaml.safe_dump(content))
+    return recipe
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, stub: StubServer, english_german: Path, short_pauses: None
+) -> list[object]:
+    """A command that asks the server for what is English in mono.de."""
+    text = write_lines(tmp_path / "mono.de", ["", *GERMAN_LINES])
+    words = ["synthesize", "--endpoint", stub.url, "--model", "qwen", "--config", english_german]
+    return [*words, "-i", text, "-o", tmp_path / "made"]

@@ -161,9 +161,9 @@ def test_without_the_library_terms_are_found_as_they_are_written(
     def missing(language: str) -> None:
         raise MissingExtraError("lemmas", "terms")
 
-    module._lemmas.cache_clear()
+    module.lemmas_of.cache_clear()
     monkeypatch.setattr(module, "lemmatizer", missing)
     assert translate(copier, "two books").terms == ()
     assert "Buch" in translate(copier, "a book").text
     assert capsys.readouterr().err.count("nmt[terms]") == 2  # a sentence for each language
-    module._lemmas.cache_clear()
+    module.lemmas_of.cache_clear()

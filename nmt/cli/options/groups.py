@@ -67,6 +67,19 @@ def with_option_names(message: str) -> str:
     return message
 
 
+def changed_options(*groups: Any) -> str:
+    """Return the names of the fields of dataclasses that are not at their defaults, for an error.
+
+    They are written so that `CommandWithGroups` puts the options in their place.
+    """
+    return ", ".join(
+        f"`{field.name}`"
+        for group in groups
+        for field in fields(group)
+        if getattr(group, field.name) != field.default
+    )
+
+
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with an option for each field of the dataclasses among its parameters.
 

@@ -134,6 +134,14 @@ class PairFolder:
         self._remove_parts()
         return kept
 
+    def begin(self) -> Path:
+        """Record the facts before there is a pair, and return the path of a file for notes.
+
+        A command writes there what it has not added yet; `finish` removes the file.
+        """
+        write_json(self.folder / _JOB, self._job)
+        return self.folder / _PARTS / "notes.jsonl"
+
     def _open(self) -> IO[bytes]:
         """Create the folder if it is missing, and return its lock file, locked."""
         with explain_os_errors(self.folder, "written"):
