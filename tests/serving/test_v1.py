@@ -82,7 +82,7 @@ def test_a_model_that_has_learnt_terms_is_asked_as_the_glossary_mode_says(tmp_pa
     """No translation of one mode is taken from the cache for another."""
     run = write_run(tmp_path / "en-de", "en", "de", terms=TermsConfig())
     ways = {}
-    with started(run) as client:
+    with started(run, search_seconds=600) as client:  # a busy machine loads dictionaries slowly
         for mode in ("inflect", "auto", "exact", None):
             [found] = translate(client, "a dog", terms=[TERM], glossary_mode=mode)
             assert ("Hund" in found["text"]) == (mode != "inflect")
