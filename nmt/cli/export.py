@@ -32,14 +32,17 @@ Verify = Callable[["LoadedModel", Path], str]
 class ExportOptions:
     """What is written, where, and how it is verified."""
 
-    to: Literal["ctranslate2", "huggingface", "marian", "bergamot", "onnx", "safetensors"]
-    """The format: for the engine of that name; for transformers and the Hub; for Marian; for
-    Firefox and translateLocally (int8); for transformers.js and optimum; or for nmt itself and
-    other programs in Python."""
+    to: Literal["ctranslate2", "argos", "huggingface", "marian", "bergamot", "onnx", "safetensors"]
+    """The format: for the engine of that name; for Argos Translate and LibreTranslate; for
+    transformers and the Hub; for Marian; for Firefox and translateLocally (int8); for
+    transformers.js and optimum; or for nmt itself and other programs in Python."""
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")]
-    """The folder to write, which must not exist yet."""
+    """The folder to write, which must not exist yet; for argos a file such as
+    translate-en_de-1_0.argosmodel, whose name says the version."""
     quantization: Quantization | None = None
-    """How ctranslate2 stores the weights.  [default: in float32]"""
+    """How ctranslate2 and argos store the weights.  [default: float32, of argos int8]"""
+    target_language: Annotated[str | None, typer.Option(metavar="CODE")] = None
+    """The language of an argos package, if the model has several; its sources get the tag."""
     checkpoint: str = "best"
     """The weights of the run to export: best, last, averaged, moving-average or step-N."""
     adapter: Annotated[Path | None, typer.Option(metavar="RUN")] = None
@@ -53,10 +56,25 @@ class ExportOptions:
     """Do not verify the export."""
 
     def __post_init__(self) -> None:
-        if self.quantization and self.to != "ctranslate2":
+        if self.quantization and self.to not in ("ctranslate2", "argos"):
             raise ConfigError(f"--to {self.to} has no --quantization; leave it out")
+        if self.target_language and self.to != "argos":
+            raise ConfigError(f"--to {self.to} has no --target-language; leave it out")
+        if self.push and self.to == "argos":
+            raise ConfigError("--push uploads a folder, and --to argos writes a file")
         if self.verify and self.no_verify:
             raise ConfigError("--verify and --no-verify exclude each other; leave one of them out")
+
+    @property
+    def stored_as(self) -> Quantization:
+        """How the weights are stored."""
+        default: Quantization = "int8" if self.to in ("argos", "bergamot") else "float32"
+        return self.quantization or default
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether the export has other weights than the run."""
+        return self.stored_as != "float32"
 
     def sentences(self, loaded: "LoadedModel") -> list[str]:
         """Return the sentences to verify with: those of --verify, else of the validation set.
@@ -105,6 +123,7 @@ def export(run: RunArgument, options: ExportOptions) -> None:
     import torch
 
     from nmt.data.text.lines import check_name
+    from nmt.exchange.argos import create_package
     from nmt.exchange.model_card import model_card
     from nmt.files import create_folder_atomically
     from nmt.run.model import load_model
@@ -112,16 +131,16 @@ def export(run: RunArgument, options: ExportOptions) -> None:
     if options.to != "safetensors":  # the libraries of the others take names of files as UTF-8
         check_name(options.output)
     try:
-        with create_folder_atomically(options.output) as folder:
+        create = create_package if options.to == "argos" else create_folder_atomically
+        with create(options.output) as folder:
             loaded = load_model(run, torch.device("cpu"), options.checkpoint, options.adapter)
             write, verify, usage = _choose_exporter(loaded, options)
             write(loaded, folder)
             result = "not verified (--no-verify)"
             if not options.no_verify:
                 result = f"verified: {verify(loaded, folder)}"
-            is_rounded = options.quantization is not None or options.to == "bergamot"
-            is_changed = options.adapter is not None or is_rounded
-            form = f"{options.to} ({options.quantization})" if options.quantization else options.to
+            is_changed = options.adapter is not None or options.is_rounded
+            form = f"{options.to} ({options.stored_as})" if options.is_rounded else options.to
             card = model_card(loaded, form, result, usage, is_changed=is_changed)
             (folder / "README.md").write_text(card, "utf-8")
     except OSError as error:
@@ -150,6 +169,8 @@ def _choose_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Exp
 
         export = partial(ctranslate2.export_ctranslate2, quantization=options.quantization)
         translate, usage = ctranslate2.translate_with_ctranslate2, ctranslate2.USAGE
+    elif options.to == "argos":
+        return _argos_exporter(loaded, options)
     elif options.to == "huggingface":
         from nmt.exchange import huggingface_export as huggingface
 
@@ -172,6 +193,24 @@ def _choose_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Exp
 
         export, translate, usage = onnx.export_onnx, onnx.translate_with_onnxruntime, onnx.USAGE
     return export, _build_verifier(loaded, options, translate), usage
+
+
+def _argos_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Export, Verify, str]:
+    """Return what `_choose_exporter` returns, for a package of Argos."""
+    from nmt.exchange import argos
+    from nmt.exchange.verify import EXACT, ROUNDED
+
+    language = options.target_language
+    export = partial(
+        argos.export_argos,
+        quantization=options.stored_as,
+        version=argos.version_in(options.output),
+        target_language=language,
+    )
+    texts = [] if options.no_verify else options.sentences(loaded)
+    tolerance = ROUNDED if options.is_rounded else EXACT
+    verify = partial(argos.verify_argos, texts=texts, tolerance=tolerance, language=language)
+    return export, verify, argos.USAGE
 
 
 def _read_shortlist(loaded: "LoadedModel", count: int) -> "tuple[Numbers, Numbers] | None":
@@ -204,8 +243,7 @@ def _build_verifier(
 
     # Chosen before the export, so that a missing text is an error at once.
     texts = [] if options.no_verify else options.sentences(loaded)
-    is_rounded = options.quantization or options.to == "bergamot"
-    tolerance = ROUNDED if is_rounded else EXACT
+    tolerance = ROUNDED if options.is_rounded else EXACT
 
     def verify(loaded: "LoadedModel", folder: Path) -> str:
         return verify_translations(loaded, texts, translate(folder, texts), tolerance)

@@ -22,8 +22,9 @@ SourceArgument = Annotated[
     typer.Argument(
         metavar="SOURCE",
         help="A folder of a Marian model of Hugging Face; the name of one on its Hub, such as "
-        "Helsinki-NLP/opus-mt-en-de; or a model of Marian, Bergamot or Firefox: its folder, "
-        "settings (.yml), weights (.npz, .bin) or zip.",
+        "Helsinki-NLP/opus-mt-en-de; a model of Marian, Bergamot or Firefox: its folder, "
+        "settings (.yml), weights (.npz, .bin) or zip; a package of Argos (.argosmodel); or a "
+        "folder of CTranslate2.",
     ),
 ]
 
@@ -63,8 +64,8 @@ def import_model(
 ) -> None:
     """Turn a model of another program into a run directory.
 
-    Reads models of Marian, OPUS-MT and Hugging Face. Prints the run directory; translate,
-    eval-bleu, train, export and the other commands take it as one of nmt's own.
+    Reads models of Marian, OPUS-MT, Hugging Face, Argos and CTranslate2. Prints the run directory;
+    translate, eval-bleu, train, export and the other commands take it as one of nmt's own.
     """
     from nmt.exchange.imported import write_run
 
@@ -83,6 +84,8 @@ def import_model(
     for model, run in zip(models, runs, strict=True):
         vocabularies = write_run(model, run)
         log(_describe(model))
+        if lost := _what_was_lost(model):
+            log(lost)
         if model.shortlist:
             _write_shortlist(model.shortlist, vocabularies, run)
         typer.echo(str(run))
@@ -101,7 +104,7 @@ def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
             given for a path.
         ExchangeError: The model cannot be downloaded, read or used.
     """
-    from nmt.exchange import hub, huggingface, marian
+    from nmt.exchange import ctranslate2_import, hub, huggingface, marian
 
     path = Path(source)
     if not path.exists():
@@ -117,13 +120,15 @@ def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
         return [model]
     if revision:
         raise ConfigError(f"--revision is for a model of the Hub, and {source} is a file or folder")
+    if model_of_ctranslate2 := ctranslate2_import.import_if_ctranslate2(path):
+        return [model_of_ctranslate2]
     if (path / huggingface.CONFIG).is_file():
         return [huggingface.import_huggingface(path)]
     is_other_gzip = path.suffix == ".gz" and Path(path.stem).suffix != ".bin"
     if path.is_file() and (path.suffix not in MARIAN_FILES or is_other_gzip):
         raise ExchangeError(
-            f"{source}: is no model, expected the folder of one or a file of Marian (.npz, .bin, "
-            ".zip or .yml); give one of these; a tar is to be unpacked first"
+            f"{source}: is no model, expected the folder of one, a file of Marian (.npz, .bin, "
+            ".zip or .yml) or an .argosmodel; give one of these; a tar is to be unpacked first"
         )
     return marian.import_marian(path)
 
@@ -164,6 +169,17 @@ def _write_shortlist(
     ours = in_our_ids(shortlist, *vocabularies)
     Shortlist(*ours, tokenizer.target.size, tokenizer.shared).save(directory.shortlist, tokenizer)
     log(f"it has a shortlist, which makes translating faster: --shortlist {shortlist.best}")
+
+
+def _what_was_lost(model: "ImportedModel") -> str:
+    """Return a sentence about an import whose weights had been rounded; else an empty one."""
+    stored_as = model.provenance.get("stored_as", "float32")
+    if stored_as == "float32":
+        return ""
+    return (
+        f"its weights were stored as {stored_as}, and are now the float32 numbers that these stand "
+        "for; what rounding took from the original stays lost, and fine-tuning goes on from there"
+    )
 
 
 def _describe(model: "ImportedModel") -> str:

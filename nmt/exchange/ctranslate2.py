@@ -61,6 +61,7 @@ PROGRAM = Program(
         "feed_forward": ["plain", "gated"],
         "positions": ["interleaved", "sines_first", "tensor2tensor", "rotary"],
         "decoder": ["attention"],
+        "source_eos": [True, False],
     },
     parts={"norm", *(name for names in LAYER.values() for name in names)},
 )
@@ -105,11 +106,12 @@ def write_model(
     folder: Path,
     quantization: Quantization | None = None,
     excluded: Sequence[int] = (PAD, BOS),
+    tag: str = "",
 ) -> None:
     """Write the model alone into a folder, without its tokenizer.
 
     `pieces` are those of source and target, in the order of their ids. The ids `excluded` get an
-    output bias of `EXCLUDED_BIAS`.
+    output bias of `EXCLUDED_BIAS`. The engine puts `tag`, if there is one, before every source.
 
     Raises:
         MissingExtraError: the package ctranslate2 is not installed.
@@ -122,7 +124,9 @@ def write_model(
     spec.register_target_vocabulary(target)
     spec.config.bos_token, spec.config.eos_token = target[BOS], target[EOS]
     spec.config.unk_token, spec.config.decoder_start_token = target[UNK], target[BOS]
-    spec.config.add_source_eos = True
+    spec.config.add_source_eos = config.source_eos
+    if tag:  # the decoder has a start token of its own, so bos_token is for the source alone
+        spec.config.add_source_bos, spec.config.bos_token = True, tag
     spec.config.layer_norm_epsilon = config.layer_norm_epsilon
     spec.validate()
     spec.optimize(quantization=quantization)
@@ -135,10 +139,21 @@ def translate_with_ctranslate2(folder: Path, texts: Sequence[str]) -> list[Engin
     Raises:
         MissingExtraError: the package ctranslate2 is not installed.
     """
+    source = SubwordModel((folder / SOURCE).read_bytes(), SOURCE)
+    return translate_with_model(folder, source, texts)
+
+
+def translate_with_model(
+    folder: Path, source: SubwordModel, texts: Sequence[str]
+) -> list[EngineTranslation]:
+    """Return CTranslate2's greedy translations by a model whose `source` vocabulary is given.
+
+    Raises:
+        MissingExtraError: the package ctranslate2 is not installed.
+    """
     ctranslate2 = import_engine("ctranslate2", FEATURE)
     ctranslate2.set_log_level(logging.ERROR)  # a CPU computes float16 in float32 and warns of it
     translator = ctranslate2.Translator(str(folder), device="cpu")
-    source = SubwordModel((folder / SOURCE).read_bytes(), SOURCE)
     ids_without_eos = [ids[:-1] for ids in source.encode(texts)]  # the engine adds EOS
     results = translator.translate_batch(
         [[source.pieces[i] for i in ids] for ids in ids_without_eos],

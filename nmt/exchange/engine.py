@@ -24,9 +24,16 @@ EXCLUDED_BIAS = -1e4
 """the output bias of a token that no translation has: its probability becomes 0, in float16 too"""
 
 Quantization = Literal[
-    "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"
+    "int8",
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+    "int16",
+    "float16",
+    "bfloat16",
+    "float32",
 ]
-"""how weights can be stored other than in float32, in the words of CTranslate2"""
+"""how weights can be stored, in the words of CTranslate2"""
 
 
 class EngineTranslation(NamedTuple):

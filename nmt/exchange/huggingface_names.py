@@ -65,6 +65,7 @@ PROGRAM = Program(
         "feed_forward": ["plain"],
         "positions": ["interleaved", "sines_first", "tensor2tensor"],
         "decoder": ["attention"],
+        "source_eos": [True],
     },
     PARTS,
 )

@@ -98,6 +98,7 @@ PROGRAM = Program(
         "norm_kind": ["layer"],
         "feed_forward": ["plain"],
         "decoder": ["attention", "ssru"],
+        "source_eos": [True],
     },
     PARTS,
 )

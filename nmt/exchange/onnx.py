@@ -35,7 +35,8 @@ from nmt.run.model import LoadedModel
 
 PROGRAM = Program(
     "ONNX",
-    {"decoder": ["attention"]},  # inputs and outputs of the graphs are its keys and values
+    # inputs and outputs of the graphs are keys and values, and the mask of the source
+    {"decoder": ["attention"], "source_eos": [True]},
     instead="export the model as safetensors",
 )
 """of the rest it has what PyTorch can trace"""

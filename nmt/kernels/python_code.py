@@ -105,6 +105,7 @@ def configured_attributes(config: "ModelConfig") -> dict[str, object]:
         "eps": config.layer_norm_epsilon,
         "positions": config.positions,
         "scale": math.sqrt(config.d_model),
+        "source_eos": config.source_eos,
     }
 
 

@@ -9,6 +9,18 @@ def padding_mask(ids: Tensor, padding: int) -> Tensor:
     return (ids != padding)[:, None, None, :]
 
 
+def source_mask(ids: Tensor, padding: int, reads_end: bool) -> Tensor:
+    """Return the `padding_mask` of sources; without `reads_end`, it hides their last tokens too.
+
+    The first token is always seen, as a source may have no other.
+    """
+    mask = padding_mask(ids, padding)
+    if reads_end or ids.shape[1] == 1:
+        return mask
+    has_next = torch.cat([mask[..., 1:], torch.zeros_like(mask[..., :1])], -1)
+    return torch.cat([mask[..., :1], has_next[..., 1:]], -1)
+
+
 def causal_mask(ids: Tensor) -> Tensor:
     """Return the mask (1, 1, T, T) of ids (B, T): each position sees itself and earlier ones."""
     length = ids.shape[1]

@@ -7,7 +7,7 @@ from nmt.model.cache import DecoderCache
 from nmt.model.decoder import Decoder
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder
-from nmt.model.masks import causal_mask, padding_mask
+from nmt.model.masks import causal_mask, source_mask
 from nmt.model.positional_encoding import PositionalEncoding
 from nmt.recipe.config import ModelConfig
 
@@ -29,6 +29,7 @@ class Transformer(nn.Module):
     ) -> None:
         super().__init__()
         self.padding = padding
+        self.source_eos = config.source_eos
         self.target_embedding = TokenEmbedding(
             target_vocabulary_size,
             config.d_model,
@@ -86,8 +87,12 @@ class Transformer(nn.Module):
         # Padding is at the end, so the causal mask already hides it from every real position.
         rotation = self.positions.rotation(target_input.shape[1])
         to_past = AttentionContext(causal_mask(target_input), self_record, True, rotation)
-        to_source = AttentionContext(padding_mask(source, self.padding), cross_record)
+        to_source = AttentionContext(self.source_mask(source), cross_record)
         return self.decoder(x, memory, to_past, to_source, states.decoder if states else None)
+
+    def source_mask(self, source: Tensor) -> Tensor:
+        """Return the mask (B, 1, 1, S) of source ids (B, S): which tokens are read."""
+        return source_mask(source, self.padding, self.source_eos)
 
     def encode(
         self,
@@ -99,7 +104,7 @@ class Transformer(nn.Module):
         x = self.embed(self.source_embedding, source)
         record = attention.encoder if attention else None
         rotation = self.positions.rotation(source.shape[1])
-        context = AttentionContext(padding_mask(source, self.padding), record, rotation=rotation)
+        context = AttentionContext(self.source_mask(source), record, rotation=rotation)
         return self.encoder(x, context, states.encoder if states else None)
 
     def decode(
@@ -119,7 +124,7 @@ class Transformer(nn.Module):
         Call this and all steps either inside or outside of `torch.inference_mode`. Gradients are
         not supported, because each step writes into the cache in place.
         """
-        return self.decoder.start(memory, padding_mask(source, self.padding))
+        return self.decoder.start(memory, self.source_mask(source))
 
     def step(
         self, latest: Tensor, cache: DecoderCache, attention: AttentionRecord | None = None

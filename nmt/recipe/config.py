@@ -486,6 +486,9 @@ class ModelConfig(Section):
     start_embedding: Literal["learned", "zero"] = "learned"
     """what the decoder reads before the first token: the embedding of the begin symbol, or zeros,
     as in models of Marian"""
+    source_eos: bool = True
+    """whether the encoder reads the end symbol of a source (the paper); models that OpenNMT-py has
+    trained, as most packages of Argos, do not. If false, only PyTorch trains and translates"""
     layer_norm_epsilon: float = Field(1e-6, gt=0)
     """added to the variance, or mean square, under the square root of each norm"""
     initialization_gain: float = Field(1.0, gt=0, le=1000)

@@ -72,7 +72,8 @@ def prepare_for_training(
     compiles = training.compile and can_compile(device)
     if on_cpu:  # always, because each thread draws masks from a generator of its own
         use_faster_modules(objective.model, {nn.Dropout: FastDropout})
-    if is_code_unchanged(model):  # true unless somebody has changed the model
+    # true unless somebody has changed the model; faster code reads each source to its end
+    if is_code_unchanged(model) and model.source_eos:
         attention = model.decoder.layers[0].cross_attention
         head_width = attention.query.out_features // attention.heads
         packs = own is None and precision == "bf16" and can_attend_packed(device, head_width)

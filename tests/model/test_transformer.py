@@ -149,6 +149,23 @@ def test_gradients_of_what_is_recorded_are_those_of_the_pass() -> None:
     torch.testing.assert_close(torch.autograd.grad(after, last)[0], gradients[3])
 
 
+def test_without_source_eos_the_last_token_of_a_source_is_not_read() -> None:
+    model = small_transformer(V, source_eos=False)
+    source, target = random_ids(B, S), random_ids(B, T)
+    source[1, S - 2 :] = PAD  # the last token of this one is that before
+    other = source.clone()
+    other[0, S - 1], other[1, S - 3] = 7, 9
+    assert not torch.equal(source, other)
+    torch.testing.assert_close(model(source, target), model(other, target))
+    cut = model(source[:1, : S - 1], target[:1])
+    assert not torch.allclose(cut, model(source[:1], target[:1]))
+    reads_all = small_transformer(V)
+    shorter = reads_all(source[:1, : S - 1], target[:1])
+    torch.testing.assert_close(model(source[:1], target[:1]), shorter)
+    single = random_ids(B, 1)
+    torch.testing.assert_close(model(single, target), reads_all(single, target))
+
+
 # -- parameters -----------------------------------------------------------------------------------
 
 

@@ -121,6 +121,16 @@ def _sentence_end(text: str, start: int, boundary: "regex.Match[str]") -> int:
     return boundary.end("mark") if is_touching and not is_open else boundary.end()
 
 
+def abbreviations(language: str) -> frozenset[str]:
+    """Return words, without their full stop, that never end a sentence; see `split_sentences`."""
+    return _rules(language).never_last
+
+
+def has_ordinals(language: str) -> bool:
+    """Return whether a language writes a full stop after an ordinal number, as German does."""
+    return _rules(language).ordinals
+
+
 def space_between(left: str, right: str) -> str:
     """Return what separates two sentences of a text: a space, or nothing in Chinese and Japanese.
 

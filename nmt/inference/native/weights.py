@@ -25,6 +25,7 @@ SETTINGS = {
     "norm_kind": ("layer", "rms"),
     "feed_forward": ("plain", "gated"),
     "decoder": ("attention", "ssru"),
+    "source_eos": (True,),
 }
 """{setting of `ModelConfig`: the values that the library knows}; of the others it knows all"""
 IMPOSSIBLE = float("-inf")
