@@ -94,6 +94,7 @@ def test_without_verification_the_card_says_so(
     [
         (["--verify", "x", "--no-verify"], "--verify and --no-verify exclude each other"),
         (["--quantization", "int8"], "--to safetensors has no --quantization; leave it out"),
+        (["--target-language", "de"], "--to safetensors has no --target-language; leave it out"),
     ],
 )
 def test_options_that_exclude_each_other_are_an_error(
@@ -176,3 +177,15 @@ def test_a_full_disk_and_ctrl_c_leave_nothing(
     assert message in fail(error, *arguments)
     assert list(output.parent.iterdir()) == []
     assert load_model(tiny_run, torch.device("cpu"))
+
+
+def test_a_package_of_argos_is_written_and_read_again(tiny_run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    package = tmp_path / "out" / "translate-en_de-1_1.argosmodel"
+    result = invoke("export", tiny_run, "--to", "argos", "-o", package)
+    assert "verified: by CTranslate2: with rounded weights 2 of 2 sentences agree" in result.stderr
+    assert [path.name for path in package.parent.iterdir()] == [package.name]
+    again = invoke("import", package, "-o", tmp_path / "run")
+    assert "en-de" in again.stderr and "its weights were stored as int8" in again.stderr
+    message = fail(ConfigError, "export", tiny_run, "--to", "argos", "-o", tmp_path / "x.zip")
+    assert "has a name such as translate-en_de-1_0.argosmodel" in message

@@ -85,7 +85,7 @@ def test_options_name_the_languages(theirs: Path, tmp_path: Path) -> None:
         ("nothing", ConfigError, "nothing: there is no such file or folder"),
         ("a/b/c", ConfigError, "no name of a model on the Hugging Face Hub"),
         ("gone/model.npz", ConfigError, "there is no such file or folder"),
-        (__file__, ExchangeError, "is no model, expected the folder of one or a file of Marian"),
+        (__file__, ExchangeError, "is no model, expected the folder of one, a file of Marian"),
     ],
 )
 def test_a_source_that_is_neither_path_nor_name_is_one_sentence(
