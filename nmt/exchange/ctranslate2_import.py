@@ -141,6 +141,11 @@ def _read_folder(
         for model, table, size in zip(models, tables, (source, target), strict=True)
     ]
     config = read_config(binary, settings, tables[0] == tables[1], where)
+    if BOS not in sides[1].specials and config.start_embedding != "zero":
+        raise ExchangeError(
+            f"{where}: the vocabulary lacks {abbreviate(settings['decoder_start_token'])}, with "
+            "which translations begin (decoder_start_token)"
+        )
     readme = next((read_small_file(path) for path in small if path.name == "README.md"), b"")
     licence = re.search(rb"\A---\n(?:.*\n)*?license: *([\w.+-]{1,40})\n", readme)
     known = licence[1].decode() if licence and licence[1] != b"other" else "unknown"

@@ -255,6 +255,7 @@ REFUSED: list[tuple[Callable[[Path], None], str]] = [
     (renamed("encoder/position_encodings", "encoder/position_encodingx"), "position_encodingx"),
     (renamed("encoder/scale_embeddings", "encoder/activation_xxxxx"), "activation_xxxxx"),
     (config(decoder_start_token=None), "decoder_start_token is None, expected a token"),
+    (config(decoder_start_token="x"), "the vocabulary lacks 'x', with which translations begin"),
     (config(add_source_bos=True), "every source begins with '<s>'"),
     (config(eos_token="<s>"), "expected four different ones"),
     (config(eos_token="nothing"), "the end in the vocabulary"),
