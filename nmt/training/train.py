@@ -100,6 +100,7 @@ def train(
         )
         if callbacks or read_json_or_empty(directory.environment).get(OBJECTIVE):
             fingerprints |= _use_callbacks(trainer, callbacks or Callbacks())
+        log_in_main(trainer.gradient_computer.what_runs())
         try:
             _train_and_score(trainer, fingerprints)
         finally:
@@ -150,7 +151,6 @@ def _build_trainer(
     memory = _validation_memory(config, prepared)
     validator = Validator(validation_texts, loaded, precision, memory)
     trainer = Trainer(loaded, prepared.train, validator, precision, prepared.stages, group, log)
-    log(trainer.gradient_computer.what_runs())
     if from_step is not None and group.is_main:
         _go_back(directory, earlier_step, log)
     return trainer, fingerprints

@@ -79,6 +79,8 @@ def test_the_row_names_an_objective_of_ones_own(tested: Recipe, tmp_path: Path) 
     assert read_json(run.result)["objective"] == "weighted(weight=0.5)"
     (line,) = (line for line in log if line.startswith("objective: weighted(weight=0.5), which "))
     assert "What it takes in memory is not known: " in line
+    assert any(line.endswith("loss: your objective") for line in log)
+    assert not any(line.endswith(("loss: C", "loss: PyTorch")) for line in log)
 
 
 def weighted(model: Transformer, batch: Batch, weight: float) -> Loss:
