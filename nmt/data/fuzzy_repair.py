@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmt.data.links import AUTO, learn_aligner, write_links
+from nmt.data.terms import origin_of_links
 from nmt.data.text.cleaning import TrainingText
 from nmt.data.text.list_marks import inner_span
 from nmt.data.text.nearest import NearestPairs
 from nmt.data.text.parallel_text import ParallelText
-from nmt.data.tokens.alignment_model import FILE, AlignmentModel
+from nmt.data.tokens.alignment_model import FILE
 from nmt.data.tokens.context import separators_of, without_context
 from nmt.data.tokens.encoding import processes_for
 from nmt.data.tokens.match_marks import MatchMarker
@@ -67,8 +69,12 @@ def add_matches(
     store, tokenizer = TokenStore.open(folder), Tokenizer.load(folder / "tokenizer")
     marker = None
     if config.data.memory and config.data.memory.marks:
-        log(f"aligning the tokens of {len(store):,} pairs")
-        marker = _learn_marker(store, tokenizer, folder / "tokenizer" / FILE)
+        learnt = learn_aligner(store, tokenizer, log)
+        if origin_of_links(config) == AUTO:
+            write_links(folder, learnt, store)
+        aligner = learnt.without_improbable()
+        aligner.save(folder / "tokenizer" / FILE)
+        marker = MatchMarker(tokenizer.source, aligner)
     log(f"looking for similar sentences of {len(store):,} pairs")
     kinds = [_kind(text.text.files, config) for text in texts]
     rows = _rows_of_texts(counts["kept_of_each_text"])
@@ -125,15 +131,6 @@ def _replace_sources(
     for part in ("ids", "offsets"):
         os.replace(folder / f"matched.{part}.npy", folder / f"source.{part}.npy")
     return changed, writer.tokens
-
-
-def _learn_marker(store: TokenStore, tokenizer: Tokenizer, path: Path) -> MatchMarker:
-    """Return what marks the words of matches; its aligner is written to `path`."""
-    model = AlignmentModel(store, (tokenizer.source.size, tokenizer.target.size))
-    model.learn()
-    aligner = model.without_improbable()
-    aligner.save(path)
-    return MatchMarker(tokenizer.source, aligner)
 
 
 def read_validation_matches(folder: Path) -> dict[str, list[NearPair]]:

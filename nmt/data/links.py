@@ -4,6 +4,7 @@ A statistical aligner makes them from the prepared ids, or a file has them by wo
 written once, into a folder of the prepared data: complete or absent.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
@@ -82,21 +83,39 @@ def _make_folder(
     log: Log,
 ) -> None:
     """Write the folder of links, from a file or by an aligner."""
+    if file:
+        log(f"reading the links of {len(store):,} pairs from {file}")
+        with _links_writer(folder, store) as writer:
+            _write_given(file, tokenizer, texts, writer)
+    else:
+        write_links(folder.parent, learn_aligner(store, tokenizer, log), store)
+
+
+def learn_aligner(store: TokenStore, tokenizer: Tokenizer, log: Log) -> AlignmentModel:
+    """Return a statistical aligner, learnt from the pairs of a store."""
+    log(f"aligning the tokens of {len(store):,} pairs")
+    model = AlignmentModel(store, (tokenizer.source.size, tokenizer.target.size))
+    model.learn()
+    return model
+
+
+def write_links(directory: Path, model: AlignmentModel, store: TokenStore) -> None:
+    """Write the links that an aligner finds, where `obtain_links` looks for those of `auto`."""
+    with _links_writer(directory / f"links-{AUTO}", store) as writer:
+        for first in range(0, len(store), _PAIRS_AT_ONCE):
+            rows = np.arange(first, min(first + _PAIRS_AT_ONCE, len(store)))
+            writer.add(flat_links(model.align(store, rows)))
+
+
+@contextlib.contextmanager
+def _links_writer(folder: Path, store: TokenStore) -> Iterator[SideWriter]:
+    """Yield what writes the links of a store into a folder, which is then complete or absent."""
     positions = int(max(side.lengths.max() for side in (store.source, store.target)))
     with (
         create_folder_atomically(folder) as temporary,
         side_writer(temporary, "links", positions) as writer,
     ):
-        if file:
-            log(f"reading the links of {len(store):,} pairs from {file}")
-            _write_given(file, tokenizer, texts, writer)
-        else:
-            log(f"aligning the tokens of {len(store):,} pairs")
-            model = AlignmentModel(store, (tokenizer.source.size, tokenizer.target.size))
-            model.learn()
-            for first in range(0, len(store), _PAIRS_AT_ONCE):
-                rows = np.arange(first, min(first + _PAIRS_AT_ONCE, len(store)))
-                writer.add(flat_links(model.align(store, rows)))
+        yield writer
 
 
 def flat_links(links: Sequence[Sequence[Point]]) -> Sentences:

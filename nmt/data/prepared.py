@@ -21,7 +21,7 @@ from nmt.data.fingerprint import fingerprint
 from nmt.data.fuzzy_repair import add_matches
 from nmt.data.links import obtain_links
 from nmt.data.mixture import stages_of
-from nmt.data.terms import check_terms, links_of_terms, with_terms
+from nmt.data.terms import check_terms, origin_of_links, with_terms
 from nmt.data.text.augmentation import KINDS, Augmenter
 from nmt.data.text.cleaning import Counts, TrainingText, check_some_are_left, file_names_of
 from nmt.data.text.contamination import HeldOutPairs
@@ -140,7 +140,7 @@ def prepare(config: Config, log: Log, splits: Splits | None = None) -> Prepared:
         prepared = _open(directory, config, texts)
         assert prepared is not None
     guided, tokenizer, store = config.training.guided_alignment, prepared.tokenizer, prepared.train
-    if origin := guided.links if guided else links_of_terms(config):
+    if origin := origin_of_links(config):
         links = obtain_links(origin, directory, tokenizer, prepared.plain_train, texts, log)
         store = replace(store, links=links)
     if config.data.terms:

@@ -23,7 +23,7 @@ from nmt.data.prepared import (
     vocabulary_of,
     write_ids,
 )
-from nmt.data.terms import links_of_terms
+from nmt.data.terms import origin_of_links
 from nmt.data.text.cleaning import TrainingText
 from nmt.data.text.nearest import NearestPairs
 from nmt.data.text.parallel_text import Block, LinePair
@@ -87,7 +87,9 @@ def rehearse(config: Config) -> Rehearsal | None:
     starting = _PROCESS_SECONDS if processes > 1 else 0.0
     # it is read for the fingerprint, to count the pairs, to learn the vocabulary, and to encode
     seconds = 4 * (read - start) + learning + starting + encoding
-    seconds += LINKING_SECONDS * total * _times_linked(config)
+    marks = config.data.memory and config.data.memory.marks
+    if marks or origin_of_links(config) == AUTO:  # one aligner for both
+        seconds += LINKING_SECONDS * total
     store = TokenStore(*sides)
     if config.data.memory:
         store, of_matches = _with_matches(config, texts, store, tokenizer)
@@ -95,13 +97,6 @@ def rehearse(config: Config) -> Rehearsal | None:
     stages = stages_of(config, splits.train, counts["kept_of_each_text"])
     prepared = Prepared(Path(name), "", tokenizer, store, stages, counts)
     return Rehearsal(prepared, scale, seconds)
-
-
-def _times_linked(config: Config) -> int:
-    """Return how often a statistical aligner links the tokens of the text."""
-    guided, memory = config.training.guided_alignment, config.data.memory
-    links = guided.links if guided else links_of_terms(config)
-    return (links == AUTO) + bool(memory and memory.marks)
 
 
 def _with_matches(

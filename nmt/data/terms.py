@@ -180,6 +180,15 @@ def links_of_terms(config: Config) -> str | None:
     return (guided.links if guided else AUTO) if terms and terms.source == LEXICON else None
 
 
+def origin_of_links(config: Config) -> str | None:
+    """Return which links the training text of a recipe needs, as `obtain_links` takes it, or None.
+
+    training.guided_alignment needs them, and terms that come from the pairs.
+    """
+    guided = config.training.guided_alignment
+    return guided.links if guided else links_of_terms(config)
+
+
 def terms_fingerprint(config: Config) -> str:
     """Return what tells terms of one origin from others: by links, or a hash of their glossary.
 

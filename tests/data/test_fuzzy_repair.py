@@ -11,6 +11,7 @@ from nmt.data.corpora.splits import split_files, write_split
 from nmt.data.fuzzy_repair import read_validation_matches
 from nmt.data.prepared import Prepared, find_prepared, prepare
 from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.alignment_model import AlignmentModel
 from nmt.data.tokens.context import separators_of, without_context
 from nmt.data.tokens.matches import without_matches
 from nmt.recipe.config import (
@@ -18,9 +19,11 @@ from nmt.recipe.config import (
     Config,
     ContextConfig,
     DataConfig,
+    GuidedAlignmentConfig,
     MemoryConfig,
     TermsConfig,
     TokenizerConfig,
+    TrainingConfig,
 )
 
 NOUNS = ["dog", "cat", "bird", "fish"]
@@ -165,6 +168,27 @@ def test_marks_tell_which_words_of_a_match_differ(tmp_path: Path) -> None:
     assert all(row.count("<differs>") == row.count("</differs>") for row in rows)
     assert appended(prepared) == appended(prepared_with(tmp_path, PAIRS, memory=ALL))
     assert prepared.aligner is not None
+
+
+def test_marks_and_links_have_one_aligner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guided = TrainingConfig(guided_alignment=GuidedAlignmentConfig(links="auto"))
+    learn, learnt, links = AlignmentModel.learn, list[str](), dict[str, list[int]]()
+
+    def counted(model: AlignmentModel) -> None:
+        learnt.append("once")
+        learn(model)
+
+    monkeypatch.setattr(AlignmentModel, "learn", counted)
+    for name, memory in (("plain", ALL), ("marks", ALL.model_copy(update={"marks": True}))):
+        (tmp_path / name).mkdir()
+        config = configure(tmp_path / name, PAIRS, memory).model_copy(update={"training": guided})
+        learnt.clear()
+        for _ in range(2):
+            of_pairs = prepare(config, lambda message: None).train.links
+        assert learnt == ["once"]
+        assert of_pairs is not None
+        links[name] = of_pairs.ids.tolist()
+    assert links["marks"] == links["plain"]
 
 
 @pytest.mark.parametrize(
