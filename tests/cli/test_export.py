@@ -182,10 +182,11 @@ def test_a_full_disk_and_ctrl_c_leave_nothing(
 def test_a_package_of_argos_is_written_and_read_again(tiny_run: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     package = tmp_path / "out" / "translate-en_de-1_1.argosmodel"
-    result = invoke("export", tiny_run, "--to", "argos", "-o", package)
+    # the run is hardly trained: int8 would choose other tokens
+    result = invoke("export", tiny_run, "--to", "argos", "--quantization", "int16", "-o", package)
     assert "verified: by CTranslate2: with rounded weights 2 of 2 sentences agree" in result.stderr
     assert [path.name for path in package.parent.iterdir()] == [package.name]
     again = invoke("import", package, "-o", tmp_path / "run")
-    assert "en-de" in again.stderr and "its weights were stored as int8" in again.stderr
+    assert "en-de" in again.stderr and "its weights were stored as int16" in again.stderr
     message = fail(ConfigError, "export", tiny_run, "--to", "argos", "-o", tmp_path / "x.zip")
     assert "has a name such as translate-en_de-1_0.argosmodel" in message
