@@ -1,9 +1,7 @@
 """What all tests share: the slow marker, the real data where there is some, a quiet machine."""
 
 import contextlib
-import gc
 import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -19,8 +17,6 @@ pytest_plugins = [
     *("tests.serving.page_in_chromium", "tests.ray_machines", "tests.emulated_arm"),
 ]
 PROJECT = Path(__file__).resolve().parent.parent
-MODULES = pytest.StashKey[int]()
-"""how many modules were imported when objects were last frozen"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,21 +52,8 @@ def is_pinned_pytorch() -> bool:
     return f"torch=={torch.__version__.partition('+')[0]}" in pinned
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
+def pytest_runtest_setup() -> None:
     torch.set_num_threads(1)  # a command that an earlier test ran in this process may use more
-    freeze_what_is_imported(item.config)
-
-
-def freeze_what_is_imported(config: pytest.Config) -> None:
-    """Let no collection of garbage look at modules and at tests, which have a million objects.
-
-    Training collects garbage after each validation. It is done again when a test has imported much.
-    """
-    modules = len(sys.modules)
-    if modules > config.stash.get(MODULES, 0) + 100:
-        config.stash[MODULES] = modules
-        gc.collect()
-        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -86,6 +69,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def project() -> Path:
     """The root of the project."""
     return PROJECT
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of all processes that run the tests, for caches that they may fill together."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """`nmt export`: a trained model for another program, verified before the command ends."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -24,6 +24,8 @@ RunArgument = Annotated[
 
 Export = Callable[["LoadedModel", Path], None]
 """writes a model into an empty folder"""
+Translate = Callable[[Path, Sequence[str]], list[EngineTranslation]]
+"""translates texts with a folder, by the program that it was written for"""
 Verify = Callable[["LoadedModel", Path], str]
 """verifies the folder and returns a sentence about it, or raises an ExchangeError"""
 
@@ -159,7 +161,13 @@ def _choose_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Exp
 
     Only the libraries of this format are imported.
     """
+    from nmt.data.language_tags import tags_of_pair, with_languages
+
     export: Export
+    translate: Translate
+    data = with_languages(loaded.config.data)
+    checked = replace(loaded, config=loaded.config.model_copy(update={"data": data}))
+    tags = tags_of_pair(data, data.languages) if data.language_tags else None
     if options.to == "safetensors":  # verified by nmt itself, which loads it again
         from nmt.exchange import safetensors_folder as own
 
@@ -169,13 +177,13 @@ def _choose_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Exp
 
         export = partial(ctranslate2.export_ctranslate2, quantization=options.quantization)
         translate, usage = ctranslate2.translate_with_ctranslate2, ctranslate2.USAGE
+        if tags:
+            translate = partial(translate, tags=tags)
+            usage = ctranslate2.USAGE_WITH_TAGS.format(source=tags[0], target=tags[1])
     elif options.to == "argos":
         return _argos_exporter(loaded, options)
     elif options.to == "huggingface":
-        from nmt.exchange import huggingface_export as huggingface
-
-        export = huggingface.export_huggingface
-        translate, usage = huggingface.translate_with_transformers, huggingface.USAGE
+        export, translate, usage = _huggingface_exporter(checked)
     elif options.to == "marian":
         from nmt.exchange import marian, marian_engine
 
@@ -192,7 +200,18 @@ def _choose_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Exp
         from nmt.exchange import onnx
 
         export, translate, usage = onnx.export_onnx, onnx.translate_with_onnxruntime, onnx.USAGE
-    return export, _build_verifier(loaded, options, translate), usage
+    return export, _build_verifier(checked, options, translate), usage
+
+
+def _huggingface_exporter(loaded: "LoadedModel") -> tuple[Export, Translate, str]:
+    """Return how a folder is written in the class that has the architecture, and used."""
+    from nmt.exchange import huggingface_export, m2m100_export
+
+    if m2m100_export.is_m2m100_like(loaded.config.model):
+        translate = partial(m2m100_export.translate_as_m2m100, loaded=loaded)
+        return m2m100_export.export_m2m100, translate, m2m100_export.usage(loaded)
+    translate_as_marian = huggingface_export.translate_with_transformers
+    return huggingface_export.export_huggingface, translate_as_marian, huggingface_export.USAGE
 
 
 def _argos_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Export, Verify, str]:
@@ -233,7 +252,7 @@ def _read_shortlist(loaded: "LoadedModel", count: int) -> "tuple[Numbers, Number
 def _build_verifier(
     loaded: "LoadedModel",
     options: ExportOptions,
-    translate: Callable[[Path, Sequence[str]], list[EngineTranslation]],
+    translate: Translate,
 ) -> Verify:
     """Return the function that verifies an exported folder.
 
@@ -245,7 +264,7 @@ def _build_verifier(
     texts = [] if options.no_verify else options.sentences(loaded)
     tolerance = ROUNDED if options.is_rounded else EXACT
 
-    def verify(loaded: "LoadedModel", folder: Path) -> str:
+    def verify(_exported: "LoadedModel", folder: Path) -> str:
         return verify_translations(loaded, texts, translate(folder, texts), tolerance)
 
     return verify

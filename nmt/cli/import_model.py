@@ -21,10 +21,10 @@ SourceArgument = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A folder of a Marian model of Hugging Face; the name of one on its Hub, such as "
-        "Helsinki-NLP/opus-mt-en-de; a model of Marian, Bergamot or Firefox: its folder, "
-        "settings (.yml), weights (.npz, .bin) or zip; a package of Argos (.argosmodel); or a "
-        "folder of CTranslate2.",
+        help="A folder of a model of Hugging Face (Marian, M2M-100, NLLB); the name of one on its "
+        "Hub, such as Helsinki-NLP/opus-mt-en-de; a model of Marian, Bergamot or Firefox: its "
+        "folder, settings (.yml), weights (.npz, .bin) or zip; a package of Argos (.argosmodel); "
+        "or a folder of CTranslate2.",
     ),
 ]
 
@@ -61,6 +61,21 @@ def import_model(
             "else und]"
         ),
     ] = None,
+    languages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Keep these languages of a model of many, such as eng_Latn,deu_Latn, and of its "
+            "vocabulary what --trim-by needs: a model of a fraction of the size.",
+        ),
+    ] = None,
+    trim_by: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Text in the kept languages, such as that of a recipe; may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Turn a model of another program into a run directory.
 
@@ -70,10 +85,17 @@ def import_model(
     from nmt.exchange.imported import write_run
 
     check_absent(output)  # before a download, which may take minutes
+    if bool(languages) != bool(trim_by):
+        raise ConfigError(
+            "--languages says what stays of a model, and --trim-by which text its vocabulary has "
+            "to spell; give both, or neither"
+        )
     models = [
         _with_languages(model, source_language, target_language)
         for model in _read_models(source, revision)
     ]
+    if languages and trim_by:
+        models = [_trim(model, languages, trim_by) for model in models]
     is_ensemble = len(models) > 1
     runs = [output]
     if is_ensemble:
@@ -94,6 +116,19 @@ def import_model(
         log(f"they translate together: nmt translate {model_options}")
 
 
+def _trim(model: "ImportedModel", languages: str, files: list[Path]) -> "ImportedModel":
+    """Return a model of many languages with some of them, and log its size before and after."""
+    from nmt.data.text.lines import read_lines
+    from nmt.exchange.trimmed import trim
+
+    lines = (line for file in files for line in read_lines(file))
+    trimmed = trim(model, [each.strip() for each in languages.split(",")], lines)
+    sizes = [f"{each.parameters:,} parameters" for each in (model, trimmed)]
+    rows = [f"{len(each.vocabularies[1].kept_rows):,} rows" for each in (model, trimmed)]
+    log(f"trimmed to {', '.join(trimmed.language_tags)}: {' -> '.join(rows)}, {' -> '.join(sizes)}")
+    return trimmed
+
+
 def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
     """Return the models of a path, or the one that `source` names on the Hugging Face Hub.
 
@@ -104,7 +139,7 @@ def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
             given for a path.
         ExchangeError: The model cannot be downloaded, read or used.
     """
-    from nmt.exchange import ctranslate2_import, hub, huggingface, marian
+    from nmt.exchange import ctranslate2_import, hub, huggingface, m2m100, marian
 
     path = Path(source)
     if not path.exists():
@@ -114,8 +149,9 @@ def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
                 "Hugging Face Hub, such as Helsinki-NLP/opus-mt-en-de"
             )
         log(f"downloading {source} from the Hugging Face Hub")
-        folder, commit = hub.download_model(source, revision, huggingface.DOWNLOADED)
-        model = huggingface.import_huggingface(folder)
+        wanted = (*huggingface.DOWNLOADED, *m2m100.KEPT, *m2m100.WEIGHTS)
+        folder, commit = hub.download_model(source, revision, [*dict.fromkeys(wanted)])
+        model = _read_huggingface(folder)
         model.provenance.update(source=source, revision=commit)
         return [model]
     if revision:
@@ -123,7 +159,7 @@ def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
     if model_of_ctranslate2 := ctranslate2_import.import_if_ctranslate2(path):
         return [model_of_ctranslate2]
     if (path / huggingface.CONFIG).is_file():
-        return [huggingface.import_huggingface(path)]
+        return [_read_huggingface(path)]
     is_other_gzip = path.suffix == ".gz" and Path(path.stem).suffix != ".bin"
     if path.is_file() and (path.suffix not in MARIAN_FILES or is_other_gzip):
         raise ExchangeError(
@@ -131,6 +167,15 @@ def _read_models(source: str, revision: str | None) -> "list[ImportedModel]":
             ".zip or .yml) or an .argosmodel; give one of these; a tar is to be unpacked first"
         )
     return marian.import_marian(path)
+
+
+def _read_huggingface(folder: Path) -> "ImportedModel":
+    """Read a folder of one of the classes of transformers."""
+    from nmt.exchange import huggingface, m2m100
+
+    if m2m100.is_m2m100(folder):
+        return m2m100.import_m2m100(folder)
+    return huggingface.import_huggingface(folder)
 
 
 def _with_languages(
@@ -185,9 +230,12 @@ def _what_was_lost(model: "ImportedModel") -> str:
 def _describe(model: "ImportedModel") -> str:
     """Return one line about an imported model: origin, languages, size and licence."""
     origin = model.provenance
-    count = sum(weight.numel() for weight in model.weights.values())
     revision = f", revision {origin['revision']}" if "revision" in origin else ""
+    languages = "-".join(model.languages)
+    if model.language_tags:
+        languages = f"{len(model.language_tags)} languages"
+    rows = len(model.vocabularies[1].kept_rows)
     return (
-        f"imported {origin['source']}{revision}: {'-'.join(model.languages)}, {count:,} "
-        f"parameters, vocabulary {model.vocabularies[1].size:,}, licence {origin['license']}"
+        f"imported {origin['source']}{revision}: {languages}, {model.parameters:,} "
+        f"parameters, vocabulary {rows:,}, licence {origin['license']}"
     )

@@ -30,6 +30,8 @@ from nmt.cli.options.model import (
     ModelOption,
     SamplingOptions,
     make_translator,
+    set_source_language,
+    target_tag,
 )
 from nmt.cli.options.workers import WorkerOptions
 from nmt.errors import ConfigError
@@ -179,8 +181,11 @@ def translate(
     def load() -> "tuple[Translator, TranslationRequest]":
         # takes seconds: input and output are opened before
         translator = make_translator(models, compute, search, sampling.sampling())
+        loaded = translator.loaded
+        set_source_language(loaded, options.from_)
         request = options.request(translator, terminology, protected)
-        return translator, memories.add_to(request, translator.loaded, options.to)
+        to = target_tag(options.to, loaded.tokenizer).strip("<>") or None
+        return translator, memories.add_to(request, loaded, to)
 
     settings = partial(_settings, terminology, context.params)
     read = [terms.glossary, terms.forbid_file, *(memories.memory or ())]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nmt.data.language_tags import tags_of_text
 from nmt.data.text.cleaning import TrainingText
 from nmt.data.text.lines import read_errors
 from nmt.data.tokens.annotation import term_symbols
@@ -99,6 +100,7 @@ def _describe_text(text: TextPair, config: Config, hash_cache: dict[str, Any]) -
         "languages": text.languages_or(config.data.languages) if is_read else None,
         # only if there are any: older data without them keeps its fingerprint
         **({"tags": text.tags} if text.tags else {}),
+        **({"language tags": tags_of_text(config.data, text)} if config.data.language_tags else {}),
         **({"document": text.document_field} if text.document_field else {}),
     }
 

@@ -95,6 +95,12 @@ def _read_table() -> dict[str, Language]:
 
 LANGUAGES = _read_table()
 """every language of languages.tsv, by each of its codes"""
+_FLORES = {each.codes["flores"]: each for each in reversed(LANGUAGES.values())}  # the first wins
+
+
+def language_of_tag(code: str) -> Language:
+    """Return the language of a code as models of many name it, such as deu_Latn: German, de."""
+    return _FLORES.get(code) or look_up_language(code)
 
 
 @functools.lru_cache(10_000)
@@ -184,6 +190,27 @@ def _main_language(parsed: "langcodes.Language") -> str:
     """Return the code that stands for a language and for its macrolanguage."""
     main = parsed.prefer_macrolanguage().language
     return "no" if main in _NORWEGIAN else str(main)
+
+
+def language_among(name: str, among: Sequence[str]) -> str:
+    """Return which code `among` several stands for a language, given by a code or English name.
+
+    Raises:
+        ConfigError: none does; the message names the nearest ones.
+    """
+    wanted = name.strip().lower()
+    names = {language_of_tag(each).name.lower(): each for each in among}
+    codes = {each.name.lower(): each.code for each in LANGUAGES.values()}
+    found = closest_language(name, among) or names.get(wanted)
+    if found is None and wanted in codes:
+        found = closest_language(codes[wanted], among)
+    if found is None:
+        spelled = names | {each.lower(): each for each in among}
+        near = difflib.get_close_matches(wanted, spelled, n=6, cutoff=0)
+        nearest_codes = list(dict.fromkeys(spelled[each] for each in near))[:3]
+        listed = ", ".join(f"{each} ({language_of_tag(each).name})" for each in nearest_codes)
+        raise ConfigError(f"the model has no language '{name}'; the nearest ones are {listed}")
+    return found
 
 
 def find_language(code: str) -> Language:

@@ -149,7 +149,7 @@ def _write_given(
                 number, line = of_block[index]
                 links = _word_links(line, all_pairs[index], f"{file}, line {number:,}")
                 learnt, _change = text.augmenter(all_pairs[index], block.numbers[index])
-                of_kept.append(_token_links(links, learnt, tags, tokenizer))
+                of_kept.append(_token_links(links, learnt, tags, text.target_tag, tokenizer))
             writer.add(flat_links(of_kept))
 
 
@@ -179,14 +179,16 @@ def _word_links(line: str, pair: SentencePair, where: str) -> list[Point]:
 
 
 def _token_links(
-    links: Sequence[Point], pair: SentencePair, tags: str, tokenizer: Tokenizer
+    links: Sequence[Point], pair: SentencePair, tags: str, target_tag: str, tokenizer: Tokenizer
 ) -> list[Point]:
-    """Return the links of a pair's tokens: all of linked words. `tags` come before the source.
+    """Return the links of a pair's tokens: all of linked words.
+
+    `tags` come before the source, and `target_tag` before the target.
 
     Words that augmentation has taken away, such as a full stop, have no tokens.
     """
     sources = list(_tokens_of_words(tokenizer.source, pair.source, tags))
-    targets = list(_tokens_of_words(tokenizer.target, pair.target))
+    targets = list(_tokens_of_words(tokenizer.target, pair.target, target_tag))
     points = {
         (i, j)
         for source, target in links

@@ -19,6 +19,7 @@ from nmt.data.corpora.download import disk_errors
 from nmt.data.corpora.registry import Splits, check_files, find_splits, obtain_splits
 from nmt.data.fingerprint import fingerprint
 from nmt.data.fuzzy_repair import add_matches
+from nmt.data.language_tags import tags_of_text
 from nmt.data.links import obtain_links
 from nmt.data.mixture import stages_of
 from nmt.data.terms import check_terms, origin_of_links, with_terms
@@ -187,11 +188,13 @@ def training_texts(config: Config, splits: Splits) -> list[TrainingText]:
             text=ParallelText(text, data.languages),
             cleaning=data.cleaning,
             held_out=held_out if run_length or number >= first_synthetic else None,
-            tags=tuple(spell_tag(tag) for tag in text.tags),
+            tags=(*filter(None, tags[:1]), *map(spell_tag, text.tags)),
+            target_tag=tags[1],
             augmenter=Augmenter(data.augmentation, f"{config.seed} {number}"),
             context=data.context,
         )
         for number, text in enumerate(splits.train)
+        for tags in [tags_of_text(data, text)]
     ]
 
 
@@ -302,10 +305,13 @@ def vocabulary_of(
         DataError: a text or the vocabulary cannot be read, no pair is left, or the text is too
             little or too varied for the size of the vocabulary.
     """
-    tags = list(dict.fromkeys(tag for text in texts for tag in text.tags))  # each once
+    all_tags = (tag for text in texts for tag in (*text.tags, *text.language_tags))
+    tags = list(dict.fromkeys(all_tags))  # each once
     symbols = [*symbols, *([CONTEXT] if any(text.context for text in texts) else [])]
     if settings.models:
-        tokenizer = with_symbols(adopt_vocabulary(settings), symbols)
+        # a language that the vocabulary of a model of many lacks is added
+        languages = [tag for text in texts if text.target_tag for tag in text.language_tags]
+        tokenizer = with_symbols(adopt_vocabulary(settings), [*symbols, *dict.fromkeys(languages)])
         check_tags(tokenizer, tags, "data")
         return tokenizer
     stride = -(-pairs // VOCABULARY_PAIRS)  # rounded up

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from nmt.data.corpora.catalogue import Listing
 from nmt.data.corpora.registry import obtain_splits
+from nmt.data.language_tags import both_tags
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.text.remote_files import is_file, with_urls
@@ -228,7 +229,11 @@ def find_split(config: DataConfig, name: str, log: Log) -> EvaluationSet:
                 f"{path}: no such file, neither from this folder nor from the one in which the run "
                 "was trained; give its files as `source` and `reference`"
             )
-    pairs = (pair for text in texts for pair in ParallelText(text, config.languages).tagged_pairs())
+    pairs = (
+        pair
+        for text in texts
+        for pair in ParallelText(text, config.languages).tagged_pairs(both_tags(config, text))
+    )
     return set_of_pairs(name, pairs, config.languages_of(texts), config.tokenized)
 
 

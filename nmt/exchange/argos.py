@@ -26,7 +26,7 @@ from nmt.data.tokens.vocabulary import check_tags
 from nmt.errors import ConfigError, ExchangeError
 from nmt.exchange.argos_sentences import write_splitter
 from nmt.exchange.ctranslate2 import translate_with_model, write_model
-from nmt.exchange.engine import Quantization
+from nmt.exchange.engine import Quantization, check_has_no_tags
 from nmt.exchange.verify import Tolerance, excluded_ids, verify_translations
 from nmt.files import check_absent
 from nmt.recipe.config import SEVERAL_LANGUAGES, spell_tag
@@ -116,6 +116,7 @@ def export_argos(
         ExchangeError: the format cannot hold the model; the message says why.
         OSError: a file cannot be written.
     """
+    check_has_no_tags(loaded.config.data, "Argos Translate")
     source, target = languages_of(loaded, target_language)
     tag = spell_tag(target_language) if target_language else ""
     check_tags(loaded.tokenizer, [tag] if tag else [], f"target language {target_language}")

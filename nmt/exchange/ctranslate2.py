@@ -59,7 +59,7 @@ PROGRAM = Program(
         "norm": ["post", "pre"],
         "norm_kind": ["layer", "rms"],
         "feed_forward": ["plain", "gated"],
-        "positions": ["interleaved", "sines_first", "tensor2tensor", "rotary"],
+        "positions": ["interleaved", "sines_first", "tensor2tensor", "fairseq", "rotary"],
         "decoder": ["attention"],
         "source_eos": [True, False],
     },
@@ -77,6 +77,12 @@ result = translator.translate_batch([pieces], beam_size=4)[0]
 print(target.decode(result.hypotheses[0]))
 """
 """how the exported folder is used, for the model card"""
+USAGE_WITH_TAGS = (
+    USAGE.replace("pieces = ", 'pieces = ["{source}"] + ')
+    .replace("[pieces], ", '[pieces], target_prefix=[["{target}"]], ')
+    .replace("hypotheses[0]", "hypotheses[0][1:]")
+)
+"""the same for a model of many languages, with the tags of two"""
 
 
 def export_ctranslate2(
@@ -123,7 +129,8 @@ def write_model(
     spec.register_source_vocabulary(source)
     spec.register_target_vocabulary(target)
     spec.config.bos_token, spec.config.eos_token = target[BOS], target[EOS]
-    spec.config.unk_token, spec.config.decoder_start_token = target[UNK], target[BOS]
+    start = EOS if config.start_embedding == "eos" else BOS
+    spec.config.unk_token, spec.config.decoder_start_token = target[UNK], target[start]
     spec.config.add_source_eos = config.source_eos
     if tag:  # the decoder has a start token of its own, so bos_token is for the source alone
         spec.config.add_source_bos, spec.config.bos_token = True, tag
@@ -133,20 +140,29 @@ def write_model(
     spec.save(str(folder))
 
 
-def translate_with_ctranslate2(folder: Path, texts: Sequence[str]) -> list[EngineTranslation]:
+def translate_with_ctranslate2(
+    folder: Path, texts: Sequence[str], tags: tuple[str, str] | None = None
+) -> list[EngineTranslation]:
     """Return CTranslate2's greedy translations, computed on the CPU in the exported number format.
+
+    `tags` are those of the languages of source and target, for a model of many languages.
 
     Raises:
         MissingExtraError: the package ctranslate2 is not installed.
     """
     source = SubwordModel((folder / SOURCE).read_bytes(), SOURCE)
-    return translate_with_model(folder, source, texts)
+    return translate_with_model(folder, source, texts, tags)
 
 
 def translate_with_model(
-    folder: Path, source: SubwordModel, texts: Sequence[str]
+    folder: Path,
+    source: SubwordModel,
+    texts: Sequence[str],
+    tags: tuple[str, str] | None = None,
 ) -> list[EngineTranslation]:
     """Return CTranslate2's greedy translations by a model whose `source` vocabulary is given.
+
+    `tags` are those of the languages of source and target, for a model of many languages.
 
     Raises:
         MissingExtraError: the package ctranslate2 is not installed.
@@ -155,8 +171,10 @@ def translate_with_model(
     ctranslate2.set_log_level(logging.ERROR)  # a CPU computes float16 in float32 and warns of it
     translator = ctranslate2.Translator(str(folder), device="cpu")
     ids_without_eos = [ids[:-1] for ids in source.encode(texts)]  # the engine adds EOS
+    before, begin = ([tags[0]], [[tags[1]]] * len(texts)) if tags else ([], None)
     results = translator.translate_batch(
-        [[source.pieces[i] for i in ids] for ids in ids_without_eos],
+        [[*before, *(source.pieces[i] for i in ids)] for ids in ids_without_eos],
+        target_prefix=begin,
         beam_size=1,
         length_penalty=0,
         min_decoding_length=0,  # its default forbids an empty translation
@@ -164,7 +182,8 @@ def translate_with_model(
         return_scores=True,
         max_batch_size=16,
     )
-    return [EngineTranslation(result.hypotheses[0], result.scores[0]) for result in results]
+    given = 1 if tags else 0  # tokens that are no choice of the engine
+    return [EngineTranslation(each.hypotheses[0][given:], each.scores[0]) for each in results]
 
 
 def _specification(model: Transformer, config: ModelConfig) -> Any:

@@ -13,7 +13,7 @@ from nmt.kernels.python_code import configured_attributes, what_was_changed
 
 if TYPE_CHECKING:
     from nmt.model.transformer import Transformer
-    from nmt.recipe.config import ModelConfig
+    from nmt.recipe.config import DataConfig, ModelConfig
 
 MAX_SOURCE = 1024
 """tokens after which an exported model cuts a source"""
@@ -99,6 +99,20 @@ class Program:
 
     def _lacks(self, what: str) -> ExchangeError:
         return ExchangeError(f"{self.name} has no {what}; {self.instead}")
+
+
+def check_has_no_tags(config: "DataConfig", program: str) -> None:
+    """Check that a model is not of many languages, which `program` cannot hold.
+
+    Raises:
+        ExchangeError: it is.
+    """
+    if config.language_tags:
+        raise ExchangeError(
+            f"{program} begins no translation with the tag of its language, as data.language_tags "
+            "asks; export the model as huggingface (if its architecture is that of NLLB), "
+            "ctranslate2 or safetensors"
+        )
 
 
 def import_engine(package: str, feature: str) -> Any:

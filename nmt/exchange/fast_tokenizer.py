@@ -9,7 +9,7 @@ The functions return parts of tokenizer.json: https://huggingface.co/docs/tokeni
 """
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,50 @@ def tokenizer_json(model: SubwordModel) -> dict[str, Any]:
     }
 
 
+def nllb_tokenizer_json(
+    model: SubwordModel, vocabulary: Sequence[str], languages: Sequence[str]
+) -> dict[str, Any]:
+    """Return tokenizer.json as NLLB has it, for a BPE model whose rows are `vocabulary`.
+
+    The first are <s>, <pad>, </s> and <unk>. `languages` are tokens of their own.
+
+    Raises:
+        ExchangeError: the model is none of BPE.
+    """
+    proto = parse_model(model.model, "the tokenizer")
+    if KINDS[proto.trainer_spec.model_type] != "bpe":
+        raise ExchangeError(
+            "the tokenizer of NLLB is of BPE, and the vocabulary of this model is not; export it "
+            "as ctranslate2 or safetensors"
+        )
+    rows = {piece: row for row, piece in enumerate(vocabulary)}
+    metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    charsmap = base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode("ascii")
+    spaces = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+    normalizers = [spaces]
+    if charsmap:
+        normalizers.insert(0, {"type": "Precompiled", "precompiled_charsmap": charsmap})
+    tokens = [_added_token(rows[piece], piece) for piece in (*vocabulary[:4], *languages)]
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [token | {"special": True} for token in tokens],
+        "normalizer": {"type": "Sequence", "normalizers": normalizers},
+        "pre_tokenizer": metaspace,
+        "post_processor": None,
+        "decoder": metaspace,
+        "model": {
+            "type": "BPE",
+            "vocab": rows,
+            "merges": _merges(proto),
+            "unk_token": vocabulary[3],
+            "fuse_unk": True,
+            "byte_fallback": False,
+        },
+    }
+
+
 def _added_token(token_id: int, piece: str) -> dict[str, Any]:
     """Return a user-defined piece or a tag, such as >>fra<<, which is read from text as a whole.
 
@@ -185,22 +229,28 @@ def _unigram_model(proto: Any, model: SubwordModel) -> dict[str, Any]:
 def _bpe_model(proto: Any, model: SubwordModel) -> dict[str, Any]:
     """Return the ids of the pieces of a BPE model, and the merges that build these pieces.
 
+    A character model has no merges.
+    """
+    return {
+        "type": "BPE",
+        "vocab": {piece.piece: i for i, piece in enumerate(proto.pieces)},
+        "merges": _merges(proto),
+        "unk_token": model.pieces[UNK],
+        "fuse_unk": True,
+        "byte_fallback": proto.trainer_spec.byte_fallback,
+    }
+
+
+def _merges(proto: Any) -> list[list[str]]:
+    """Return the merges of a BPE model.
+
     SentencePiece merges the adjacent pair whose union has the highest score. So the merges are all
-    ways to divide a piece into two pieces, in the order of the scores of the whole pieces. A
-    character model has none.
+    ways to divide a piece into two pieces, in the order of the scores of the whole pieces.
     """
     scores = {piece.piece: piece.score for piece in proto.pieces if piece.type == piece.NORMAL}
-    merges = [
+    return [
         [piece[:i], piece[i:]]
         for piece in sorted(scores, key=scores.__getitem__, reverse=True)
         for i in range(1, len(piece))
         if piece[:i] in scores and piece[i:] in scores
     ]
-    return {
-        "type": "BPE",
-        "vocab": {piece.piece: i for i, piece in enumerate(proto.pieces)},
-        "merges": merges,
-        "unk_token": model.pieces[UNK],
-        "fuse_unk": True,
-        "byte_fallback": proto.trainer_spec.byte_fallback,
-    }

@@ -30,7 +30,7 @@ from nmt.exchange.imported import (
     read_small_file,
     warn_of_lack,
 )
-from nmt.model.anatomy import output_bias, weight_shapes
+from nmt.model.anatomy import Shape, output_bias, weight_shapes
 from nmt.model.positional_encoding import sinusoids
 from nmt.recipe.config import DecodingConfig, ModelConfig, Positions
 from nmt.recipe.config_file import replace_settings
@@ -77,7 +77,7 @@ def import_huggingface(folder: Path) -> ImportedModel:
     generation = settings  # older models have the settings of the search in config.json
     if GENERATION in originals:
         generation = parse_json(originals[GENERATION], folder / GENERATION)
-    _warn_of_search(generation, vocabularies[1].specials, str(folder))
+    warn_of_search(generation, vocabularies[1].specials, str(folder))
     files = [path for name in DOWNLOADED for path in sorted(folder.glob(name)) if path.is_file()]
     card = (folder / CARD).read_text("utf-8", "replace") if (folder / CARD).is_file() else ""
     return ImportedModel(
@@ -123,15 +123,36 @@ def _to_ours(
 
     `rows` are the sizes of the vocabularies of source and target.
     """
-    if max(config.encoder_layers, config.decoder_layers) > len(weights):
+    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
+    if BIAS in shapes:
+        shapes[BIAS] = (weights[BIAS].numel(),)
+    names = check_weights(shapes, config, rows, path)
+    ours = {name: weights[theirs] for name, theirs in names.items()}
+    ours[output_bias(config)] = weights[BIAS].flatten()
+    return ours
+
+
+def check_weights(
+    shapes: Mapping[str, Shape], config: ModelConfig, rows: tuple[int, int], path: Path
+) -> dict[str, str]:
+    """Check names and `shapes` of the weights in a file; return {our name: theirs} of those to use.
+
+    `rows` are the sizes of the vocabularies of source and target.
+
+    Raises:
+        ExchangeError: one is missing, unknown, or of another model.
+    """
+    if max(config.encoder_layers, config.decoder_layers) > len(shapes):
         raise ExchangeError(
-            f"{path}: has {len(weights):,} weights, too few for {config.encoder_layers:,} encoder "
+            f"{path}: has {len(shapes):,} weights, too few for {config.encoder_layers:,} encoder "
             f"and {config.decoder_layers:,} decoder layers; {CONFIG} is of another model"
         )
     names = weight_names(config)
-    expected_names = {*names.values(), BIAS}
-    missing = expected_names - weights.keys()
-    unknown = weights.keys() - expected_names - COPIES
+    if config.output_bias:
+        names[output_bias(config)] = BIAS
+    expected_names = {*names.values()}
+    missing = expected_names - shapes.keys()
+    unknown = shapes.keys() - expected_names - COPIES
     if wrong := sorted(missing | unknown):
         problem = "is missing" if wrong[0] in missing else "is none that nmt knows"
         raise ExchangeError(f"{path}: the weight {abbreviate(wrong[0])} {problem}")
@@ -141,15 +162,13 @@ def _to_ours(
             f"{path.parent / CONFIG}: vocab_size is {source:,} and decoder_vocab_size {target:,}, "
             "expected equal numbers, as both languages share their embeddings"
         )
-    ours = {name: weights[theirs] for name, theirs in names.items()}
-    ours[output_bias(config)] = weights[BIAS].flatten()
     for name, expected in weight_shapes(config, rows).items():
-        if (weight := ours[name]).shape != expected:
+        if (shape := shapes[names[name]]) != expected:
             raise ExchangeError(
-                f"{path}: {names.get(name, BIAS)} has the shape {tuple(weight.shape)}, and "
+                f"{path}: {names[name]} has the shape {tuple(shape)}, and "
                 f"{CONFIG} says {expected}; they are of different models"
             )
-    return ours
+    return names
 
 
 def read_vocabularies(
@@ -173,13 +192,23 @@ def read_vocabularies(
     sizes = vocabulary_sizes(settings, str(folder / CONFIG))
     vocabularies = []
     for name, segmentation, size in zip(names, SEGMENTATIONS, sizes, strict=True):
-        rows = parse_json(files[name], folder / name)
-        if not all(type(row) is int for row in rows.values()):
-            raise ExchangeError(f"{folder / name}: expected pieces and their rows")
+        rows = read_rows(files[name], folder / name)
         specials = _special_rows(settings, rows, size, str(folder / name))
         vocabularies.append(ForeignVocabulary(files[segmentation], rows, size, specials))
     source, target = vocabularies
     return source, target
+
+
+def read_rows(content: bytes, path: Path) -> dict[str, int]:
+    """Return {piece: row} of a file such as vocab.json.
+
+    Raises:
+        ExchangeError: the file is damaged, or has something else.
+    """
+    rows = parse_json(content, path)
+    if not all(type(row) is int for row in rows.values()):
+        raise ExchangeError(f"{path}: expected pieces and their rows")
+    return rows
 
 
 def _special_rows(
@@ -245,7 +274,7 @@ def _forbidden(generation: Mapping[str, Any], names: Sequence[str]) -> list[Any]
     return [entry if isinstance(entry, list) else [entry] for entry in entries]
 
 
-def _warn_of_search(generation: Mapping[str, Any], specials: Mapping[int, int], where: str) -> None:
+def warn_of_search(generation: Mapping[str, Any], specials: Mapping[int, int], where: str) -> None:
     """Warn of settings of the search that nmt does not have, unless they change nothing.
 
     `specials` are the rows of our special ids: PAD and BOS stand in no translation, and

@@ -22,6 +22,7 @@ from nmt.exchange.engine import (
     MAX_SOURCE,
     MAX_TRANSLATION,
     EngineTranslation,
+    check_has_no_tags,
     import_engine,
 )
 from nmt.exchange.huggingface import (
@@ -86,6 +87,7 @@ def export_huggingface(loaded: LoadedModel, folder: Path) -> None:
             that transformers does not have.
         OSError: a file cannot be written.
     """
+    check_has_no_tags(loaded.config.data, "MarianMTModel of transformers")
     PROGRAM.check_holds(loaded.model, loaded.config.model)
     if loaded.config.model.norm == "pre" and loaded.config.model.embeddings != "shared":
         raise ExchangeError(
@@ -114,18 +116,30 @@ def _original_files(loaded: LoadedModel) -> tuple[dict[str, bytes], RowOrder | N
     if order is None:
         return {}, None
     files = {name: originals[name] for name in KEPT if name in originals}
+    return updated_files(loaded, files, order[1], folder), order
+
+
+def updated_files(
+    loaded: LoadedModel, originals: Mapping[str, bytes], tokens: list[int], folder: Path
+) -> dict[str, bytes]:
+    """Return original files that say that weights are in float32, and the settings of the search.
+
+    `tokens` are our target ids of the rows. `folder` names the files in error messages.
+    """
+    files = dict(originals)
+    settings = parse_json(originals[CONFIG], folder / CONFIG)
     types = {name for name in ("dtype", "torch_dtype") if settings.get(name)}
     if any(settings[name] != "float32" for name in types):
-        files[CONFIG] = _dump(settings | dict.fromkeys(types, "float32"))
+        files[CONFIG] = dump(settings | dict.fromkeys(types, "float32"))
     generation = settings  # older models have the settings of the search in config.json
     if GENERATION in files:
         generation = parse_json(files[GENERATION], folder / GENERATION)
-    decoding, (_, tokens) = loaded.config.decoding, order
+    decoding = loaded.config.decoding
     if read_decoding(generation, tokens.index(UNK), str(folder)) != decoding:
         excluded = [row for row, token in enumerate(tokens) if token in excluded_ids(decoding)]
         special_ids = {name: settings[name] for name in SPECIAL_IDS if name in settings}
-        files[GENERATION] = _dump(special_ids | _search(decoding, excluded))
-    return files, order
+        files[GENERATION] = dump(special_ids | search_settings(decoding, excluded))
+    return files
 
 
 def _weights(loaded: LoadedModel, order: RowOrder | None) -> dict[str, Tensor]:
@@ -193,18 +207,19 @@ def _own_files(loaded: LoadedModel) -> dict[str, bytes]:
             **SPECIAL_IDS,
             "forced_eos_token_id": None,
             "max_length": 512,
-            **_search(loaded.config.decoding, excluded_ids(loaded.config.decoding)),
+            **search_settings(loaded.config.decoding, excluded_ids(loaded.config.decoding)),
         },
         TOKENIZER: tokenizer_settings,
         VOCABULARY: {piece: i for i, piece in enumerate(source.pieces)},
     }
     if is_separate:
         files[TARGET_VOCABULARY] = {piece: i for i, piece in enumerate(target.pieces)}
-    contents = {name: _dump(value) for name, value in files.items()}
+    contents = {name: dump(value) for name, value in files.items()}
     return contents | dict(zip(SEGMENTATIONS, (source.model, target.model), strict=True))
 
 
-def _dump(value: Mapping[str, Any]) -> bytes:
+def dump(value: Mapping[str, Any]) -> bytes:
+    """Return the content of a file of JSON."""
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
 
 
@@ -229,7 +244,7 @@ def _settings(config: ModelConfig, source_size: int, target_size: int) -> dict[s
     }
 
 
-def _search(decoding: DecodingConfig, excluded: Sequence[int]) -> dict[str, Any]:
+def search_settings(decoding: DecodingConfig, excluded: Sequence[int]) -> dict[str, Any]:
     """Return the settings of the search in the words of generation_config.json.
 
     `excluded` are the rows there of the tokens that no translation has.
@@ -268,17 +283,20 @@ def translate_with_transformers(folder: Path, texts: Sequence[str]) -> list[Engi
     )
     target_ids = tokenizer.target_encoder if tokenizer.separate_vocabs else tokenizer.encoder
     target_pieces = {i: piece for piece, i in target_ids.items()}
-    return [_translate(model, tokenizer, target_pieces, text) for text in texts]
+    return [translate_text(model, tokenizer, target_pieces, text) for text in texts]
 
 
 @torch.inference_mode()
-def _translate(
-    model: Any, tokenizer: Any, target_pieces: Mapping[int, str], text: str
+def translate_text(
+    model: Any, tokenizer: Any, target_pieces: Mapping[int, str], text: str, given: int = 0
 ) -> EngineTranslation:
-    """Return the greedy translation of one text; `target_pieces` are the pieces of the ids."""
+    """Return the greedy translation of one text; `target_pieces` are the pieces of the ids.
+
+    The first `given` tokens of the translation, such as a tag, are left out.
+    """
     result = model.generate(**tokenizer([text], return_tensors="pt"))
-    tokens = result.sequences[0, 1:]  # (T,), without the begin symbol
-    log_p = torch.stack(result.logits)[:, 0].log_softmax(-1)  # (T, V)
+    tokens = result.sequences[0, 1 + given :]  # (T,), without the begin symbol
+    log_p = torch.stack(result.logits)[given:, 0].log_softmax(-1)  # (T, V)
     total = log_p[range(len(tokens)), tokens].sum()
     pieces = [target_pieces[i] for i in tokens.tolist() if i != tokenizer.eos_token_id]
     return EngineTranslation(pieces, float(total))

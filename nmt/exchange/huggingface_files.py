@@ -3,8 +3,8 @@
 import json
 import re
 import zipfile
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -40,26 +40,14 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     Raises:
         ExchangeError: the file is damaged, or holds something else than finite numbers.
     """
-    try:
-        if path.suffix == ".safetensors":
+    if path.suffix == ".safetensors":
+        with _read_errors(path):
             with path.open("rb") as file:
                 check_header(file.read(8))
-            weights: Any = safetensors.torch.load_file(path)
-        else:
-            with open_zip(path) if zipfile.is_zipfile(path) else nullcontext():
-                weights = torch.load(path, map_location="cpu", weights_only=True)
-    except ExchangeError:
-        raise
-    except OSError as error:
-        raise ExchangeError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except Exception as error:  # a damaged pickle raises nearly anything
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise ExchangeError(f"{path}: damaged, or more than weights: {reason}") from error
-    if not isinstance(weights, dict) or not all(
-        isinstance(name, str) and isinstance(weight, Tensor) for name, weight in weights.items()
-    ):
-        raise ExchangeError(f"{path}: expected names and tensors, found something else")
-    _check_storage(weights, path)
+            weights = safetensors.torch.load_file(path)
+        _check_storage(weights, path)
+    else:
+        weights = load_pickle(path)
     for name, weight in weights.items():
         # the sum is NaN or infinite if one number is
         if not weight.is_floating_point() or not weight.float().sum().isfinite():
@@ -67,6 +55,38 @@ def read_weights(path: Path) -> dict[str, Tensor]:
                 f"{path}: {name!a} holds NaN, infinity or no floating-point numbers"
             )
     return {name: weight.float() for name, weight in weights.items()}
+
+
+@contextmanager
+def _read_errors(path: Path) -> Iterator[None]:
+    """Turn the errors of a file that is read into an ExchangeError."""
+    try:
+        yield
+    except ExchangeError:
+        raise
+    except OSError as error:
+        raise ExchangeError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except Exception as error:  # a damaged pickle raises nearly anything
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise ExchangeError(f"{path}: damaged, or more than weights: {reason}") from error
+
+
+def load_pickle(path: Path, mmap: bool = False) -> dict[str, Tensor]:
+    """Return {name: tensor} of a file of `torch.save`, in which no code runs.
+
+    With `mmap`, numbers are read when they are used; the file must be a zip then.
+
+    Raises:
+        ExchangeError: the file is damaged, or holds something else.
+    """
+    with _read_errors(path), open_zip(path) if zipfile.is_zipfile(path) else nullcontext():
+        weights: Any = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+    if not isinstance(weights, dict) or not all(
+        isinstance(name, str) and isinstance(weight, Tensor) for name, weight in weights.items()
+    ):
+        raise ExchangeError(f"{path}: expected names and tensors, found something else")
+    _check_storage(weights, path)
+    return weights
 
 
 def _check_storage(weights: Mapping[str, Tensor], path: Path) -> None:

@@ -32,11 +32,24 @@ _READABLE: dict[str, tuple[Any, Any]] = {
     "add_final_layer_norm": (False, False),
 }
 """of settings that change what a model computes: the value that nmt can read, and the default"""
+M2M100 = "m2m_100"
+"""the `model_type` of M2M-100 and NLLB, whose classes are the same"""
+_READABLE_M2M100 = _READABLE | {"model_type": (M2M100, None), "tie_word_embeddings": (True, True)}
+OURS_M2M100: dict[str, Any] = {
+    "norm": "pre",
+    "embeddings": "shared",
+    "output_bias": False,
+    "positions": "fairseq",
+    "start_embedding": "eos",
+}
+"""what a model of `M2M100` has in our words besides its sizes"""
 BIAS = "final_logits_bias"
 """the output bias, which has the shape (1, V) there"""
 POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+_TABLES_M2M100 = [f"{name}s" for name in POSITION_TABLES]
 _EMBEDDINGS = ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
 COPIES = {*(f"model.{name}.weight" for name in _EMBEDDINGS), "lm_head.weight", *POSITION_TABLES}
+COPIES |= {*_TABLES_M2M100}
 """weights that a file may hold although no weight of ours needs them: copies of a matrix that is
 tied, and tables of positions, which are computed"""
 PARTS = {
@@ -64,6 +77,7 @@ PROGRAM = Program(
         "norm_kind": ["layer"],
         "feed_forward": ["plain"],
         "positions": ["interleaved", "sines_first", "tensor2tensor"],
+        "start_embedding": ["learned", "zero"],
         "decoder": ["attention"],
         "source_eos": [True],
     },
@@ -79,7 +93,8 @@ def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
     Raises:
         ExchangeError: nmt cannot compute such a model; the message names the setting.
     """
-    for name, (readable, default) in _READABLE.items():
+    is_m2m100 = settings.get("model_type") == M2M100
+    for name, (readable, default) in (_READABLE_M2M100 if is_m2m100 else _READABLE).items():
         value = settings.get(name, default)
         if value != readable:
             raise ExchangeError(
@@ -116,6 +131,7 @@ def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
         "output_bias": True,
         "positions": "sines_first",
         "layer_norm_epsilon": 1e-5,  # that of nn.LayerNorm
+        **(OURS_M2M100 if is_m2m100 else {}),
     }
     return replace_settings(ModelConfig(), ours, where, ExchangeError)
 

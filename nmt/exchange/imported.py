@@ -7,6 +7,7 @@ small original files, in which the original order stands.
 """
 
 import hashlib
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,13 +28,12 @@ from nmt.data.tokens.tokenizer import SOURCE, TARGET
 from nmt.errors import DataError, ExchangeError, print_warning
 from nmt.exchange.engine import EXCLUDED_BIAS
 from nmt.files import create_folder_atomically, explain_os_errors, read_json, write_json
-from nmt.model.anatomy import output_bias
+from nmt.model.anatomy import output_bias, weight_shapes
 from nmt.recipe.config import Config, DataConfig, DecodingConfig, ModelConfig, TokenizerConfig
-from nmt.run.checkpoint import load_into, save_checkpoint, weights_of
+from nmt.run.checkpoint import write_checkpoint
 from nmt.run.directory import RunDirectory, find_run
-from nmt.run.model import LoadedModel, build_model
+from nmt.run.model import LoadedModel
 
-PROVENANCE = "provenance.json"
 ARCHITECTURE = (
     "d_model",
     "heads",
@@ -75,8 +75,8 @@ class ImportedModel:
 
     config: ModelConfig
     weights: Mapping[str, Tensor]
-    """{our name: weight}, with an output bias, in the shapes of `weight_shapes`: the readers have
-    checked them before any memory is taken for the model"""
+    """{our name: weight} in the shapes of `weight_shapes`: the readers have checked them before any
+    memory is taken for the model. Those of a large model are read when they are asked for"""
     vocabularies: tuple[ForeignVocabulary, ForeignVocabulary]
     """of source and target"""
     decoding: DecodingConfig
@@ -84,10 +84,19 @@ class ImportedModel:
     """{name: content} of the files that an export restores"""
     languages: tuple[str, str] = ("und", "und")
     """codes of source and target; und: undetermined"""
+    language_tags: tuple[str, ...] = ()
+    """codes of all languages of a model of many, see `DataConfig.language_tags`"""
     provenance: dict[str, Any] = field(default_factory=dict)
     """where the model comes from: format, source, licence, sha256 of files and so on"""
     shortlist: ForeignShortlist | None = None
     """the target rows that translations of a source may have"""
+
+    @property
+    def parameters(self) -> int:
+        """The number of weights."""
+        source, target = self.vocabularies
+        shapes = weight_shapes(self.config, (len(source.kept_rows), len(target.kept_rows)))
+        return sum(map(math.prod, shapes.values()))
 
 
 def write_run(imported: ImportedModel, output: Path) -> tuple[AdoptedVocabulary, AdoptedVocabulary]:
@@ -102,9 +111,10 @@ def write_run(imported: ImportedModel, output: Path) -> tuple[AdoptedVocabulary,
     source, target = _adopt_vocabularies(imported)
     tokenizer = tokenizer_of(source, target)
     config = _config(imported, output, tokenizer.shared)
-    weights = reorder_rows(imported.weights, (source.rows, target.rows))
-    model = build_model(config, tokenizer)
-    load_into(model, weights, output)
+    sizes = len(source.rows), len(target.rows)
+    shapes = weight_shapes(config.model, sizes)
+    rows = source.rows, target.rows
+    weights = (reorder_rows({name: imported.weights[name]}, rows)[name] for name in shapes)
     try:
         with create_folder_atomically(output) as folder:
             directory = RunDirectory(folder)
@@ -113,9 +123,9 @@ def write_run(imported: ImportedModel, output: Path) -> tuple[AdoptedVocabulary,
             directory.imported.mkdir()
             for name, content in imported.originals.items():
                 (directory.imported / name).write_bytes(content)
-            write_json(directory.imported / PROVENANCE, imported.provenance)
+            write_json(directory.provenance, imported.provenance)
             directory.checkpoints.mkdir()
-            save_checkpoint(directory.checkpoint(0), weights_of(model))
+            write_checkpoint(directory.checkpoint(0), shapes, weights)
     except OSError as error:
         raise ExchangeError(
             f"{output}: the run is not written: {error.strerror or error}"
@@ -146,7 +156,11 @@ def _config(imported: ImportedModel, output: Path, shared: bool) -> Config:
         models = (str(folder / SOURCE), str(folder / TARGET))
         tokenizer = TokenizerConfig(shared=False, model=models[0], target_model=models[1])
     return Config(
-        data=DataConfig(source_language=source, target_language=target),
+        data=DataConfig(
+            source_language=source,
+            target_language=target,
+            language_tags=list(imported.language_tags),
+        ),
         tokenizer=tokenizer,
         model=imported.config,
         decoding=imported.decoding,
@@ -209,7 +223,7 @@ def read_provenance(directory: RunDirectory) -> dict[str, Any]:
     Raises:
         ExchangeError: the file is damaged.
     """
-    path = directory.imported / PROVENANCE
+    path = directory.provenance
     try:
         return read_json(path) if path.is_file() else {}
     except (OSError, ValueError) as error:

@@ -22,6 +22,7 @@ from nmt.exchange.engine import (
     MAX_TRANSLATION,
     EngineTranslation,
     Program,
+    check_has_no_tags,
     import_engine,
 )
 from nmt.exchange.fast_tokenizer import FAST_TOKENIZER, UNREADABLE, write_tokenizer
@@ -78,6 +79,7 @@ def export_onnx(loaded: LoadedModel, folder: Path) -> None:
     import_engine("onnx", FEATURE)
     quantization = import_engine("onnxruntime.quantization", FEATURE)
     PROGRAM.check_settings(loaded.config.model)
+    check_has_no_tags(loaded.config.data, "transformers.js, which the format onnx is for,")
     # bytes of float32
     size = 4 * sum(parameter.numel() for parameter in loaded.model.parameters())
     if size > MAX_WEIGHT_BYTES:

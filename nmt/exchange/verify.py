@@ -13,6 +13,7 @@ from itertools import islice
 
 import torch
 
+from nmt.data.language_tags import LanguageTags
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import DataError, ExchangeError
 from nmt.exchange.engine import MAX_TRANSLATION, EngineTranslation
@@ -150,10 +151,13 @@ def _check(
     pieces = loaded.tokenizer.target.pieces
     theirs = translation.pieces if translation.is_cut else [*translation.pieces, pieces[EOS]]
     ids = [target_ids.get(piece, UNK) for piece in theirs]
-    source_ids = torch.tensor(loaded.tokenizer.source.encode([source]))  # (1, S)
-    target_input = torch.tensor([[BOS, *ids[:-1]]])  # (1, T)
+    languages = LanguageTags(loaded.config.data, loaded.tokenizer)
+    row, begin = languages.divide(loaded.tokenizer.source.encode([source])[0])
+    given = [] if begin is None else [begin]  # before what is compared
+    source_ids = torch.tensor([row])  # (1, S)
+    target_input = torch.tensor([[BOS, *given, *ids[:-1]]])  # (1, T)
     target_output = torch.tensor(ids)[:, None]  # (T, 1)
-    logits = loaded.model(source_ids, target_input)[0].double()  # (T, V)
+    logits = loaded.model(source_ids, target_input)[0, len(given) :].double()  # (T, V)
     # The softmax of the other program may count the excluded tokens or not. If it does, log P is
     # lower. Any value between the two is right, so the one nearest to theirs is our value.
     lowest = float(logits.log_softmax(1).gather(1, target_output).sum())

@@ -5,6 +5,9 @@ from torch import Tensor, nn
 
 from nmt.recipe.config import Positions
 
+FAIRSEQ_OFFSET = 2
+"""the position of a first token in fairseq, whose padding has the id and the position 1"""
+
 
 def sinusoids(length: int, d_model: int, positions: Positions = "interleaved") -> Tensor:
     """Return the table of section 3.5, (length, D) float32, computed in float64.
@@ -14,11 +17,13 @@ def sinusoids(length: int, d_model: int, positions: Positions = "interleaved") -
 
     With "sines_first", all even columns stand before the odd ones (MarianMTModel of transformers).
     "tensor2tensor" has this order too, but the exponent i / (d_model / 2 - 1), so that the last
-    wavelength is 10000 * 2 pi (Marian: marian-dev, src/graph/node_initializers.cpp).
+    wavelength is 10000 * 2 pi (Marian: marian-dev, src/graph/node_initializers.cpp). "fairseq" is
+    this table from its third row on (fairseq/modules/sinusoidal_positional_embedding.py).
     """
-    position = torch.arange(length, dtype=torch.float64)[:, None]
+    first = FAIRSEQ_OFFSET if positions == "fairseq" else 0
+    position = torch.arange(first, first + length, dtype=torch.float64)[:, None]
     pairs = d_model // 2
-    intervals = max(1, pairs - 1) if positions == "tensor2tensor" else pairs
+    intervals = max(1, pairs - 1) if positions in ("tensor2tensor", "fairseq") else pairs
     frequency = 10000.0 ** -(torch.arange(pairs, dtype=torch.float64) / intervals)
     table = torch.empty(length, d_model, dtype=torch.float64)
     table[:, 0::2] = torch.sin(position * frequency)

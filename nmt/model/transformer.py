@@ -26,6 +26,7 @@ class Transformer(nn.Module):
         target_vocabulary_size: int,
         padding: int = 0,
         bos: int = 2,
+        eos: int = 3,
     ) -> None:
         super().__init__()
         self.padding = padding
@@ -35,6 +36,7 @@ class Transformer(nn.Module):
             config.d_model,
             bias=config.output_bias and config.embeddings != "separate",
             zero=bos if config.start_embedding == "zero" else None,
+            same=(bos, eos) if config.start_embedding == "eos" else None,
         )
         self.source_embedding = self.output_embedding = self.target_embedding
         if config.embeddings != "shared":  # else one matrix for source, target and output

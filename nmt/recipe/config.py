@@ -37,7 +37,8 @@ Activation = Literal["relu", "gelu", "swish"]
 Norm = Literal["post", "pre"]
 NormKind = Literal["layer", "rms"]
 Embeddings = Literal["shared", "target", "separate"]
-Positions = Literal["interleaved", "sines_first", "tensor2tensor", "rotary"]
+Positions = Literal["interleaved", "sines_first", "tensor2tensor", "fairseq", "rotary"]
+StartEmbedding = Literal["learned", "zero", "eos"]
 Network = Literal["plain", "gated"]
 TrackerName = Literal["tensorboard", "wandb", "mlflow", "trackio"]
 FilePath = Annotated[str, Field(min_length=1)]
@@ -301,6 +302,9 @@ class DataConfig(Section):
     """language code of the text to translate"""
     target_language: str = "de"
     """language code of the translations"""
+    language_tags: list[Tag] = []
+    """codes of the languages of a model that begins each source and each target with the tag of its
+    language, as M2M-100 and NLLB do; a fine-tuned run has those of its parent besides"""
     corpus: str | None = None
     """the name of a corpus (see `nmt data list`), for the splits that are not given below"""
     train: TextPairs = []
@@ -481,11 +485,12 @@ class ModelConfig(Section):
     positions: Positions = "interleaved"
     """the positional encoding: sine and cosine in turn (interleaved, section 3.5); all sines before
     all cosines, as MarianMTModel of transformers has them (sines_first); the same with slightly
-    other wavelengths, as Marian itself has them (tensor2tensor); or none, but self-attention with
-    queries and keys that are rotated by their position (rotary: RoPE; Su et al., 2021)"""
-    start_embedding: Literal["learned", "zero"] = "learned"
-    """what the decoder reads before the first token: the embedding of the begin symbol, or zeros,
-    as in models of Marian"""
+    other wavelengths, as Marian itself has them (tensor2tensor); these from their third position
+    on, as M2M-100 and NLLB have them (fairseq); or none, but self-attention with queries and keys
+    that are rotated by their position (rotary: RoPE; Su et al., 2021)"""
+    start_embedding: StartEmbedding = "learned"
+    """what the decoder reads before the first token: the embedding of the begin symbol (learned),
+    zeros, as in models of Marian (zero), or the embedding of EOS, as in M2M-100 and NLLB (eos)"""
     source_eos: bool = True
     """whether the encoder reads the end symbol of a source (the paper); models that OpenNMT-py has
     trained, as most packages of Argos, do not. If false, only PyTorch trains and translates"""
@@ -778,6 +783,16 @@ class Config(Section):
             raise ValueError(
                 "data.terms needs tokenizer.shared: true, because sources have words of the target "
                 "language; share the vocabulary, or leave out data.terms"
+            )
+        if self.data.language_tags and self.data.context:
+            raise ValueError(
+                "data.context joins texts, and with data.language_tags each begins with a tag; "
+                "leave out data.context"
+            )
+        if self.data.language_tags and not self.tokenizer.shared:
+            raise ValueError(
+                "data.language_tags needs tokenizer.shared: true, because sources and targets "
+                "have the tags of the same languages"
             )
         if self.data.memory and not self.tokenizer.shared:
             raise ValueError(

@@ -13,7 +13,7 @@ import json
 import math
 import pickle
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ from nmt.run.checkpoint_files import (
 )
 
 _MIB = 1 << 20  # bytes
+_FLOAT_BYTES = 4
+_HEADER_ALIGNMENT = 8
 
 
 def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -127,6 +129,40 @@ def save_checkpoint(
             free = shutil.disk_usage(path.parent).free // _MIB
             message += f" (needs {needed} MiB, {free} MiB free)"
         raise CheckpointError(message) from error
+
+
+def write_checkpoint(
+    path: Path, shapes: Mapping[str, Sequence[int]], weights: Iterable[Tensor]
+) -> None:
+    """Write a new checkpoint folder of weights in float32, one after the other.
+
+    `shapes` are {name: shape}, and `weights` come in the same order; one is in memory at a time.
+    The folder is for `create_folder_atomically` around it: it may be half written after an error.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        begin, end = end, end + math.prod(shape) * _FLOAT_BYTES
+        header[name] = {"dtype": "F32", "shape": [*shape], "data_offsets": [begin, end]}
+    encoded = json.dumps(header).encode()
+    encoded += b" " * (-len(encoded) % _HEADER_ALIGNMENT)
+    digest = hashlib.sha256()
+    path.mkdir(parents=True)
+    with (path / WEIGHTS).open("wb") as file:
+
+        def write(content: bytes | memoryview) -> None:
+            file.write(content)
+            digest.update(content)
+
+        write(len(encoded).to_bytes(8, "little") + encoded)
+        for (name, shape), weight in zip(shapes.items(), weights, strict=True):
+            assert tuple(weight.shape) == tuple(shape), name
+            write(weight.float().contiguous().numpy().data.cast("B"))
+        size = file.tell()
+    manifest = {FORMAT_KEY: FORMAT, WEIGHTS: {"size": size, "sha256": digest.hexdigest()}}
+    (path / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:

@@ -54,6 +54,7 @@ class RunDirectory:
         self.result = self.path / "result.json"
         self.shortlist = self.path / "shortlist.npz"
         self.imported = self.path / "imported"
+        self.provenance = self.imported / "provenance.json"
 
     def checkpoint(self, step: int) -> Path:
         """Return the folder of the checkpoint of optimiser step `step`; it need not exist."""

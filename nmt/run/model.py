@@ -16,7 +16,7 @@ import numpy.typing as npt
 from nmt.data.text.given_texts import read_pairs, read_texts
 from nmt.data.tokens.alignment_model import FILE, AlignmentModel
 from nmt.data.tokens.token_store import TokenStore
-from nmt.data.tokens.tokenizer import BOS, PAD, SubwordModel, Tokenizer
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD, SubwordModel, Tokenizer
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config
@@ -211,7 +211,7 @@ def build_model(config: Config, tokenizer: Tokenizer) -> "Transformer":
             "model.embeddings: shared needs the same pieces in both languages, but those of the "
             "two tokenizers differ; write embeddings: target"
         )
-    model = Transformer(config.model, source.size, target.size, PAD, BOS)
+    model = Transformer(config.model, source.size, target.size, PAD, BOS, EOS)
     _check_is_saved(model)
     return model
 

@@ -29,9 +29,15 @@ BLOCKS_PER_RESULT = 64
 
 @torch.inference_mode()
 def beam_search(
-    model: Transformer, source: Tensor, settings: DecodingConfig, n_best: int = 1
+    model: Transformer,
+    source: Tensor,
+    settings: DecodingConfig,
+    n_best: int = 1,
+    begins: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
     """Translate the source ids (B, S) with a model in eval mode.
+
+    `begins` (B,), if given, are the tokens that the translations begin with.
 
     Returns up to `n_best` hypotheses of each sentence, best first; `score` is log P divided by the
     length penalty. A hypothesis ends without EOS when it is as long as `max_length_factor`
@@ -40,7 +46,7 @@ def beam_search(
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
     """
-    encoded = EncodedSource.encode(model, source, settings)
+    encoded = EncodedSource.encode(model, source, settings, begins)
     decoder = IncrementalDecoder(model, encoded, settings)
     beam = _Beam.begin(encoded.max_lengths, n_best)
     results: dict[int, list[Hypothesis]] = {}  # by index in the batch

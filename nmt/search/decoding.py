@@ -31,14 +31,25 @@ class EncodedSource:
     """(B,) the most tokens that each translation may have, EOS included"""
     bos: int = BOS
     eos: int = EOS
+    begins: Tensor | None = None
+    """(B,) the token that each translation begins with; None: any"""
 
     @classmethod
-    def encode(cls, model: Transformer, source: Tensor, settings: DecodingConfig) -> Self:
-        """Encode source ids (B, S); `settings` limit the length of each translation."""
+    def encode(
+        cls,
+        model: Transformer,
+        source: Tensor,
+        settings: DecodingConfig,
+        begins: Tensor | None = None,
+    ) -> Self:
+        """Encode source ids (B, S); `settings` limit the length of each translation.
+
+        `begins` (B,), if given, are the tokens that the translations begin with.
+        """
         lengths = (source != model.padding).sum(1)
         # as `settings.max_target_length` computes it, in double precision
         limits = (lengths.double() * settings.max_length_factor).long() + settings.max_length_offset
-        return cls(source, model.encode(source), limits)
+        return cls(source, model.encode(source), limits, begins=begins)
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
@@ -63,7 +74,7 @@ class IncrementalDecoder:
         unknown = () if settings.allow_unknown else (UNK,)
         self.excluded = (model.padding, encoded.bos, *unknown)
         """ids that may never occur in a translation"""
-        self.eos = encoded.eos
+        self.eos, self.begins = encoded.eos, encoded.begins
         self.cache = model.start(encoded.memory, encoded.source)
 
     def next_log_p(self, latest: Tensor, tokens: Tensor) -> Tensor:
@@ -77,6 +88,8 @@ class IncrementalDecoder:
         """
         check_not_cancelled()
         log_p = log_probabilities(self.model.step(latest, self.cache).flatten(0, 1))
+        if self.begins is not None and not tokens.shape[-1]:  # they are given, so their P is 1
+            return log_p.fill_(IMPOSSIBLE).scatter_(1, self.begins[:, None], 0.0)
         self.forbid(log_p, tokens.flatten(0, 1))
         return log_p
 

@@ -22,6 +22,7 @@ from nmt.recipe.config import (
     NormKind,
     Positions,
     Sampling,
+    StartEmbedding,
 )
 from nmt.recipe.config_file import replace_settings
 from nmt.search.decoding import EncodedSource
@@ -51,7 +52,7 @@ class Sizes(TypedDict, total=False):
     embeddings: Embeddings
     output_bias: bool
     positions: Positions
-    start_embedding: Literal["learned", "zero"]
+    start_embedding: StartEmbedding
     layer_norm_epsilon: float
     initialization_gain: float
 
@@ -89,7 +90,8 @@ class GeneratingTransformer(Transformer):
         vocabularies = {"source": source_vocabulary_size, "target": target_vocabulary_size}
         ids = {"padding": padding, "bos": bos, "eos": eos}
         _check_vocabularies(vocabularies, config.embeddings, ids)
-        super().__init__(config, source_vocabulary_size, target_vocabulary_size, padding, bos)
+        sizes_of_sides = source_vocabulary_size, target_vocabulary_size
+        super().__init__(config, *sizes_of_sides, padding, bos, eos)
         self.bos, self.eos = bos, eos
         self.register_load_state_dict_pre_hook(_without_network)  # type: ignore[no-untyped-call]
 

@@ -5,6 +5,7 @@ to call the hundreds of operations of a step than the processor takes to compute
 """
 
 import ctypes
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -125,8 +126,8 @@ class NativeSearch:
         """Return a search with another output projection (V, D)."""
         return type(self)(self._library, self._weights.with_projection(weight))
 
-    def encode(self, sources: list[list[int]]) -> BatchSources:
-        """Encode rows of source ids.
+    def encode(self, sources: list[list[int]], begins: Sequence[int] | None = None) -> BatchSources:
+        """Encode rows of source ids; `begins` are those of `BatchSources`.
 
         Raises:
             IndexError: an id has no row in the source embeddings, which C would not notice.
@@ -142,7 +143,8 @@ class NativeSearch:
         )
         if not encoded:
             raise MemoryError
-        return BatchSources(sources, NativeMemory(self._library, encoded), range(len(lengths)))
+        memory = NativeMemory(self._library, encoded)
+        return BatchSources(sources, memory, range(len(lengths)), begins)
 
     def search(
         self, sources: BatchSources, settings: DecodingConfig, n_best: int
@@ -168,13 +170,14 @@ class NativeSearch:
             early_stopping=settings.early_stopping,
             min_length=settings.min_length,
             no_repeat_ngram=settings.no_repeat_ngram,
-            bos=BOS,
+            bos=self._weights.start,
             eos=EOS,
             excluded=(ctypes.c_int32 * MAX_EXCLUDED)(PAD, BOS, unknown, NONE),
             penalties=penalty_of_length.ctypes.data,
         )
         assert sources.memory
         chosen = np.array(sources.rows, np.int32)
+        begins = np.array(sources.begins or [NONE] * len(chosen), np.int32)
         # what the library writes; a length is without BOS and EOS, NONE: no such hypothesis
         tokens = np.empty((len(chosen), n_best, row_size), np.int32)
         lengths = np.empty((len(chosen), n_best), np.int32)
@@ -184,7 +187,7 @@ class NativeSearch:
             ctypes.byref(search),
             sources.memory.address,
             len(chosen),
-            *(pointer_to(array) for array in (chosen, max_lengths)),
+            *(pointer_to(array) for array in (chosen, max_lengths, begins)),
             row_size,
             *(pointer_to(array) for array in (tokens, lengths, scores)),
             ctypes.byref(current_cancellation().flag),

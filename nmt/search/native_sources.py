@@ -31,11 +31,14 @@ class BatchSources:
     searches"""
     rows: Sequence[int] = ()
     """which of the sentences in `memory` these are"""
+    begins: Sequence[int] | None = None
+    """the target id that each translation begins with, the tag of its language; None: any id"""
 
     def select(self, indices: Sequence[int]) -> Self:
         """Return some of the sentences, by their indices among these."""
         rows = [self.rows[i] for i in indices] if self.memory else ()
-        return type(self)([self.ids[i] for i in indices], self.memory, rows)
+        begins = [self.begins[i] for i in indices] if self.begins else None
+        return type(self)([self.ids[i] for i in indices], self.memory, rows, begins)
 
 
 def check_ids(ids: Array, size: int) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nmt.data.tokens.tokenizer import BOS
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.weights import CModel, NativeWeights
 from nmt.run.checkpoint_files import Array
@@ -77,6 +78,7 @@ class NativeSteps:
         sentences, parents, tokens, asked_rows, asked_tokens = (
             np.ascontiguousarray(array, np.int32) for array in rows
         )
+        tokens = np.where(tokens == BOS, np.int32(self._weights.start), tokens)
         check_ids(sentences, self._sentences)
         check_ids(parents, self._width)
         check_ids(tokens, self._weights.target_rows)

@@ -68,15 +68,17 @@ def draw(
     sampling: Sampling,
     numbers: Sequence[int],
     count: int,
+    begins: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
     """Draw `count` translations of each row of source ids (B, S): a list, unsorted, for each row.
 
     `numbers` are the rows' line numbers: what is drawn depends on the number, not on the batch.
+    `begins` (B,), if given, are the tokens that the translations begin with.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
     """
-    encoded = EncodedSource.encode(model, source, settings)  # once for all samples
+    encoded = EncodedSource.encode(model, source, settings, begins)  # once for all samples
     samples = []  # for each sample, a hypothesis of each sentence
     for sample in range(count):
         choose = draw_tokens(sampling, [(number, sample) for number in numbers])
@@ -85,13 +87,17 @@ def draw(
 
 
 @torch.inference_mode()
-def greedy_search(model: Transformer, source: Tensor, settings: DecodingConfig) -> list[Hypothesis]:
+def greedy_search(
+    model: Transformer, source: Tensor, settings: DecodingConfig, begins: Tensor | None = None
+) -> list[Hypothesis]:
     """Return the greedy translation of each row of source ids (B, S), with a model in eval mode.
+
+    `begins` (B,), if given, are the tokens that the translations begin with.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
     """
-    encoded = EncodedSource.encode(model, source, settings)
+    encoded = EncodedSource.encode(model, source, settings, begins)
     return single_hypotheses(model, encoded, settings, most_probable)
 
 

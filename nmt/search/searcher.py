@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from nmt.data.language_tags import LanguageTags
 from nmt.data.tokens.matches import without_matches
 from nmt.errors import ConfigError
 from nmt.machine.memory import memory_explained, process_memory
@@ -65,6 +68,11 @@ class Searcher:
         from nmt.search.torch_search import TorchSearch
 
         return TorchSearch(self.loaded, self.settings, self.precision)
+
+    @cached_property
+    def languages(self) -> LanguageTags:
+        """The tags of the languages of the model."""
+        return LanguageTags(self.loaded.config.data, self.loaded.tokenizer)
 
     def with_projection(self, adapted: LoadedModel, weight: "Array") -> "Searcher":
         """Return a searcher of `adapted`: this model with another output projection (V, D)."""
@@ -133,12 +141,14 @@ class Searcher:
         numbers: list[int],
         constraints: list[SpelledConstraints | None],
         n_best: int,
+        begins: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
         """Return up to `n_best` hypotheses of each sentence, best first; or samples, unsorted.
 
         `ids` are the source ids of each sentence, the last one EOS. The number of a sentence seeds
         the random generator if translations are sampled. Either all sentences have `constraints`,
-        or none has (None).
+        or none has (None). `begins`, if given, are the target ids that the translations begin with,
+        tags of their languages; the `constraints` on a sentence begin with it, too.
 
         Raises:
             NmtError: the memory does not suffice.
@@ -153,14 +163,17 @@ class Searcher:
             f"now {settings.batch_tokens}, or let fewer processes share the machine"
         ):
             if self.sampling:
-                return self.torch.draw(ids, self.sampling, numbers, n_best)
+                drawn_from = BatchSources(ids, begins=begins)
+                return self.torch.draw(drawn_from, self.sampling, numbers, n_best)
             # the coverage penalty may prefer any hypothesis of the beam
             kept = settings.beam_size if settings.coverage_penalty else n_best
-            sources = self.native.encode(ids) if self.native else BatchSources(ids)
+            sources = BatchSources(ids, begins=begins)
+            if self.native:
+                sources = self.native.encode(ids, begins)
             if given := [each for each in constraints if each]:  # then all sentences have some
                 found = self._constrained_search(sources, given, kept)
             else:
-                target_ids = self.shortlist.target_ids(ids) if self.shortlist else None
+                target_ids = self.shortlist.target_ids(ids, begins) if self.shortlist else None
                 found = self._unconstrained_search(sources, kept, settings, target_ids)
             if settings.coverage_penalty:
                 source = self.loaded.tokenizer.source
@@ -224,9 +237,13 @@ class Searcher:
     ) -> list[list[Hypothesis]]:
         """Search under constraints; the C library computes the steps if it can."""
         settings, searches = self.settings, []
-        for source_constraints, ids in zip(constraints, sources.ids, strict=True):
-            sentence = ConstrainedSentence(source_constraints, self.spelling)
+        for i, (source_constraints, ids) in enumerate(zip(constraints, sources.ids, strict=True)):
             limit = settings.max_target_length(len(ids))
+            if sources.begins:
+                begin = (sources.begins[i], *source_constraints.context_ids)
+                source_constraints = replace(source_constraints, context_ids=begin)
+                limit -= 1  # given ids do not count
+            sentence = ConstrainedSentence(source_constraints, self.spelling)
             searches.append(SentenceSearch(sentence, limit, settings, n_best))
         word_ends = self.spelling.word_ends
         if not self.native:
@@ -244,12 +261,15 @@ class Searcher:
         target_ids: "Array | None" = None,
     ) -> list[list[Hypothesis]]:
         """Search by the C library or by PyTorch, among these target ids; None: among all."""
+        if target_ids is not None and sources.begins:
+            begins = np.searchsorted(target_ids, sources.begins).tolist()
+            sources = replace(sources, begins=begins)
         if native := self.native:
             if target_ids is not None:
                 native = native.restrict_vocabulary(target_ids)
             found = native.search(sources, settings, n_best)
         else:
-            found = self.torch.search(sources.ids, settings, n_best, target_ids)
+            found = self.torch.search(sources, settings, n_best, target_ids)
         return found if target_ids is None else in_whole_vocabulary(found, target_ids)
 
 

@@ -131,13 +131,17 @@ class Shortlist:
         """Return a shortlist with only the `count` best candidates of each source token."""
         return replace(self, candidates=self.candidates[:, :count])
 
-    def target_ids(self, sources: Sequence[Sequence[int]]) -> Numbers:
+    def target_ids(
+        self, sources: Sequence[Sequence[int]], begins: Sequence[int] | None = None
+    ) -> Numbers:
         """Return the target ids that translations of these sources may contain, in ascending order.
 
+        `begins` are ids that translations begin with, which are among them.
         Other ids fill them up to one of few sizes: each new size of a matrix product costs time.
         """
         source_ids = np.unique(np.concatenate([np.asarray(row, np.int64) for row in sources]))
         needed = [self.candidates[source_ids].ravel(), self.always]
+        needed.append(np.array(begins or (), np.int64))
         if self.shared:  # a translation may copy a token of its source
             needed.append(source_ids)
         ids = np.unique(np.concatenate(needed))

@@ -15,6 +15,7 @@ from nmt.run.model import LoadedModel
 from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import restrict_models
 from nmt.search.hypothesis import Hypothesis
+from nmt.search.native_sources import BatchSources
 from nmt.search.sampling import draw, greedy_search
 from nmt.search.source_attention import rank_by_coverage
 from nmt.search.torch_steps import TorchSteps
@@ -43,14 +44,15 @@ class TorchSearch:
 
     def search(
         self,
-        sources: list[list[int]],
+        sources: BatchSources,
         settings: DecodingConfig,
         n_best: int,
         target_ids: Array | None,
     ) -> list[list[Hypothesis]]:
         """Return up to `n_best` hypotheses of each source, best first, by greedy or beam search.
 
-        With `target_ids` (V'), only these may occur, and the tokens found are indices into them.
+        With `target_ids` (V'), only these may occur; the tokens found, and those that translations
+        begin with, are indices into them.
 
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
@@ -58,10 +60,10 @@ class TorchSearch:
         model = self.model
         if target_ids is not None:
             model = restrict_models(model, torch.from_numpy(target_ids))
-        source = self._collate(sources)
+        source, begins = self._collate(sources.ids), self._begins(sources)
         if settings.beam_size == 1:
-            return [[best] for best in greedy_search(model, source, settings)]
-        return beam_search(model, source, settings, n_best)
+            return [[best] for best in greedy_search(model, source, settings, begins)]
+        return beam_search(model, source, settings, n_best, begins)
 
     def start(self, sources: list[list[int]], word_ends: Array) -> TorchSteps:
         """Return a decoder of these sources, whose steps another search chooses.
@@ -71,21 +73,24 @@ class TorchSearch:
         return TorchSteps(self.model, self._collate(sources), word_ends)
 
     def draw(
-        self, sources: list[list[int]], sampling: Sampling, numbers: Sequence[int], count: int
+        self, sources: BatchSources, sampling: Sampling, numbers: Sequence[int], count: int
     ) -> list[list[Hypothesis]]:
         """Draw `count` translations of each source, unsorted; `numbers` seed the sources.
 
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
-        source = self._collate(sources)
-        return draw(self.model, source, self._settings, sampling, numbers, count)
+        source, begins = self._collate(sources.ids), self._begins(sources)
+        return draw(self.model, source, self._settings, sampling, numbers, count, begins)
 
     def rank_by_coverage(
         self, sources: list[list[int]], hypotheses: list[list[Hypothesis]]
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source, the one of the best penalised score first."""
         return rank_by_coverage(self.scoring_model, sources, hypotheses, self._settings)
+
+    def _begins(self, sources: BatchSources) -> Tensor | None:
+        return torch.tensor(sources.begins, device=self.device) if sources.begins else None
 
     def _collate(self, sources: list[list[int]]) -> Tensor:
         return collate_source(sources).to(self.device)

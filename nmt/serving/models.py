@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.data.languages import closest_language, look_up_language
+from nmt.data.languages import closest_language, language_of_tag, look_up_language
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, NmtError
+from nmt.files import read_json_or_empty
 from nmt.machine.memory import process_memory
 from nmt.recipe.config import Config
 from nmt.recipe.config_file import load_config
@@ -31,6 +32,8 @@ class LoadedVersion:
     config: Config
     tokenizer: Tokenizer
     beam_size: int
+    license: str | None
+    """the licence of the model that it was imported from; None: it was not imported"""
     users: int = 0
     """requests that use it; a version that was replaced is dropped when there are none"""
     is_replaced: bool = False
@@ -46,7 +49,8 @@ class LoadedVersion:
         directory = find_run(Path(run))
         config = load_config(str(directory.config))
         beam_size = settings.beam_size or config.decoding.beam_size
-        return cls(version, config, Tokenizer.load(directory.tokenizer), beam_size)
+        license_ = read_json_or_empty(directory.provenance).get("license")
+        return cls(version, config, Tokenizer.load(directory.tokenizer), beam_size, license_)
 
 
 @dataclass(eq=False)
@@ -111,6 +115,8 @@ class Models:
         name = next(n for n in (base, *(f"{base}-{i}" for i in range(2, 99))) if n not in names)
         model = ServedModel(name, run, current)
         self.models.append(model)
+        if current.license:
+            self._operations.log("licence", {"model": name, "license": current.license})
         for direction in directions_of(model):
             pair = direction.source, direction.target
             if pair in self._directions:
@@ -306,9 +312,16 @@ def directions_of(model: ServedModel) -> Sequence[Direction]:
     source, target = (look_up_language(code).tag for code in data.languages)
     tags = {}  # {code of a language: its tag}, such as {"fr": ">>fra<<"}
     for tag in tokenizer.source.tags:
-        language = look_up_language(tag.strip("<>"))
+        language = language_of_tag(tag.strip("<>"))
         if language.codes:  # other tags, such as those of a corpus, name no language
             tags[language.tag] = tag
+    if data.language_tags:  # the model reads the tags of both languages
+        return [
+            Direction(model, source_code, target_code, source_tag + tag)
+            for source_code, source_tag in tags.items()
+            for target_code, tag in tags.items()
+            if source_code != target_code
+        ]
     if tags:
         sources = dict.fromkeys([source, *tags])  # each once
         return [

@@ -94,6 +94,8 @@ class ModelBody(BaseModel):
     loaded: bool
     weights: str
     """the first 16 digits of the SHA-256 of the weights"""
+    license: str | None
+    """that of the model that it was imported from, such as cc-by-nc-4.0; null: not imported"""
 
 
 STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
@@ -136,6 +138,7 @@ def v1_router(server: Server) -> APIRouter:
                 target=d.target,
                 loaded=d.model.is_loaded,
                 weights=d.model.current.version.weights,
+                license=d.model.current.license,
             )
             for d in server.models.directions
         ]

@@ -34,10 +34,11 @@ def inherit(recipe: Config, directory: RunDirectory | None = None) -> Config:
     inherited = load_config(str(inherited_from.config))
     own = recipe.model_dump(exclude_unset=True)  # what the recipe itself says
     languages = inherited.data.model_dump(include={"source_language", "target_language"})
+    tags = [*inherited.data.language_tags, *recipe.data.language_tags]
     changes: dict[str, Any] = {
         "model": inherited.model.model_dump() | own.get("model", {}),
         "decoding": inherited.decoding.model_dump() | own.get("decoding", {}),
-        "data": languages | own.get("data", {}),
+        "data": languages | own.get("data", {}) | {"language_tags": [*dict.fromkeys(tags)]},
     }
     if "tokenizer" not in recipe.model_fields_set:
         models = _tokenizer_settings(inherited_from)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from nmt.data.corpora.registry import obtain_splits
+from nmt.data.language_tags import both_tags
 from nmt.data.text.parallel_text import ParallelText, SentencePair, check_has_text
 from nmt.errors import DataError
 from nmt.evaluation.metrics import METRIC_NAMES
@@ -101,7 +102,9 @@ def read_test_set(config: Config) -> list[SentencePair]:
     try:
         for text in texts:
             check_has_text(ParallelText(text, config.data.languages))
-            pairs += ParallelText(text, config.data.languages).tagged_pairs()
+            pairs += ParallelText(text, config.data.languages).tagged_pairs(
+                both_tags(config.data, text)
+            )
         return pairs
     except DataError as error:
         raise DataError(

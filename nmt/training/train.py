@@ -9,6 +9,7 @@ import torch
 
 from nmt.data.corpora.registry import obtain_splits
 from nmt.data.fuzzy_repair import read_validation_matches
+from nmt.data.language_tags import both_tags
 from nmt.data.links import links_fingerprint
 from nmt.data.prepared import Prepared, prepare
 from nmt.data.terms import terms_fingerprint
@@ -242,7 +243,7 @@ def _read_validation_texts(config: Config, texts: Sequence[TextPair]) -> list[Va
     return [
         ValidationText(
             text.label,
-            list(ParallelText(text, languages).tagged_pairs()),
+            list(ParallelText(text, languages).tagged_pairs(both_tags(config.data, text))),
             target_language=text.languages_or(languages)[1],
         )
         for text in texts

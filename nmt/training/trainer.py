@@ -81,10 +81,8 @@ class Trainer:
             StoppedBySignal: SIGINT or SIGTERM was received; steps that were taken are saved.
             DivergedError: the loss or gradient of a step, or a validation loss, has diverged.
         """
-        freezes = not gc.get_freeze_count()  # else the calling program has done it for itself
         with self._signals:
-            if freezes:
-                gc.freeze()  # garbage collection is faster without what lives until the end
+            gc.freeze()  # garbage collection is faster without objects that live until the end
             self.monitor.open_bar(self.state.step, self.config.training.max_steps)
             try:
                 while not self.finished():
@@ -97,8 +95,7 @@ class Trainer:
                 has_stopped = isinstance(sys.exception(), StoppedBySignal)
                 self.checkpointer.close(wait=not has_stopped)
                 self.monitor.close()
-                if freezes:
-                    gc.unfreeze()
+                gc.unfreeze()
 
     def finished(self) -> bool:
         """Return whether training is over (last step or early stop) and no validation is due."""

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from nmt.data.fuzzy_repair import NearPair
+from nmt.data.language_tags import LanguageTags
 from nmt.data.text.list_marks import inner_span
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.batch import Batch, collate
@@ -134,12 +135,16 @@ class Validator:
         self._objective = prepare_for_training(loaded.model, training, precision).eval()
         self._request = TranslationRequest(memory=memory)
         sources = [pair.source for pair in pairs]
-        rows = zip(numbered_lines(sources), loaded.tokenizer.source.encode(sources), strict=True)
+        tokenizer = loaded.tokenizer
+        source_ids, target_ids = LanguageTags(loaded.config.data, tokenizer).of_pairs(
+            tokenizer.source.encode(sources), tokenizer.target.encode([p.target for p in pairs])
+        )
+        rows = zip(numbered_lines(sources), source_ids, strict=True)
         searcher = Translator(loaded).searcher
         matches = MemoryTransform(searcher, memory, Terminology(), alignments=False)
         encoded = TokenStore.of(
             [line.ids for line in matches.append([EncodedLine(*row) for row in rows], {}, {})],
-            loaded.tokenizer.target.encode([pair.target for pair in pairs]),
+            target_ids,
         )
         lengths = encoded.source.lengths, encoded.target.lengths
         batches = micro_batches(np.arange(len(pairs)), *lengths, BATCH_TOKENS)

@@ -153,11 +153,13 @@ class ContextTransform:
                 i: each for i, each in enumerate(lines) if bool(each.constraints) is constrained
             }
             constraints = {i: _constraints(each) for i, each in chosen.items()}
+            begins = [each.begin for each in chosen.values() if each.begin is not None]
             hypotheses = self._searcher.search(
                 ids=[each.searched_ids for each in chosen.values()],
                 numbers=[each.line.number for each in chosen.values()],
                 constraints=list(constraints.values()),
                 n_best=n_best,
+                begins=begins or None,
             )
             for (i, each), of_line in zip(chosen.items(), hypotheses, strict=True):
                 limit = settings.max_target_length(len(each.searched_ids))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
 
+from nmt.data.language_tags import LanguageTags
 from nmt.data.text.glossary import Glossary, check_term
 from nmt.data.text.lemmas import Lemmatizer
 from nmt.data.tokens.annotation import Annotation, annotated
@@ -182,6 +183,8 @@ class EncodedLine:
     """the terms whose annotations are among the ids, in order"""
     pairs_to_learn: tuple[Match, ...] = ()
     """pairs of a memory that a model learns from before it translates the line, best first"""
+    begin: int | None = None
+    """the target id that the translation begins with, the tag of its language; None: any"""
     match: Match | None = None
     """the best pair of a memory whose target is the text to copy or among the ids, or which the
     model learns from; None: no pair is similar to this line"""
@@ -191,13 +194,36 @@ class EncodedLine:
         """The source ids that are searched, those of the context included."""
         return [*self.context.source, *self.ids] if self.context else self.ids
 
+    def target_tokens(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """Return the ids of a text as a translation of the line has them: after its tag."""
+        return tuple(ids) if self.begin is None else (self.begin, *ids)
+
     def source_spans(self, source: SubwordModel) -> list[Span]:
         """Return the characters of the line that each of its ids stands for, without EOS.
 
         The ids of an annotation stand for the end of its term.
         """
         annotations = [term.annotation for term in self.asked_terms]
-        return annotated(source, source.spans(self.line.text), annotations)
+        return annotated(source, self.text_spans(source), annotations)
+
+    def text_spans(self, source: SubwordModel) -> list[Span]:
+        """Return the characters of the line that each of its ids but those of annotations has.
+
+        The tag of the language of the source, which may not be in the line, stands at its start.
+        """
+        spans = source.spans(self.line.text)
+        if self.begin is None:
+            return spans
+        tags = len(source.divide_tags(self.line.text)[0])
+        return [(0, spans[tags - 1][1] if tags else 0), *spans[tags:]]
+
+    def text_pieces(self, source: SubwordModel) -> list[str]:
+        """Return the pieces of the text, without EOS, one for each of `text_spans`."""
+        pieces = source.split(self.line.text)
+        if self.begin is None:
+            return pieces
+        tags = len(source.divide_tags(self.line.text)[0])
+        return ["".join(pieces[:tags]), *pieces[tags:]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +288,12 @@ def numbered_lines(texts: Iterable[str], first: int = 1) -> Iterator[Line]:
     return (Line(number, text) for number, text in enumerate(texts, first))
 
 
-def encode(source: SubwordModel, lines: Sequence[Line], warn: Warn) -> list[EncodedLine]:
+def encode(
+    source: SubwordModel, lines: Sequence[Line], warn: Warn, languages: LanguageTags | None = None
+) -> list[EncodedLine]:
     """Return the lines with source ids; a blank text or one without tokens gets none: it is copied.
 
+    `languages` are the tags of a model of many languages.
     A line of more than `MAX_SOURCE_TOKENS` is truncated, and `warn` is called with a message.
     """
     new_ids = iter(source.encode([line.text for line in lines if line.ids is None]))
@@ -278,7 +307,8 @@ def encode(source: SubwordModel, lines: Sequence[Line], warn: Warn) -> list[Enco
             )
             ids = [*ids[: MAX_SOURCE_TOKENS - 1], EOS]
         has_tokens = bool(line.text.strip()) and len(ids) > 1  # more than EOS
-        encoded.append(EncodedLine(line, ids if has_tokens else []))
+        ids, begin = languages.divide(ids) if languages and has_tokens else (ids, None)
+        encoded.append(EncodedLine(line, ids if has_tokens else [], begin=begin))
     return encoded
 
 

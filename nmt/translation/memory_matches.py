@@ -147,11 +147,12 @@ class MemoryTransform:
             from nmt.translation.aligner import align
 
             vocabularies = self.searcher.loaded.tokenizer
-            encoded = encode(vocabularies.source, [lines[i] for i in aligned], lambda _: None)
+            chosen, languages = [lines[i] for i in aligned], self.searcher.languages
+            encoded = encode(vocabularies.source, chosen, lambda _: None, languages)
             targets = vocabularies.target.encode([rows[i][0].text for i in aligned])
             of_lines = [
-                [replace(rows[i][0], tokens=tuple(ids[:-1]))]
-                for i, ids in zip(aligned, targets, strict=True)
+                [replace(rows[i][0], tokens=line.target_tokens(ids[:-1]))]
+                for i, line, ids in zip(aligned, encoded, targets, strict=True)
             ]
             rows_with_links = align(encoded, of_lines, self.searcher)
             for i, row in zip(aligned, rows_with_links, strict=True):

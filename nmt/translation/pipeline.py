@@ -219,7 +219,7 @@ class Pipeline:
             groups = split_lines(self._source, self._edges.language, marked, warn)
             counts = [len(group) for group in groups]
             lines = [sentence for group in groups for sentence in group]
-        encoded = encode(self._source, self._capitals.lower(lines), warn)
+        encoded = encode(self._source, self._capitals.lower(lines), warn, self._searcher.languages)
         self._protection.replace_unknown(encoded)
         encoded = self._terminology.constrain(encoded)
         known = {i: match.target for i, match in exact.items()}
@@ -292,7 +292,9 @@ class Pipeline:
         decoded = self._search(lines)
         has_parts = any(encoded.line.parts for encoded in lines)
         if has_parts and (again := self._protection.lines_to_search_again(lines, decoded)):
-            encoded = encode(self._source, list(again.values()), warn=lambda _: None)
+            encoded = encode(
+                self._source, list(again.values()), lambda _: None, self._searcher.languages
+            )
             changed = zip(again, self._terminology.constrain(encoded), strict=True)
             searched = {
                 i: replace(line, context=lines[i].context) for i, line in changed if line.ids

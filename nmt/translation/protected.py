@@ -61,7 +61,7 @@ class ProtectionTransform:
             if has_unknown(source, encoded.ids):
                 line = self._without_unknown(encoded.line)
                 if line is not encoded.line:
-                    [lines[i]] = encode(source, [line], warn=lambda _: None)
+                    [lines[i]] = encode(source, [line], lambda _: None, self.searcher.languages)
 
     def _without_unknown(self, line: Line) -> Line:
         """Return a line with placeholders in place of what the vocabulary lacks.

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.data.language_tags import LanguageTags
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.context import ContextWindow, without_context
 from nmt.data.tokens.token_store import TokenStore
@@ -138,6 +139,7 @@ class Scorer:
                 "leave out `document`"
             )
         self.loaded = loaded
+        self._languages = LanguageTags(loaded.config.data, loaded.tokenizer)
         self.batch_tokens = batch_tokens or loaded.config.decoding.batch_tokens
         self.precision = precision
         self.model = prepare_for_scoring(loaded.model)
@@ -233,6 +235,7 @@ class Scorer:
 
         sources = self.loaded.tokenizer.source.encode([source for source, _ in pairs])
         targets = self.loaded.tokenizer.target.encode([target for _, target in pairs])
+        sources, targets = self._languages.of_pairs(sources, targets)
         if self._window:
             for i, (source, target) in enumerate(pairs):
                 if source.strip() or target.strip():

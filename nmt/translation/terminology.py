@@ -225,7 +225,8 @@ class TerminologyTransform:
         text = encoded.line.text
         if unicodedata.normalize("NFC", text) != text:  # its characters are counted in NFC
             return ()
-        spans = self.searcher.loaded.tokenizer.source.spans(text)[: len(encoded.ids) - 1]
+        spans = encoded.text_spans(self.searcher.loaded.tokenizer.source)[: len(encoded.ids) - 1]
+        first_of_text = 0 if encoded.begin is None else 1  # after a tag
         places = [i for i, character in enumerate(text) if not character.isspace()]
         asked = list[AskedTerm]()
         for target, characters in zip(constraints.terms, constraints.source_spans, strict=False):
@@ -234,7 +235,7 @@ class TerminologyTransform:
             if not inside:
                 return ()
             first = inside[0]
-            while first and spans[first - 1][0] == spans[first - 1][1]:
+            while first > first_of_text and spans[first - 1][0] == spans[first - 1][1]:
                 first -= 1  # several bytes spell a character, which the last of them has
             if asked and first < asked[-1].annotation.tokens.stop:
                 return ()  # two terms share an id
@@ -268,7 +269,7 @@ class TerminologyTransform:
             DataError: they contradict each other.
         """
         line = encoded.line
-        pieces = self._source_pieces(line.text) if constraints.source_spans else ()
+        pieces = self._source_pieces(encoded) if constraints.source_spans else ()
         try:
             spelled = SpelledConstraints.spell(constraints, self.searcher.spelling, pieces)
         except DataError as error:
@@ -279,9 +280,10 @@ class TerminologyTransform:
             raise DataError(f"the line {shown!r}: {error}") from error
         return replace(encoded, constraints=spelled)
 
-    def _source_pieces(self, text: str) -> Sequence[str]:
+    def _source_pieces(self, encoded: EncodedLine) -> Sequence[str]:
         """The pieces of a text; none if normalisation changes it, as character positions differ."""
-        pieces = self.searcher.loaded.tokenizer.source.split(text)
+        text = encoded.line.text
+        pieces = encoded.text_pieces(self.searcher.loaded.tokenizer.source)
         spelled = "".join(pieces).replace("▁", "")
         composed = "".join(unicodedata.normalize("NFC", text).split())
         shown = "".join(spelled.split())

@@ -49,7 +49,7 @@ class Translator:
     ) -> None:
         self.loaded = loaded
         self.settings = settings or loaded.config.decoding
-        searched = _never_empty(self.settings)
+        searched = _never_empty(self.settings, loaded)
         self.searcher = Searcher(loaded, searched, precision, sampling, shortlist)
 
     def with_settings(self, **changes: object) -> "Translator":
@@ -57,7 +57,7 @@ class Translator:
         other = copy.copy(self)
         other.settings = self.settings.model_copy(update=changes)
         other.searcher = copy.copy(self.searcher)  # with what it has loaded
-        other.searcher.settings = _never_empty(other.settings)
+        other.searcher.settings = _never_empty(other.settings, other.loaded)
         return other
 
     @cached_property
@@ -200,6 +200,10 @@ class Translator:
         return list(self.scorer.score(zip(*pairs, strict=True)))
 
 
-def _never_empty(settings: DecodingConfig) -> DecodingConfig:
-    """Return settings with which no translation is empty: what is searched is not blank."""
-    return settings.model_copy(update={"min_length": max(1, settings.min_length)})
+def _never_empty(settings: DecodingConfig, loaded: LoadedModel) -> DecodingConfig:
+    """Return settings with which no translation is empty: what is searched is not blank.
+
+    The tag of a language, with which a translation may begin, is one token.
+    """
+    least = 2 if loaded.config.data.language_tags else 1
+    return settings.model_copy(update={"min_length": max(least, settings.min_length)})

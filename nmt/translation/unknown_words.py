@@ -45,9 +45,7 @@ def _with_copies(
         model, batch, searcher.loaded.config.training.guided_alignment
     )
     positions = most_attended(weights, batch.source, model.padding).tolist()
-    pieces = [
-        piece.replace("▁", " ").strip() for piece in tokenizer.source.split(encoded.line.text)
-    ]
+    pieces = [piece.replace("▁", " ").strip() for piece in encoded.text_pieces(tokenizer.source)]
     changed = list(translations)
     for (k, t), attended in zip(unknown.items(), positions, strict=True):
         words = [pieces[position] for position in attended[: len(t.tokens)]]

@@ -16,7 +16,7 @@ from transformers import MarianMTModel, MarianTokenizer
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import ExchangeError
-from nmt.exchange.huggingface import _warn_of_search, import_huggingface, read_decoding
+from nmt.exchange.huggingface import import_huggingface, read_decoding, warn_of_search
 from nmt.exchange.imported import ImportedModel, write_run
 from nmt.recipe.config import DecodingConfig
 from nmt.run.model import LoadedModel, load_model
@@ -322,7 +322,7 @@ def test_rules_of_a_search_are_obeyed_or_named(
 ) -> None:
     plain = DecodingConfig(beam_size=4, length_normalization="average")
     assert read_decoding(settings, UNK_ROW, "here") == plain.model_copy(update=changes)
-    _warn_of_search(settings, SPECIAL_ROWS, "here")
+    warn_of_search(settings, SPECIAL_ROWS, "here")
     warnings = capsys.readouterr().err.splitlines()
     assert [line.split("here: ")[1].split(":")[0] for line in warnings] == left_out
 

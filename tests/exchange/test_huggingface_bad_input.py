@@ -181,7 +181,7 @@ def test_a_full_disk_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("nmt.exchange.imported.save_checkpoint", full)
+    monkeypatch.setattr("nmt.exchange.imported.write_checkpoint", full)
     with pytest.raises(ExchangeError, match="the run is not written: No space left on device"):
         write_run(import_huggingface(model), tmp_path / "run")
     assert not list(tmp_path.iterdir())

@@ -34,12 +34,13 @@ Load = Callable[[str, torch.dtype], ctypes.CDLL | None]
 
 
 @pytest.fixture(scope="session")
-def compiled() -> Load:
-    """Compile the library for a processor and a type of activations, once; it is kept."""
+def compiled(shared_folder: Path) -> Load:
+    """Compile the library for a processor and a type of activations, once."""
 
     @functools.cache
     def load(processor: str, dtype: torch.dtype) -> ctypes.CDLL | None:
         with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(shared_folder / f"kernels-{processor}"))
             patch.setenv(compilation.SWITCH, processor)
             return KERNEL_LIBRARY.__wrapped__(dtype)
 

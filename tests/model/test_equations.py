@@ -38,6 +38,13 @@ def test_the_begin_symbol_of_marian_is_zero_as_an_input_and_its_bias_is_in_every
     torch.testing.assert_close(embedding.logits(x), x @ embedding.weight.T + embedding.bias)
 
 
+def test_the_begin_symbol_of_fairseq_is_read_as_eos() -> None:
+    embedding = TokenEmbedding(11, 16, same=(2, 3))
+    embedded = embedding(torch.tensor([[2, 3, 0]]))
+    assert torch.equal(embedded[0, 0], embedded[0, 1])
+    assert not torch.equal(embedded[0, 0], embedded[0, 2])
+
+
 def test_initial_embeddings_have_unit_variance_once_scaled() -> None:
     torch.manual_seed(1)
     embedding = TokenEmbedding(1000, 100)
@@ -72,7 +79,7 @@ def test_table_is_the_formula_of_the_paper() -> None:
         assert abs(table[position, 2 * i + 1].item() - math.cos(angle)) < 1e-7
 
 
-INTERVALS: dict[Positions, int] = {"sines_first": 24, "tensor2tensor": 23}
+INTERVALS: dict[Positions, int] = {"sines_first": 24, "tensor2tensor": 23, "fairseq": 23}
 
 
 def test_every_kind_of_positions_is_tried() -> None:
@@ -85,7 +92,8 @@ def test_positions_of_marian_are_all_sines_and_then_all_cosines(
 ) -> None:
     table = sinusoids(300, D, positions)
     for position, i in ((0, 5), (299, 0), (120, 23), (7, 11)):
-        angle = position / 10000 ** (i / intervals)
+        shift = 2 if positions == "fairseq" else 0  # there padding has the position 1
+        angle = (position + shift) / 10000 ** (i / intervals)
         assert abs(table[position, i].item() - math.sin(angle)) < 1e-7
         assert abs(table[position, D // 2 + i].item() - math.cos(angle)) < 1e-7
 

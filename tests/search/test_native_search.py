@@ -340,10 +340,11 @@ def test_it_is_compiled_once_for_each_processor(
 @needs_library
 @pytest.mark.parametrize("level", LEVELS, ids=[level.name for level in LEVELS])
 def test_every_level_of_this_processor_computes_the_same(
-    level: Level, uncached: None, monkeypatch: pytest.MonkeyPatch
+    level: Level, uncached: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     if missing := level.features - processor_features():
         pytest.skip(f"this processor has no {min(missing)}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv(compilation.SWITCH, level.name)
     # without VNNI, sums of two products have 16 bits, which only 7 bits do not overflow
     most = 63 if level.name in ("x86-64-v3", "x86-64-v4") else 127

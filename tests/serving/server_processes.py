@@ -108,13 +108,6 @@ def starting(run: Path, folder: Path, *options: str) -> Iterator[ServerProcess]:
         process.wait()
 
 
-def without_pytorch(folder: Path) -> tuple[str, str]:
-    """Options of a server that starts sooner: PyTorch is loaded only when a request needs it."""
-    path = folder / "serve.yaml"
-    path.write_text("preload_pytorch: false\n")
-    return "--config", str(path)
-
-
 @contextlib.contextmanager
 def started(run: Path, folder: Path, *options: str) -> Iterator[ServerProcess]:
     """Start a server of a run at a free port, and wait until it listens."""

@@ -20,7 +20,7 @@ from nmt.serving.http_server import listen
 from nmt.serving.server import Server
 from nmt.serving.settings import ServerSettings
 from tests.serving.served_runs import write_weights
-from tests.serving.server_processes import ServerProcess, started, without_pytorch
+from tests.serving.server_processes import ServerProcess, started
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_new_weights_and_sighup_reload_while_requests_go_on(
 
 
 def test_sigterm_answers_what_has_begun_and_ends(en_de: Path, tmp_path: Path) -> None:
-    with started(en_de, tmp_path, *without_pytorch(tmp_path)) as server:
+    with started(en_de, tmp_path) as server:
         answers: list[str] = []
         text = "One more sentence about dogs. " * 1000
         asking = threading.Thread(target=lambda: answers.append(server.translate(text)))
@@ -150,10 +150,7 @@ def test_sigterm_answers_requests_that_have_arrived_but_are_not_read(
     en_de: Path, tmp_path: Path, others: int
 ) -> None:
     body = '{"q": "a dog", "source": "en", "target": "de"}'
-    with (
-        started(en_de, tmp_path, *without_pytorch(tmp_path)) as server,
-        contextlib.ExitStack() as stack,
-    ):
+    with started(en_de, tmp_path) as server, contextlib.ExitStack() as stack:
         clients = [HTTPConnection("127.0.0.1", server.port, timeout=20) for _ in range(1 + others)]
         for client in clients:
             stack.callback(client.close)
@@ -175,7 +172,7 @@ def test_translated_files_do_not_outlive_their_server(
     en_de: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with started(en_de, tmp_path, *without_pytorch(tmp_path)) as server:
+    with started(en_de, tmp_path) as server:
         fields = [('source"', "en"), ('target"', "de"), ('file"; filename="a.txt"', "a dog")]
         parts = [f'--x\r\nContent-Disposition: form-data; name="{n}\r\n\r\n{v}' for n, v in fields]
         request = urllib.request.Request(

@@ -307,7 +307,7 @@ def test_a_body_is_parsed_once(client: TestClient, monkeypatch: pytest.MonkeyPat
 
 def test_the_models_and_the_description_are_listed(client: TestClient) -> None:
     [model] = client.get("/frontend/settings").json()["models"]
-    expected = {**model, **PAIR, "loaded": True}
+    expected = {**model, **PAIR, "loaded": True, "license": None}
     assert client.get("/v1/models").json() == [expected]
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/translate", "/v1/translate", "/languages", "/detect", "/metrics"} <= paths.keys()

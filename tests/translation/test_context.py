@@ -55,7 +55,12 @@ class Echo:
         return "|".join(self.run.tokenizer.source.decode(parts))
 
     def __call__(
-        self, ids: list[list[int]], numbers: list[int], constraints: list[Any], n_best: int
+        self,
+        ids: list[list[int]],
+        numbers: list[int],
+        constraints: list[Any],
+        n_best: int,
+        begins: None = None,
     ) -> list[list[Hypothesis]]:
         found = []
         for row, constraint in zip(ids, constraints, strict=True):

@@ -25,6 +25,7 @@ from nmt.cli.lines.streams import (
     segments_bar,
 )
 from nmt.cli.options.documents import DocumentOptions
+from nmt.cli.options.model import target_tag
 from nmt.cli.options.workers import WorkerOptions
 from nmt.data.text.compressed import SUFFIXES, compress
 from nmt.errors import ConfigError, print_warning
@@ -106,7 +107,8 @@ class FileTranslation:
                     f"line {done + 1} is translated without the sentences before it, which were "
                     "translated before the interruption"
                 )
-            translate_lines(pipeline, file, lines, self.options, done, sink)
+            options = replace(self.options, to=self._language)
+            translate_lines(pipeline, file, lines, options, done, sink)
 
     def _translate_document(
         self, file: Path | None, output: Path | None, file_format: str, resume: bool
@@ -121,7 +123,7 @@ class FileTranslation:
             return
         with open_window_output(file, output, resume, TEXTS) as sink:
             translator, request = self.loaded
-            language = self.options.to
+            language = self._language
             document = open_document(content, translator.loaded, language, self.documents)
             pipeline = self._pipeline(self._request_of(document, request))
             translator.searcher.load_now()
@@ -132,6 +134,12 @@ class FileTranslation:
                 for window in translate_windows(pipeline, left, tag, print_warning, bar.update):
                     kept.add(window)
             kept.finish(rows_path, content.content)
+
+    @cached_property
+    def _language(self) -> str | None:
+        """The language of --to, as the tag of the model names it."""
+        translator, _ = self.loaded
+        return target_tag(self.options.to, translator.loaded.tokenizer).strip("<>") or None
 
     def _request_of(
         self, document: "Document", request: "TranslationRequest"

@@ -35,8 +35,11 @@ class OutputOptions:
     """Options of `nmt translate`: format of the input, what is written for a line and how."""
 
     to: Annotated[str | None, typer.Option(metavar="LANGUAGE")] = None
-    """The language to translate into, for a model of several that learnt from tagged text:
-    --to fr puts the tag >>fr<< before each line."""
+    """The language to translate into, by code or English name, for a model of several that learnt
+    from tagged text: --to fr puts the tag >>fr<< before each line."""
+    from_: Annotated[str | None, typer.Option("--from", metavar="LANGUAGE")] = None
+    """The language of the lines, for a model that translates from several, such as NLLB.
+    [default: that of its configuration]"""
     document: Annotated[bool, typer.Option("--document")] = False
     """Split each line into sentences, and join their translations. A model that has learnt context
     (data.context) takes the lines for a document, and a blank line for its end."""

@@ -12,6 +12,7 @@ from nmt.errors import ConfigError
 if TYPE_CHECKING:
     from nmt.data.tokens.tokenizer import Tokenizer
     from nmt.recipe.config import Config, Sampling
+    from nmt.run.model import LoadedModel
     from nmt.translation.translator import Translator
 
 SettingsOption = Annotated[
@@ -214,17 +215,49 @@ def check_translates_nothing(what: str, compute: ComputeOptions, search: BeamOpt
 def target_tag(language: str | None, tokenizer: "Tokenizer") -> str:
     """Return the tag that asks a model for a target language, such as `>>fr<<`; "" for None.
 
+    `language` is a word that the model has as a tag, or a code or the English name of a language.
+
     Raises:
         ConfigError: The model has learnt no such tag.
     """
     if language is None:
         return ""
-    from nmt.data.tokens.vocabulary import check_tags
+    from nmt.data.languages import language_among
+    from nmt.data.tokens.vocabulary import NAMED_TAGS, check_tags
     from nmt.recipe.config import spell_tag
 
-    tag = spell_tag(language)
+    tag, known = spell_tag(language), [each.strip("<>") for each in tokenizer.source.tags]
+    if language not in known and known:
+        try:
+            return spell_tag(language_among(language, known))
+        except ConfigError as error:
+            if len(known) > NAMED_TAGS:
+                raise ConfigError(f"--to {language}: {error}") from error
     check_tags(tokenizer, [tag], f"--to {language}")
     return tag
+
+
+def set_source_language(loaded: "LoadedModel", language: str | None) -> None:
+    """Let a model of many languages translate from `language`, a code or name; None: its own.
+
+    Raises:
+        ConfigError: The model has no such language, or has one source language.
+    """
+    if language is None:
+        return
+    from nmt.data.languages import language_among
+
+    data = loaded.config.data
+    if not data.language_tags:
+        raise ConfigError(
+            f"--from {language}: the model has one source language, {data.source_language}; leave "
+            "out --from, which is for models such as NLLB"
+        )
+    try:
+        changes = {"source_language": language_among(language, data.language_tags)}
+    except ConfigError as error:
+        raise ConfigError(f"--from {language}: {error}") from error
+    loaded.config = loaded.config.model_copy(update={"data": data.model_copy(update=changes)})
 
 
 def make_translator(

@@ -206,7 +206,7 @@ def into_language(
         chosen_sources = [add_tag(source, tag) for source in sources]
     languages = test_set.languages
     if languages is not None:
-        languages = languages[0], language
+        languages = languages[0], tag.strip("<>")
     return replace(
         test_set,
         sources=chosen_sources,

@@ -119,10 +119,17 @@ class TrainingText:
     """pairs that share a sentence with it are left out"""
     tags: tuple[str, ...] = ()
     """the tags before each source, as they are spelled: ">>de<<" """
+    target_tag: str = ""
+    """the tag before each target, that of its language; "" : none"""
     augmenter: Augmenter = Augmenter()
     """changes some of the pairs that are kept; by default none"""
     context: ContextConfig | None = None
     """how some of the pairs are joined with those before them; None: none is"""
+
+    @property
+    def language_tags(self) -> tuple[str, ...]:
+        """The tags of the languages of source and target; none without a `target_tag`."""
+        return (self.tags[0], self.target_tag) if self.target_tag else ()
 
     def cleaner(self) -> "Cleaner":
         """Return the rules for the pairs of this text, as `Cleaner` builds them."""

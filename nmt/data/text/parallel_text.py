@@ -109,9 +109,12 @@ class ParallelText:
         """Return the number of pairs; reads the files without decoding them."""
         return sum(map(len, self.blocks()))
 
-    def tagged_pairs(self) -> Iterator[SentencePair]:
-        """Return an iterator over the pairs; each source begins with the tags of `files`."""
-        tags = "".join(map(spell_tag, self.files.tags))
+    def tagged_pairs(self, languages: str = "") -> Iterator[SentencePair]:
+        """Return an iterator over the pairs; each source begins with the tags of `files`.
+
+        `languages` are the tags of the languages, which stand before them.
+        """
+        tags = languages + "".join(map(spell_tag, self.files.tags))
         return (SentencePair(tags + source, target) for source, target in self)
 
     def blocks(self) -> Iterator[Block]:

@@ -103,10 +103,10 @@ class BlockCleaner:
         kept = self._cleaner.clean(block, counts)
         # each kept pair as it is to be learnt, and the kind of its change or None
         augmented = [self._text.augmenter(pair, block.numbers[index]) for index, pair in kept]
-        tags = "".join(self._text.tags)
+        tags, target_tag = "".join(self._text.tags), self._text.target_tag
         cleaned = CleanedBlock(
             source=self._encode_source([tags + pair.source for pair, _ in augmented]),
-            target=self._encode_target([pair.target for pair, _ in augmented]),
+            target=self._encode_target([target_tag + pair.target for pair, _ in augmented]),
             indices=np.array([index for index, _ in kept], np.int64),
             hashes=hash_pairs([pair for _, pair in kept], self._text.cleaning),
             changes=[kind for _, kind in augmented],
@@ -116,7 +116,7 @@ class BlockCleaner:
             return cleaned
         # without EOS, and without the tags, which are no part of the text
         source_lengths = (cleaned.source.lengths - 1 - len(self._text.tags)).tolist()
-        target_lengths = (cleaned.target.lengths - 1).tolist()
+        target_lengths = (cleaned.target.lengths - 1 - bool(target_tag)).tolist()
         reasons = map(self._cleaner.reason_by_length, source_lengths, target_lengths)
         cleaned = cleaned.leave_out(block, reasons)
         pair_of = dict(kept)

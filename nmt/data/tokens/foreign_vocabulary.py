@@ -36,6 +36,15 @@ class ForeignVocabulary:
     """the number of rows of the matrices; some may have no piece"""
     specials: Mapping[int, int]
     """the row of each of our special ids (PAD, UNK, BOS, EOS); an id may be missing"""
+    controls: frozenset[str] = frozenset()
+    """the pieces in `rows` that stand for no text, such as tags of languages"""
+    kept: frozenset[int] | None = None
+    """the rows that are taken over; None: all"""
+
+    @property
+    def kept_rows(self) -> Sequence[int]:
+        """The rows that are taken over, in order."""
+        return range(self.size) if self.kept is None else sorted(self.kept)
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,7 @@ def _adopt(
     # BPE would merge an unused piece and split it again, which changes the pieces around it
     never_read = _UNUSED if kind == "unigram" else CONTROL_TYPE
     names, special_rows = _names(vocabulary), set(vocabulary.specials.values())
-    ordinary = [row for row in range(vocabulary.size) if row not in special_rows]
+    ordinary = [row for row in vocabulary.kept_rows if row not in special_rows]
     # A piece without a row is unknown to the other program. Here it is unused: BPE needs it to
     # build longer pieces, and a text is split into shorter ones where it would end up in it.
     extra = dict.fromkeys(
@@ -139,7 +148,8 @@ def _adopt(
             score = own[spelling].score
             if type_ == _UNUSED and kind == "unigram":
                 score = 0.0  # it has no effect, and is not that of a hidden piece
-        elif spelling in vocabulary.rows:  # a piece that `proto` lacks, found by its spelling
+        elif spelling in vocabulary.rows and spelling not in vocabulary.controls:
+            # a piece that `proto` lacks, found by its spelling
             type_, score = never_read, HIDDEN
         else:  # a piece without a row, or a row without a piece
             type_, score = CONTROL_TYPE, 0.0

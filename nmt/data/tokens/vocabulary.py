@@ -33,7 +33,8 @@ _RESERVED = re.compile("[\0\x1f▅]")
 _LONGEST_WORD = 40
 _SAMPLED_CHARACTERS = 20_000_000
 
-_NAMED_TAGS = 20  # the most tags that a message lists
+NAMED_TAGS = 20
+"""the most tags that a message lists"""
 
 KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 """`tokenizer.kind` of each `model_type` in sentencepiece_model.proto."""
@@ -74,8 +75,8 @@ def check_tags(tokenizer: Tokenizer, tags: Iterable[str], where: str) -> None:
     for tag in tags:
         if tag not in tokenizer.source.tags:
             known = list(tokenizer.source.tags)
-            its_tags = ", ".join(known[:_NAMED_TAGS]) or "none"
-            if others := len(known[_NAMED_TAGS:]):
+            its_tags = ", ".join(known[:NAMED_TAGS]) or "none"
+            if others := len(known[NAMED_TAGS:]):
                 its_tags += f" and {others} more"
             raise ConfigError(
                 f"{where}: the vocabulary has no tag {tag} (its tags: {its_tags}); use one of "

@@ -5,7 +5,8 @@
 #include "products.h"
 
 enum { RELU, GELU, SWISH };
-enum { INTERLEAVED, SINES_FIRST, TENSOR2TENSOR, ROTARY };
+enum { INTERLEAVED, SINES_FIRST, TENSOR2TENSOR, FAIRSEQ, ROTARY };
+#define FAIRSEQ_OFFSET 2
 
 typedef struct {
   const float *gain, *bias;
@@ -172,15 +173,16 @@ static void rotate(const Model *m, int position, float *x) {
 static void fill_positions(const Model *m, int length, int kind) {
   int d = m->d_model, pairs = d / 2;
   int period = kind == ROTARY ? pairs / m->heads : pairs; /* rotary: the same in each head */
-  int intervals = kind == TENSOR2TENSOR ? (pairs > 1 ? pairs - 1 : 1) : period;
+  int has_last = kind == TENSOR2TENSOR || kind == FAIRSEQ, first = kind == FAIRSEQ ? FAIRSEQ_OFFSET : 0;
+  int intervals = has_last ? (pairs > 1 ? pairs - 1 : 1) : period;
   for (int i = 0; i < pairs; i++) {
     /* not pow: that of a new glibc would keep a wheel from running with an older one */
     double frequency = powl(10000.0L, -(double)(i % period) / intervals);
     int in_turn = kind == INTERLEAVED || kind == ROTARY;
     int sine = in_turn ? 2 * i : i, cosine = in_turn ? 2 * i + 1 : pairs + i;
     for (int t = 0; t < length; t++) {
-      m->positions[(size_t)t * d + sine] = sin(t * frequency);
-      m->positions[(size_t)t * d + cosine] = cos(t * frequency);
+      m->positions[(size_t)t * d + sine] = sin((first + t) * frequency);
+      m->positions[(size_t)t * d + cosine] = cos((first + t) * frequency);
     }
   }
 }

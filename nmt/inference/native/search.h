@@ -38,6 +38,10 @@ static int best_tokens(const Model *m, const Search *s, const Sentence *sentence
                        float *logits, int length, int row_size, int most, Candidate *best) {
   int size = m->projection.padded;
   const int32_t *past = sentence->past + slot * (size_t)row_size;
+  if (!length && sentence->begin >= 0) { /* given, so its P is 1 */
+    best[0] = (Candidate){sentence->scores[slot], slot, sentence->begin};
+    return 1;
+  }
   float log_total = log_sum(logits, size), eos_logit = logits[s->eos];
   for (int i = 0; i < MAX_EXCLUDED; i++)
     if (s->excluded[i] >= 0) logits[s->excluded[i]] = -INFINITY;
@@ -135,14 +139,16 @@ static void find_candidates(const Model *m, const Search *s, Work *w, int rows, 
   }
 }
 
-/* Translate sentences chosen[n] of the sources, each to at most longest[n] tokens.
+/* Translate sentences chosen[n] of the sources, each to at most longest[n] tokens, the first of which
+ * is begins[n] if that is not -1.
  *
  * tokens (sentences, n_best, row_size), lengths and scores (sentences, n_best) receive the ended
  * hypotheses, best first; a length of -1 says that there is none. row_size is the largest longest.
  * Returns 0, or 1 if the memory does not suffice. It ends at the next step, without all hypotheses,
  * once *is_cancelled is not 0, which another thread may set. */
 EXPORT int nmt_translate(const Model *m, const Search *s, const Sources *sources, int32_t sentences,
-                         const int32_t *chosen, const int32_t *longest, int32_t row_size,
+                         const int32_t *chosen, const int32_t *longest, const int32_t *begins,
+                         int32_t row_size,
                          int32_t *tokens, int32_t *lengths, float *scores,
                          const volatile int32_t *is_cancelled) {
   int k = s->beam_size;
@@ -151,7 +157,8 @@ EXPORT int nmt_translate(const Model *m, const Search *s, const Sources *sources
   if (begin(&w, m, k, sources, sentences, chosen, row_size)) return 1;
   for (int n = 0; n < sentences; n++) {
     Sentence *sentence = &w.sentences[n];
-    sentence->longest = longest[n], sentence->live = 1, sentence->ended = 0;
+    sentence->longest = longest[n], sentence->begin = begins[n];
+    sentence->live = 1, sentence->ended = 0;
     sentence->scores[0] = 0.0f, sentence->latest[0] = s->bos, sentence->past[0] = 0;
   }
   for (size_t i = 0; i < sentences * kept; i++) scores[i] = -INFINITY, lengths[i] = -1;

@@ -16,7 +16,7 @@ from nmt.model.anatomy import Part, output_bias, parts_of, weight_shapes
 from nmt.recipe.config import ModelConfig, alignment_layer
 
 ACTIVATIONS = ("relu", "gelu", "swish")
-POSITIONS = ("interleaved", "sines_first", "tensor2tensor", "rotary")
+POSITIONS = ("interleaved", "sines_first", "tensor2tensor", "fairseq", "rotary")
 """both in the order of layers.h"""
 SETTINGS = {
     "activation": ACTIVATIONS,
@@ -189,6 +189,11 @@ class NativeWeights:
         if config.norm == "pre":
             self.model.encoder_norm = self._norm("encoder.norm")
             self.model.decoder_norm = self._norm("decoder.norm")
+
+    @property
+    def start(self) -> int:
+        """The id that the decoder reads before the first token."""
+        return EOS if self._config.start_embedding == "eos" else BOS
 
     def extend_positions(self, length: int) -> None:
         """Make the table of positional encodings at least `length` positions long.

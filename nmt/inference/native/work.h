@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
   int32_t first_source, source_length; /* its rows of the encoded sources */
   int32_t longest; /* tokens that its translation may have, EOS included */
+  int32_t begin; /* the token that its translation begins with; -1: any */
   int32_t live; /* hypotheses; 0: the sentence is done */
   int32_t ended; /* hypotheses that have ended so far, kept or not */
   float *scores; /* (k) log P of the live ones */

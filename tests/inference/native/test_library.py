@@ -74,6 +74,7 @@ def test_damaged_runs_give_translations_or_one_sentence(
         "LD_PRELOAD": sanitizer(),
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "OMP_NUM_THREADS": "1",
     }
     command = [sys.executable, "-m", "tests.inference.native.damaged_runs", str(runs)]

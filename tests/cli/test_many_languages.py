@@ -1,0 +1,103 @@
+"""A model of many languages is imported, translates between any two, learns, and goes out again."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers")
+
+from nmt.data.languages import language_among
+from nmt.errors import ConfigError
+from nmt.recipe.config_file import load_config
+from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
+from tests.exchange.huggingface_models import SWAPS, sentences
+from tests.exchange.m2m100_models import NLLB_CODES, write_model
+
+TEXTS = sentences(6, seed=2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nllb")
+    write_model(folder / "model")
+    result = invoke("import", folder / "model", "-o", folder / "run")
+    assert "5 languages" in result.stderr
+    assert "licence cc-by-nc-4.0" in result.stderr
+    return folder
+
+
+def translations(folder: Path, *options: str, lines: list[str] = TEXTS) -> list[str]:
+    command = ("translate", "--model", folder / "run", "--precision", "fp32", *options)
+    return lines_of(*command, text="".join(f"{line}\n" for line in lines))
+
+
+def test_languages_are_found_by_codes_and_names(folder: Path) -> None:
+    expected = translations(folder, "--from", "eng_Latn", "--to", "deu_Latn")
+    assert expected == translations(folder, "--from", "English", "--to", "German")
+    assert expected == translations(folder, "--from", "en", "--to", "de")
+    tagged = [f">>eng_Latn<<>>deu_Latn<< {text}" for text in TEXTS]
+    assert expected == translations(folder, lines=tagged)
+    assert expected != translations(folder, "--from", "eng_Latn", "--to", "French")
+    assert not any(">>" in line or "Latn" in line for line in expected)
+
+
+def test_an_unknown_language_is_one_sentence_with_the_nearest(folder: Path) -> None:
+    run = folder / "run"
+    message = fail(ConfigError, "translate", "--model", run, "--from", "Germn", text="a\n")
+    assert "--from Germn: the model has no language 'Germn'; the nearest ones are" in message
+    assert "deu_Latn (German)" in message
+    message = fail(ConfigError, "translate", "--model", run, text="a dog\n")
+    assert "5 languages; say from which" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("zh", "zho_Hans"), ("zh-TW", "zho_Hant"), ("cmn", "zho_Hans"), ("FRA", "fra_Latn")],
+)
+def test_a_code_of_any_kind_leads_to_the_nearest_language(name: str, code: str) -> None:
+    assert language_among(name, NLLB_CODES) == code
+
+
+def test_alignments_count_from_the_text_behind_the_tags(folder: Path) -> None:
+    [line] = translations(
+        folder, "--from", "en", "--to", "de", "--json", "--alignments", lines=["a dog"]
+    )
+    [translation] = json.loads(line)["translations"]
+    assert translation["tokens"][0]["piece"] == ">>deu_Latn<<"
+    assert all(pair.split("-")[0] in ("0", "1") for pair in translation["alignment"].split())
+
+
+def test_a_pair_is_learnt_and_a_language_added(folder: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "text.en", TEXTS * 4)
+    write_lines(tmp_path / "text.gsw", [text.translate(SWAPS) for text in TEXTS * 4])
+    recipe = tmp_path / "recipe.yaml"
+    text = f"{{source: {tmp_path}/text.en, target: {tmp_path}/text.gsw}}"
+    recipe.write_text(
+        f"""
+data: {{directory: {tmp_path}/data, train: {text}, validation: {text}, source_language: en,
+  target_language: gsw_Latn, language_tags: [gsw_Latn]}}
+training: {{initialize_from: {folder}/run, batch_tokens: 400, max_steps: 2, validate_every: 2,
+  checkpoint_every: 2, average_checkpoints: 1, device: cpu, threads: 1, warmup_steps: 1}}
+"""
+    )
+    succeed("train", "--config", recipe, "--run-dir", tmp_path / "tuned")
+    assert load_config(str(tmp_path / "tuned" / "config.yaml")).data.language_tags[-1] == "gsw_Latn"
+    command = ("translate", "--model", tmp_path / "tuned", "--to", "gsw_Latn")
+    assert len(lines_of(*command, text="a dog sees you.\n")) == 1
+    succeed(
+        *("export", tmp_path / "tuned", "--to", "huggingface", "-o", tmp_path / "out"),
+        *("--verify", tmp_path / "text.en"),
+    )
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "license: cc-by-nc-4.0" in card
+    assert 'src_lang="eng_Latn"' in card
+
+
+def test_a_trimmed_import_says_its_sizes(folder: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "text", TEXTS)
+    options = ("--languages", "English,de", "--trim-by", tmp_path / "text")
+    result = invoke("import", folder / "model", "-o", tmp_path / "run", *options)
+    assert "trimmed to deu_Latn, eng_Latn: 158 rows -> " in result.stderr
+    alone = ("import", folder / "model", "-o", tmp_path / "other", *options[:2])
+    assert "--trim-by" in fail(ConfigError, *alone)
