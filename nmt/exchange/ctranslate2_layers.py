@@ -213,6 +213,10 @@ def read_weights(
             raise ExchangeError(
                 f"{where}: {name} has the shape {found[name].shape}, expected {shape}"
             )
+        if found[name].dtype != np.float32:
+            raise ExchangeError(
+                f"{where}: damaged: {name} is of {found[name].dtype}, and the factors are missing"
+            )
     return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in found.items()}
 
 

@@ -251,6 +251,12 @@ def write(name: str, data: bytes) -> Callable[[Path], None]:
 
 REFUSED: list[tuple[Callable[[Path], None], str]] = [
     (renamed("encoder/layer_0/ffn/linear_0/bias", "encoder/layer_0/relative_position"), "relative"),
+    (
+        renamed(
+            "encoder/layer_0/ffn/linear_0/weight_scale", "encoder/layer_0/ffn/linear_9/weight_scale"
+        ),
+        "of int8, and the factors are missing",
+    ),
     (renamed("TransformerSpec", "WhisperModelXXX"), "kind WhisperModelXXX, revision 7"),
     (renamed("encoder/position_encodings", "encoder/position_encodingx"), "position_encodingx"),
     (renamed("encoder/scale_embeddings", "encoder/activation_xxxxx"), "activation_xxxxx"),
