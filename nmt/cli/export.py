@@ -194,8 +194,14 @@ def _choose_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Exp
 
         texts = [] if options.no_verify else options.sentences(loaded)
         lists = _read_shortlist(loaded, bergamot.CANDIDATES)
+        guided = loaded.config.training.guided_alignment
+        if not guided or guided.position != "predicts":
+            log(
+                f"{loaded.path}: no attention head has learnt alignments as Firefox reads them, to "
+                "put the tags of a page; train with training.guided_alignment.position=predicts"
+            )
         export = partial(bergamot.export_bergamot, texts=texts, lists=lists)
-        translate, usage = bergamot.translate_with_bergamot, bergamot.USAGE
+        return export, partial(bergamot.verify_bergamot, texts=texts), bergamot.USAGE
     else:
         from nmt.exchange import onnx
 

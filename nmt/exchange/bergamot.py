@@ -15,8 +15,15 @@ from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import ExchangeError
 from nmt.exchange.bergamot_shortlist import Array, in_rows, write_shortlist
 from nmt.exchange.engine import EngineTranslation
-from nmt.exchange.imported import original_files
-from nmt.exchange.marian import MODEL, QUANTIZATION, MarianContents, decoder_yml, marian_contents
+from nmt.exchange.imported import original_files, write_run
+from nmt.exchange.marian import (
+    MODEL,
+    QUANTIZATION,
+    MarianContents,
+    decoder_yml,
+    import_marian,
+    marian_contents,
+)
 from nmt.exchange.marian_binary import (
     ALPHA,
     EMBEDDINGS,
@@ -31,10 +38,10 @@ from nmt.exchange.marian_engine import translate_with_marian
 from nmt.exchange.marian_files import parse_yaml, write_npz
 from nmt.exchange.marian_names import weight_names
 from nmt.exchange.marian_package import DECODER, open_package
-from nmt.exchange.verify import excluded_ids
+from nmt.exchange.verify import EXACT, ROUNDED, excluded_ids, verify_translations
 from nmt.model.transformer import Transformer
 from nmt.recipe import strict_yaml
-from nmt.run.model import LoadedModel
+from nmt.run.model import LoadedModel, load_model
 
 SETTINGS = "config.intgemm8bitalpha.yml"
 REGISTRY = "registry.json"
@@ -174,6 +181,26 @@ def translate_with_bergamot(folder: Path, texts: Sequence[str]) -> list[EngineTr
         settings = {**package.settings, "models": [MODEL], "vocabs": names, "shortlist": []}
         (copy / DECODER).write_text(strict_yaml.dump(settings), "utf-8")
         return translate_with_marian(copy, texts)
+
+
+def verify_bergamot(loaded: LoadedModel, folder: Path, texts: Sequence[str]) -> str:
+    """Compare Marian's translations with an exported folder and nmt's, and return a summary.
+
+    With the weights of the folder, both must be the same. What the model before it was rounded to
+    int8 chooses otherwise is only told.
+
+    Raises:
+        MissingExtraError: the package pymarian is not installed.
+        ExchangeError: a translation differs, or one of both cannot read the folder.
+    """
+    translations = translate_with_bergamot(folder, texts)
+    with tempfile.TemporaryDirectory(prefix="nmt-export-") as name:
+        (model,) = import_marian(folder)
+        write_run(model, Path(name, "run"))
+        rounded = load_model(Path(name, "run"), loaded.device_type)
+        same = verify_translations(rounded, texts, translations, EXACT)
+    before = verify_translations(loaded, texts, translations, (ROUNDED[0], 0.0))
+    return f"{same}; beside the weights before they were rounded: {before}"
 
 
 def _language_pair(loaded: LoadedModel) -> str:

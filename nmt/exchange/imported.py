@@ -29,7 +29,15 @@ from nmt.errors import DataError, ExchangeError, print_warning
 from nmt.exchange.engine import EXCLUDED_BIAS
 from nmt.files import create_folder_atomically, explain_os_errors, read_json, write_json
 from nmt.model.anatomy import output_bias, weight_shapes
-from nmt.recipe.config import Config, DataConfig, DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.recipe.config import (
+    Config,
+    DataConfig,
+    DecodingConfig,
+    GuidedAlignmentConfig,
+    ModelConfig,
+    TokenizerConfig,
+    TrainingConfig,
+)
 from nmt.run.checkpoint import write_checkpoint
 from nmt.run.directory import RunDirectory, find_run
 from nmt.run.model import LoadedModel
@@ -90,6 +98,8 @@ class ImportedModel:
     """where the model comes from: format, source, licence, sha256 of files and so on"""
     shortlist: ForeignShortlist | None = None
     """the target rows that translations of a source may have"""
+    guided_alignment: GuidedAlignmentConfig | None = None
+    """the attention head that has learnt alignments"""
 
     @property
     def parameters(self) -> int:
@@ -163,6 +173,7 @@ def _config(imported: ImportedModel, output: Path, shared: bool) -> Config:
         ),
         tokenizer=tokenizer,
         model=imported.config,
+        training=TrainingConfig(guided_alignment=imported.guided_alignment),
         decoding=imported.decoding,
     )
 

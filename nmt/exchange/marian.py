@@ -28,9 +28,11 @@ from nmt.exchange.imported import (
 from nmt.exchange.marian_binary import read_model
 from nmt.exchange.marian_files import OPTIONS, parse_yaml, read_vocabulary, write_npz
 from nmt.exchange.marian_names import (
+    GUIDED_LAYER,
     PROGRAM,
     options_of,
     read_config,
+    read_guided_alignment,
     to_marian,
     to_ours,
     vocabulary_sizes,
@@ -90,7 +92,7 @@ def _read_model(
     options = _parse_options(model.options, f"{path}: {OPTIONS}")
     config = read_config(options, where)
     sizes = vocabulary_sizes(options, where)
-    quantization = {}
+    quantization, guided = {}, read_guided_alignment(options, config.decoder_layers)
     if model.multipliers or model.alphas:
         numbers = {"multipliers": model.multipliers, "alphas": model.alphas}
         quantization[QUANTIZATION] = json.dumps(numbers, indent=1).encode()
@@ -103,6 +105,7 @@ def _read_model(
         languages=languages_of(path.name),
         provenance={**provenance, "model": path.name},
         shortlist=read_shortlist(package.shortlist, sizes) if package.shortlist else None,
+        guided_alignment=guided if model.alphas else None,  # only Bergamot's models have alphas
     )
 
 
@@ -206,6 +209,9 @@ def _own_layout(loaded: LoadedModel) -> Layout:
     source, target = loaded.tokenizer.source, loaded.tokenizer.target
     names = vocabulary_names(".spm", loaded.tokenizer.shared)
     options = options_of(loaded.config.model, (source.size, target.size))
+    guided = loaded.config.training.guided_alignment
+    if guided and guided.position == "predicts":
+        options[GUIDED_LAYER] = str(guided.layer_index(loaded.config.model.decoder_layers) + 1)
     order = list(range(source.size)), list(range(target.size))
     for rows in order:
         rows[PAD] = rows[BOS] = -1  # Marian has no such tokens

@@ -13,7 +13,7 @@ from torch import Tensor
 from nmt.errors import ExchangeError
 from nmt.exchange.engine import Program
 from nmt.model.anatomy import output_bias, parts_of, weight_shapes
-from nmt.recipe.config import ModelConfig
+from nmt.recipe.config import GuidedAlignmentConfig, ModelConfig
 from nmt.recipe.config_file import replace_settings
 
 ACTIVATIONS = ("swish", "relu", "gelu")
@@ -67,6 +67,8 @@ _SIZES = {
     "decoder_layers": "dec-depth",
 }
 """{our name: Marian's} of the sizes"""
+GUIDED_LAYER = "transformer-guided-alignment-layer"
+"""`last`, or the number of a decoder layer, from 1"""
 PARTS = {
     "self_attention.query": ("self_Wq", "self_bq"),
     "self_attention.key": ("self_Wk", "self_bk"),
@@ -102,6 +104,16 @@ PROGRAM = Program(
     },
     PARTS,
 )
+
+
+def read_guided_alignment(options: Mapping[str, Any], layers: int) -> GuidedAlignmentConfig:
+    """Return the head by which Bergamot aligns words: the first one of the layer that is named.
+
+    `layers` are those of the decoder. A layer that does not exist counts as the last one.
+    """
+    named = str(options.get(GUIDED_LAYER, "last"))
+    layer = int(named) if named in map(str, range(1, layers + 1)) else layers
+    return GuidedAlignmentConfig(layer=layer, position="predicts")
 
 
 def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:

@@ -554,6 +554,14 @@ class GuidedAlignmentConfig(Section):
     """factor of the cross-entropy of the head, which is added to the loss"""
     layer: int | None = Field(None, ge=1)
     """the decoder layer, from 1; null: the last but one, or the second of two"""
+    position: Literal["reads", "predicts"] = "reads"
+    """which position's weights align a token: that which reads it and so knows it; or that which
+    predicts it, as in Marian and its students for browsers"""
+
+    @property
+    def steps_later(self) -> int:
+        """How many steps after the one that predicts a token its weights are computed."""
+        return 1 if self.position == "reads" else 0
 
     def layer_index(self, decoder_layers: int) -> int:
         """Return the index, from 0, of the layer in a decoder of so many layers."""

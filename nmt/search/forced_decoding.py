@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.data.tokens.tokenizer import BOS
+from nmt.recipe.config import GuidedAlignmentConfig
 from nmt.search.cancellation import check_not_cancelled
 from nmt.search.native_search import NativeSearch
 from nmt.search.step_decoder import StepRows
@@ -26,18 +27,18 @@ def force_decode_in_c(
     sources: Sequence[list[int]],
     targets: Sequence[list[int]],
     batch_tokens: int,
-    guided_layer: int | None,
+    guided: GuidedAlignmentConfig | None,
 ) -> list[ForcedTarget]:
     """Decode targets, given with their sources as ids, each with EOS, in batches.
 
-    Attention is that of the mean head at the step that predicts a token; with `guided_layer`, that
-    of the head that learnt alignments, at the next step, which reads the token.
+    Attention is that of the mean head at the step that predicts a token; with `guided`, that of
+    the head that learnt alignments, at the step at which it learnt them.
     """
     lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
     found: list[ForcedTarget] = [ForcedTarget([], [])] * len(targets)
     for indices in cut_into_batches(range(len(targets)), lengths, batch_tokens):
         pairs = [sources[i] for i in indices], [targets[i] for i in indices]
-        for i, target in zip(indices, _decode_batch(native, *pairs, guided_layer), strict=True):
+        for i, target in zip(indices, _decode_batch(native, *pairs, guided), strict=True):
             found[i] = target
     return found
 
@@ -46,7 +47,7 @@ def _decode_batch(
     native: NativeSearch,
     sources: list[list[int]],
     targets: list[list[int]],
-    guided_layer: int | None,
+    guided: GuidedAlignmentConfig | None,
 ) -> list[ForcedTarget]:
     """Decode some targets, a step for a token of all of them."""
     lengths = np.array([len(target) for target in targets])
@@ -57,7 +58,7 @@ def _decode_batch(
         row[1 : len(target) + 1] = target
     attended, log_p = np.zeros(inputs.shape, np.int64), np.zeros(inputs.shape)
     word_ends = np.zeros(0, np.bool_)  # nothing asks for the ends of words
-    steps = native.start(native.encode(sources), 1, longest, word_ends, guided_layer)
+    steps = native.start(native.encode(sources), 1, longest, word_ends, guided)
     for step in range(longest):
         check_not_cancelled()
         rows = np.flatnonzero(lengths > step)
@@ -65,7 +66,7 @@ def _decode_batch(
         asked = StepRows(rows, none, inputs[rows, step], number, inputs[rows, step + 1])
         scores = steps.step(asked, best=1, attention=True)
         attended[rows, step], log_p[rows, step] = scores.attended, scores.asked_log_p
-    later = 0 if guided_layer is None else 1
+    later = guided.steps_later if guided else 0
     return [
         ForcedTarget(places[later : later + n - 1].tolist(), of_tokens[:n].tolist())
         for places, of_tokens, n in zip(attended, log_p, lengths.tolist(), strict=True)

@@ -20,7 +20,7 @@ from nmt.inference.native.weights import (
     unknown_part,
 )
 from nmt.kernels.python_code import configured_attributes, is_code_unchanged
-from nmt.recipe.config import DecodingConfig, ModelConfig
+from nmt.recipe.config import DecodingConfig, GuidedAlignmentConfig, ModelConfig
 from nmt.run.checkpoint_files import Array
 from nmt.run.model import LoadedModel
 from nmt.search.cancellation import check_not_cancelled, current_cancellation
@@ -203,18 +203,18 @@ class NativeSearch:
         width: int,
         max_length: int,
         word_ends: Array,
-        guided_layer: int | None = None,
+        guided: GuidedAlignmentConfig | None = None,
     ) -> NativeSteps:
         """Return a decoder of these sources, whose steps another search chooses.
 
         A source has `width` hypotheses at most, of up to `max_length` tokens each, EOS included.
-        `word_ends` and `guided_layer` are those of `NativeSteps`.
+        `word_ends` and `guided` are those of `NativeSteps`.
 
         Raises:
             MemoryError: the memory does not suffice.
         """
         parts = self._library, self._weights, sources
-        return NativeSteps(*parts, width, max_length, word_ends, guided_layer)
+        return NativeSteps(*parts, width, max_length, word_ends, guided)
 
 
 def _hypotheses(tokens: Array, lengths: Array, scores: Array) -> list[list[Hypothesis]]:

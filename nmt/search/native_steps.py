@@ -8,6 +8,7 @@ import numpy as np
 from nmt.data.tokens.tokenizer import BOS
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.weights import CModel, NativeWeights
+from nmt.recipe.config import GuidedAlignmentConfig
 from nmt.run.checkpoint_files import Array
 from nmt.search.native_sources import BatchSources, check_ids, pointer_to
 from nmt.search.step_decoder import NextScores, StepRows
@@ -24,12 +25,12 @@ class NativeSteps:
         width: int,
         max_length: int,
         word_ends: Array,
-        guided_layer: int | None = None,
+        guided: GuidedAlignmentConfig | None = None,
     ) -> None:
         """Begin; each source may have up to `width` hypotheses of up to `max_length` tokens.
 
-        `word_ends` is a mask (V,), see `NextScores.end_log_p`. With `guided_layer`, an index from
-        0, `NextScores.attended` is by the first head of that layer.
+        `word_ends` is a mask (V,), see `NextScores.end_log_p`. With `guided`,
+        `NextScores.attended` is by the head that learnt alignments.
 
         Raises:
             MemoryError: the memory does not suffice.
@@ -39,8 +40,9 @@ class NativeSteps:
         weights.extend_positions(max_length)
         self._projection = weights.model.projection
         self._model = CModel.from_buffer_copy(weights.model)
-        if guided_layer is not None:
-            self._model.alignment_layer, self._model.alignment_head = guided_layer, 0
+        if guided:
+            self._model.alignment_layer = guided.layer_index(self._model.decoder_layers)
+            self._model.alignment_head = 0
         self._word_ends = np.full(self._projection.padded, -np.inf, np.float32)
         self._word_ends[: len(word_ends)][word_ends] = 0.0
         chosen = np.array(sources.rows, np.int32)

@@ -59,10 +59,10 @@ def teacher_forced_attention(
 def _of_guided_head(layers: Sequence[Tensor], guided: GuidedAlignmentConfig) -> Tensor:
     """Return the attention (B, T, S) of the head that learnt alignments, for each target token.
 
-    It is that of the position that reads the token. EOS, which none reads, has that of the last.
+    EOS, which no position reads, has that of the last one.
     """
-    weights = layers[guided.layer_index(len(layers))][:, 0].float()
-    return torch.cat((weights[:, 1:], weights[:, -1:]), 1)
+    weights, later = layers[guided.layer_index(len(layers))][:, 0].float(), guided.steps_later
+    return torch.cat((weights[:, later:], weights[:, -1:]), 1)[:, : weights.shape[1]]
 
 
 def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:

@@ -10,7 +10,8 @@ links of a target token, a batch adds
 
 The weights that align target token t are those of the next position, which reads the token itself
 (Chen et al., 2020, Accurate Word Alignment Induction from Neural Machine Translation); the position
-that predicts it would have to guess it first.
+that predicts it would have to guess it first. Marian has those of that position all the same, and
+so have its students for browsers: `position: predicts`.
 
 The kernels for training give no attention weights. So the queries and keys of this head are
 computed once more, beside them.
@@ -44,13 +45,14 @@ class GuidedHead:
         self.weight = settings.weight
         self.layer = settings.layer_index(len(model.decoder.layers))
         """index of the layer, from 0"""
+        self._later = settings.steps_later
         watch_inputs(model.decoder.layers[self.layer].cross_attention)
 
     def loss_of_rows(self, batch: Batch, attention: AttentionRecord) -> Tensor:
         """Return the loss of a batch in rows, whose attention was recorded, in nats: scalar."""
         weights = attention.cross[self.layer][:, 0].float()  # (B, T, S)
         assert batch.links is not None
-        return _loss(weights.clamp(min=_SMALLEST).log(), batch.links)
+        return self._loss(weights.clamp(min=_SMALLEST).log(), batch.links)
 
     def loss(
         self, model: Transformer, batch: PackedBatch, inputs: Inputs, precision: str
@@ -66,7 +68,13 @@ class GuidedHead:
         is_padding = torch.arange(key.shape[1], device=x.device) >= lengths[:, None]  # (B, S)
         scores = scores.masked_fill(is_padding[:, None], float("-inf"))
         assert batch.links is not None
-        return _loss(F.log_softmax(scores, dim=-1), batch.links)
+        return self._loss(F.log_softmax(scores, dim=-1), batch.links)
+
+    def _loss(self, log_weights: Tensor, links: TokenLinks) -> Tensor:
+        """Return -sum of G_ts log A_ts of the links: log A (B, T, S) -> scalar."""
+        # EOS has no links, so that there is a position after each token that has some
+        log_shares = log_weights[links.pair, links.target + self._later, links.source]  # (L,)
+        return -(links.share * log_shares).sum()
 
 
 def _first_head(attention: MultiHeadAttention, linear: nn.Module, x: Tensor) -> Tensor:
@@ -75,10 +83,3 @@ def _first_head(attention: MultiHeadAttention, linear: nn.Module, x: Tensor) -> 
     if type(linear) is not nn.Linear:  # such as an adapter of LoRA
         return linear(x)[:, :width]
     return F.linear(x, linear.weight[:width], linear.bias[:width])
-
-
-def _loss(log_weights: Tensor, links: TokenLinks) -> Tensor:
-    """Return -sum of G_ts log A_ts of the links: log A (B, T, S) -> scalar."""
-    # the position after a target token reads it; that of EOS, which has no links, is the last one
-    log_shares = log_weights[links.pair, links.target + 1, links.source]  # (L,)
-    return -(links.share * log_shares).sum()

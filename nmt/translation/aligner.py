@@ -59,11 +59,10 @@ def _force_decode(
     sources: Sequence[list[int]], targets: Sequence[list[int]], searcher: Searcher
 ) -> list[ForcedTarget]:
     """Decode the targets by what searches: the C library, or PyTorch, which is imported then."""
-    config, batch_tokens = searcher.loaded.config, searcher.settings.batch_tokens
     if searcher.native:
-        guided = config.training.guided_alignment
-        layer = guided.layer_index(config.model.decoder_layers) if guided else None
-        return force_decode_in_c(searcher.native, sources, targets, batch_tokens, layer)
+        guided = searcher.loaded.config.training.guided_alignment
+        batch_tokens = searcher.settings.batch_tokens
+        return force_decode_in_c(searcher.native, sources, targets, batch_tokens, guided)
     from nmt.translation.scoring import force_decode_pairs
 
     return force_decode_pairs(sources, targets, searcher)

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from nmt.errors import ExchangeError
-from nmt.exchange.bergamot import export_bergamot, find_alphas, translate_with_bergamot
+from nmt.exchange.bergamot import export_bergamot, find_alphas, verify_bergamot
 from nmt.exchange.imported import write_run
 from nmt.exchange.marian import import_marian, marian_contents
 from nmt.exchange.marian_binary import read_model
-from nmt.exchange.verify import ROUNDED, verify_translations
+from nmt.recipe.config import GuidedAlignmentConfig, TrainingConfig
 from nmt.run.model import LoadedModel, load_model
 from tests.exchange.bergamot_packages import write_student
 from tests.exchange.marian_packages import TEXT
@@ -60,6 +60,9 @@ def test_a_student_of_our_own_is_written_for_firefox_and_translates_in_marian(
 ) -> None:
     student = {"decoder": "ssru", "activation": "relu", "embeddings": embeddings}
     loaded = english_german(tiny_run(tmp_path / "run", **student))
+    guided = GuidedAlignmentConfig(layer=1, position="predicts")
+    training = TrainingConfig(guided_alignment=guided)
+    loaded = replace(loaded, config=loaded.config.model_copy(update={"training": training}))
     out = tmp_path / "out"
     out.mkdir()
     export_bergamot(loaded, out, TEXT[:3], lists_of(loaded))
@@ -68,6 +71,7 @@ def test_a_student_of_our_own_is_written_for_firefox_and_translates_in_marian(
         assert 0 < model.alphas[f"{name}_QuantMultA"] < 1000, name
     (again,) = import_marian(out)
     assert again.config.decoder == "ssru" and again.shortlist
+    assert again.guided_alignment == guided
     entry = json.loads((out / "registry.json").read_text("utf-8"))["ende"]
     vocabularies = {"vocab"} if embeddings == "shared" else {"srcvocab", "trgvocab"}
     assert entry.keys() == {"model", "lex", *vocabularies}
@@ -76,8 +80,9 @@ def test_a_student_of_our_own_is_written_for_firefox_and_translates_in_marian(
         assert file["size"] == len(content)
         assert file["expectedSha256Hash"] == hashlib.sha256(content).hexdigest()
     pytest.importorskip("pymarian")
-    translations = translate_with_bergamot(out, TEXT[:3])
-    assert "agree" in verify_translations(loaded, TEXT[:3], translations, ROUNDED)
+    summary = verify_bergamot(loaded, out, TEXT[:3])
+    assert summary.startswith("3 of 3 greedy translations are equal token by token")
+    assert "beside the weights before they were rounded: with rounded weights" in summary
 
 
 def test_an_alpha_is_the_range_of_what_a_matrix_is_multiplied_by(tmp_path: Path) -> None:

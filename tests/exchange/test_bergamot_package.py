@@ -11,8 +11,9 @@ from nmt.exchange.bergamot_shortlist import in_our_ids
 from nmt.exchange.imported import write_run
 from nmt.exchange.marian import import_marian
 from nmt.exchange.marian_files import parse_yaml
-from nmt.exchange.marian_names import to_marian
+from nmt.exchange.marian_names import GUIDED_LAYER, read_guided_alignment, to_marian
 from nmt.exchange.marian_package import open_package
+from nmt.recipe.config import GuidedAlignmentConfig
 from tests.exchange.bergamot_packages import write_student
 
 
@@ -28,6 +29,8 @@ def test_a_student_is_read_with_its_weights_search_and_shortlist(
     assert model.decoding.beam_size == 1
     assert model.decoding.length_normalization == "average"
     assert model.decoding.max_length_factor == (2.5 if layout == "bergamot" else 2.0)
+    layers = model.config.decoder_layers
+    assert model.guided_alignment == GuidedAlignmentConfig(layer=layers, position="predicts")
     options = parse_yaml(model.originals["model.yml"].rstrip(b"\0"), "model.yml")
     found = to_marian(model.weights, options, model.config)
     assert found.keys() == weights.keys()
@@ -50,6 +53,11 @@ def test_a_model_alone_stands_for_its_folder_and_becomes_a_run(tmp_path: Path) -
     (model,) = import_marian(folder / "model.ende.intgemm.alphas.bin.gz")
     write_run(model, tmp_path / "run")
     assert (tmp_path / "run" / "imported" / "quantization.json").is_file()
+
+
+@pytest.mark.parametrize(("named", "layer"), [("last", 3), ("1", 1), (2, 2), ("4", 3), (None, 3)])
+def test_the_layer_that_aligns_words_is_read(named: object, layer: int) -> None:
+    assert read_guided_alignment({GUIDED_LAYER: named}, 3).layer == layer
 
 
 def test_two_vocabularies_are_found(tmp_path: Path) -> None:

@@ -10,13 +10,18 @@ from nmt.search.forced_decoding import force_decode_in_c
 from nmt.search.searcher import Searcher
 from nmt.translation.scoring import force_decode_pairs
 
+GUIDED = [
+    None,
+    *(GuidedAlignmentConfig(layer=layer) for layer in (1, 2, 3)),
+    GuidedAlignmentConfig(layer=3, position="predicts"),
+]
 
-@pytest.mark.parametrize("layer", [None, 1, 2, 3])
+
+@pytest.mark.parametrize("guided", GUIDED)
 @pytest.mark.parametrize("batch_tokens", [7, 4096])
 def test_it_agrees_with_pytorch(
-    random_run: LoadedModel, layer: int | None, batch_tokens: int
+    random_run: LoadedModel, guided: GuidedAlignmentConfig | None, batch_tokens: int
 ) -> None:
-    guided = GuidedAlignmentConfig(layer=layer) if layer else None
     config = Config(
         model=ModelConfig(d_model=64, heads=2, d_ff=64, encoder_layers=1, decoder_layers=3),
         training=TrainingConfig(guided_alignment=guided),
@@ -32,13 +37,7 @@ def test_it_agrees_with_pytorch(
         [[*random.integers(4, 30, n).tolist(), EOS] for n in lengths]
         for lengths in ((3, 1, 9, 5), (4, 8, 0, 5))
     )
-    found = force_decode_in_c(
-        searcher.native,
-        sources,
-        targets,
-        batch_tokens,
-        guided.layer_index(3) if guided else None,
-    )
+    found = force_decode_in_c(searcher.native, sources, targets, batch_tokens, guided)
     expected = force_decode_pairs(sources, targets, searcher)
     for one, other in zip(found, expected, strict=True):
         assert one.attended == other.attended
