@@ -54,6 +54,7 @@ class Sizes(TypedDict, total=False):
     positions: Positions
     start_embedding: StartEmbedding
     layer_norm_epsilon: float
+    source_eos: bool
     initialization_gain: float
 
 

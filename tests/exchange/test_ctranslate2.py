@@ -76,7 +76,7 @@ def exported(loaded: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> P
     return folder
 
 
-@pytest.mark.parametrize("quantization", get_args(Quantization))
+@pytest.mark.parametrize("quantization", sorted(set(get_args(Quantization)) - {"float32"}))
 def test_rounded_weights_translate_almost_alike_and_leave_the_model_as_it_was(
     tmp_path: Path, quantization: str, loaded: LoadedModel, exported: Path
 ) -> None:
@@ -148,11 +148,11 @@ def test_the_other_program_needs_no_option_to_leave_out_excluded_tokens(tmp_path
 
 
 def test_the_missing_program_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: LoadedModel
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: LoadedModel, exported: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     message = r"the format ctranslate2 needs the extra 'exchange': pip install 'nmt\[exchange\]'"
     with pytest.raises(MissingExtraError, match=message):
         export_ctranslate2(loaded, tmp_path)
     with pytest.raises(MissingExtraError, match=message):
-        translate_with_ctranslate2(tmp_path, ["a"])
+        translate_with_ctranslate2(exported, ["a"])

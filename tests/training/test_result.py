@@ -271,7 +271,7 @@ def test_a_test_set_that_cannot_be_read_is_told_before_training(
     [
         ("/usr/bin/nmt train --config demo.yaml", "nmt train --config demo.yaml"),
         ("a/nmt/__main__.py train --config=a/my.yaml --run-dir x", "nmt train --config my.yaml"),
-        ("mine/r_drop.py demo.yaml /home/me/runs/it", "python r_drop.py demo.yaml it"),
+        ("mine/r_drop.py demo.yaml /runs/of/me/it", "python r_drop.py demo.yaml it"),
         ("nmt train --run-dir=x --config c --set seed=2", "nmt train --config c --set seed=2"),
         ("nmt train --set data.directory=x --config c", "nmt train --config c"),
         ("nmt train --set 'data.directory=my own/x' --config c", "nmt train --config c"),
