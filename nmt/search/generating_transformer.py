@@ -53,8 +53,8 @@ class Sizes(TypedDict, total=False):
     output_bias: bool
     positions: Positions
     start_embedding: StartEmbedding
-    layer_norm_epsilon: float
     source_eos: bool
+    layer_norm_epsilon: float
     initialization_gain: float
 
 
