@@ -190,23 +190,28 @@ def _choose_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Exp
         export = marian.export_marian
         translate, usage = marian_engine.translate_with_marian, marian_engine.USAGE
     elif options.to == "bergamot":
-        from nmt.exchange import bergamot
-
-        texts = [] if options.no_verify else options.sentences(loaded)
-        lists = _read_shortlist(loaded, bergamot.CANDIDATES)
-        guided = loaded.config.training.guided_alignment
-        if not guided or guided.position != "predicts":
-            log(
-                f"{loaded.path}: no attention head has learnt alignments as Firefox reads them, to "
-                "put the tags of a page; train with training.guided_alignment.position=predicts"
-            )
-        export = partial(bergamot.export_bergamot, texts=texts, lists=lists)
-        return export, partial(bergamot.verify_bergamot, texts=texts), bergamot.USAGE
+        return _bergamot_exporter(loaded, options)
     else:
         from nmt.exchange import onnx
 
         export, translate, usage = onnx.export_onnx, onnx.translate_with_onnxruntime, onnx.USAGE
     return export, _build_verifier(checked, options, translate), usage
+
+
+def _bergamot_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Export, Verify, str]:
+    """Return how a student's folder for browsers is written, verified and used."""
+    from nmt.exchange import bergamot
+
+    texts = [] if options.no_verify else options.sentences(loaded)
+    lists = _read_shortlist(loaded, bergamot.CANDIDATES)
+    guided = loaded.config.training.guided_alignment
+    if not guided or guided.position != "predicts":
+        log(
+            f"{loaded.path}: no attention head has learnt alignments as Firefox reads them, to "
+            "put the tags of a page; train with training.guided_alignment.position=predicts"
+        )
+    export = partial(bergamot.export_bergamot, texts=texts, lists=lists)
+    return export, partial(bergamot.verify_bergamot, texts=texts), bergamot.USAGE
 
 
 def _huggingface_exporter(loaded: "LoadedModel") -> tuple[Export, Translate, str]:

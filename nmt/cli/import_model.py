@@ -39,43 +39,47 @@ RunOption = Annotated[
         "RUN-2, …",
     ),
 ]
+RevisionOption = Annotated[
+    str | None,
+    typer.Option(help="Commit, branch or tag of a model of the Hub.  [default: the newest]"),
+]
+SourceLanguageOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Code of the language to translate.  [default: what the model says, else und]"
+    ),
+]
+TargetLanguageOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Code of the language of the translations.  [default: what the model says, else und]"
+    ),
+]
+LanguagesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        help="Keep these languages of a model of many, such as eng_Latn,deu_Latn, and of its "
+        "vocabulary what --trim-by needs: a model of a fraction of the size.",
+    ),
+]
+TrimOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Text in the kept languages, such as that of a recipe; may be repeated.",
+    ),
+]
 
 
 def import_model(
     source: SourceArgument,
     output: RunOption,
-    revision: Annotated[
-        str | None,
-        typer.Option(help="Commit, branch or tag of a model of the Hub.  [default: the newest]"),
-    ] = None,
-    source_language: Annotated[
-        str | None,
-        typer.Option(
-            help="Code of the language to translate.  [default: what the model says, else und]"
-        ),
-    ] = None,
-    target_language: Annotated[
-        str | None,
-        typer.Option(
-            help="Code of the language of the translations.  [default: what the model says, "
-            "else und]"
-        ),
-    ] = None,
-    languages: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Keep these languages of a model of many, such as eng_Latn,deu_Latn, and of its "
-            "vocabulary what --trim-by needs: a model of a fraction of the size.",
-        ),
-    ] = None,
-    trim_by: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Text in the kept languages, such as that of a recipe; may be repeated.",
-        ),
-    ] = None,
+    revision: RevisionOption = None,
+    source_language: SourceLanguageOption = None,
+    target_language: TargetLanguageOption = None,
+    languages: LanguagesOption = None,
+    trim_by: TrimOption = None,
 ) -> None:
     """Turn a model of another program into a run directory.
 

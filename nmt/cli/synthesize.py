@@ -1,7 +1,8 @@
 """`nmt synthesize`: training text from monolingual text, whose other side a model writes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -117,6 +118,33 @@ def synthesize(
     so the model must be one of the opposite direction. With --endpoint, a language model behind a
     server translates. The folder goes into `data.synthetic`.
     """
+    check_service(options.output)
+    if language_model.endpoint:
+        if others := changed_options(search, sampling, compute, workers):
+            raise ConfigError(f"{others}: for models of nmt; with --endpoint, leave them out")
+        if options.reverse:
+            raise ConfigError(
+                "--reverse compares two models of nmt; with --endpoint, leave it out, and score "
+                "the pairs afterwards by nmt data clean --model RUN --reverse RUN"
+            )
+        _ask_language_model(model, options, language_model)
+    else:
+        translator = partial(make_translator, model, compute, search, sampling.sampling())
+        _translate_text(translator, options, sampling, compute, workers)
+
+
+def _translate_text(
+    load: Callable[[], "Translator"],
+    options: MonolingualOptions,
+    sampling: SamplingOptions,
+    compute: ComputeOptions,
+    workers: WorkerOptions,
+) -> None:
+    """Make the folder of pairs with the translations of a model, which `load` returns.
+
+    Raises:
+        NmtError: options contradict each other, or text or the model cannot be read.
+    """
     from nmt.data.text.monolingual import MonolingualText
     from nmt.data.text.pair_folder import PairFolder
     from nmt.run.directory import find_run
@@ -124,15 +152,9 @@ def synthesize(
     from nmt.translation.synthesis import PairMaker
     from nmt.translation.synthesis import synthesize as make_pairs
 
-    check_service(options.output)
-    if language_model.endpoint:
-        if others := changed_options(search, sampling, compute, workers):
-            raise ConfigError(f"{others}: for models of nmt; with --endpoint, leave them out")
-        _ask_language_model(model, options, language_model)
-        return
     lines = MonolingualText(options.text)
     inputs = lines.facts()  # first, so that text that cannot be read is an error before any work
-    translator = make_translator(model, compute, search, sampling.sampling())
+    translator = load()
     data = find_run(translator.loaded.path).config_with_texts().data
     lines.held_out = _held_out_text(data, options.held_out or [])
     tag = target_tag(options.to, translator.loaded.tokenizer)
@@ -176,11 +198,6 @@ def _ask_language_model(
     from nmt.translation.prompted_synthesis import LEFT_OUT, PromptedSynthesis, describe_answers
     from nmt.translation.synthesis import PairMaker
 
-    if options.reverse:
-        raise ConfigError(
-            "--reverse compares two models of nmt; with --endpoint, leave it out, and score the "
-            "pairs afterwards by nmt data clean --model RUN --reverse RUN"
-        )
     config, server, backward = asked.load(), asked.server(models), not options.forward
     lines = MonolingualText(options.text)
     inputs = lines.facts()

@@ -181,11 +181,10 @@ def translate(
     def load() -> "tuple[Translator, TranslationRequest]":
         # takes seconds: input and output are opened before
         translator = make_translator(models, compute, search, sampling.sampling())
-        loaded = translator.loaded
-        set_source_language(loaded, options.from_)
+        set_source_language(translator.loaded, options.from_)
         request = options.request(translator, terminology, protected)
-        to = target_tag(options.to, loaded.tokenizer).strip("<>") or None
-        return translator, memories.add_to(request, loaded, to)
+        to = target_tag(options.to, translator.loaded.tokenizer).strip("<>") or None
+        return translator, memories.add_to(request, translator.loaded, to)
 
     settings = partial(_settings, terminology, context.params)
     read = [terms.glossary, terms.forbid_file, *(memories.memory or ())]
