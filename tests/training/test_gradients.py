@@ -254,8 +254,8 @@ def test_what_failed_is_not_kept_alive(
     kept: list[weakref.ref[Tensor]] = []
     backward = torch.autograd.grad
 
-    def grad(loss: Tensor, parameters: Any) -> tuple[Tensor, ...]:
-        gradients = backward(loss, parameters)
+    def grad(loss: Tensor, parameters: Any, **options: Any) -> tuple[Tensor, ...]:
+        gradients = backward(loss, parameters, **options)
         if not limited.gradient_computer.micro_batch_size.halved:
             kept.append(weakref.ref(gradients[0]))
             raise RuntimeError(NO_MEMORY)
