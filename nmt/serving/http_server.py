@@ -6,6 +6,7 @@ import resource
 import select
 import signal
 import socket
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -49,8 +50,12 @@ def serve(settings: ServerSettings) -> None:
     server = Server.build(settings)
     check_addresses(server)
     check_threads(available_cores() + 4, 128 << 20)  # what requests take
-    with listen(settings) as opened, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(server, opened))
+    with (
+        _SignalsOfLoop() as signals,
+        listen(settings) as opened,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(_serve(server, opened, signals))
 
 
 def check_addresses(server: Server) -> None:
@@ -86,7 +91,35 @@ def listen(settings: ServerSettings) -> socket.socket:
         ) from error
 
 
-async def _serve(server: Server, opened: socket.socket) -> None:
+class _SignalsOfLoop:
+    """Remembers SIGINT and SIGTERM while the event loop runs; leaving it raises the first of them.
+
+    An error raised inside uvloop ends it in the midst of its work, or is only logged. So whatever
+    waits for a signal sets a handler of its own, and this one stands before and after it.
+    """
+
+    def __init__(self) -> None:
+        self.received: list[int] = []
+        self._earlier: dict[int, Any] = {}
+
+    def __enter__(self) -> "_SignalsOfLoop":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._earlier[number] = signal.signal(number, self.remember)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.received:  # further signals are still only remembered: the process is about to end
+            name = signal.Signals(self.received[0]).name
+            raise StoppedBySignal(f"stopped by {name}", self.received[0])
+        for number, handler in self._earlier.items():
+            signal.signal(number, handler)
+
+    def remember(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
+        self.received.append(number)
+
+
+async def _serve(server: Server, opened: socket.socket, signals: _SignalsOfLoop) -> None:
     """Serve at the socket `opened` until a signal ends the server."""
     settings = server.settings
     config = uvicorn.Config(
@@ -102,44 +135,55 @@ async def _serve(server: Server, opened: socket.socket) -> None:
         timeout_graceful_shutdown=round(settings.drain_seconds),
     )
     async with contextlib.AsyncExitStack() as running:
-        await _start(server, running)
-        host, port = opened.getsockname()[:2]
-        server.operations.log("listening", {"host": host, "port": port})
-        await _HttpServer(config).serve(sockets=[opened])
+        await _start(server, running, signals)
+        if not signals.received:
+            host, port = opened.getsockname()[:2]
+            server.operations.log("listening", {"host": host, "port": port})
+            await _HttpServer(config, signals).serve(sockets=[opened])
 
 
-async def _start(server: Server, running: contextlib.AsyncExitStack) -> None:
-    """Start a server; closing `running` stops it.
+async def _start(
+    server: Server, running: contextlib.AsyncExitStack, signals: _SignalsOfLoop
+) -> None:
+    """Start a server, unless a signal arrives first; closing `running` stops it.
 
     Raises:
         NmtError: a model cannot be loaded.
         OSError: a file of a model cannot be read.
-        StoppedBySignal: a signal has ended the start.
     """
     loop = asyncio.get_running_loop()
     start = asyncio.create_task(running.enter_async_context(server.run()))
-    received: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
-        # raising an error here would not help: uvloop only logs it
-        if not received:  # a second `cancel` would interrupt the end of what has started
+        if not signals.received:  # a second `cancel` would interrupt the end of what has started
             loop.call_soon_threadsafe(start.cancel)
-        received.append(number)
+        signals.remember(number, frame)
 
     handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    if signals.received:  # before `stop` was set
+        start.cancel()
     try:
         await asyncio.gather(start, return_exceptions=True)
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    if received:
-        name = signal.Signals(received[0]).name
-        raise StoppedBySignal(f"stopped by {name}", received[0])
-    start.result()
+    if not signals.received:
+        start.result()
 
 
 class _HttpServer(uvicorn.Server):
     """Reads the requests that have arrived before it ends."""
+
+    def __init__(self, config: uvicorn.Config, signals: _SignalsOfLoop) -> None:
+        super().__init__(config)
+        self._signals = signals
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End the server at a signal, also at one that came just before uvicorn waited for it."""
+        with super().capture_signals():
+            self.should_exit = bool(self._signals.received)
+            yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept the connections that the kernel keeps, and read what has arrived, and then end.

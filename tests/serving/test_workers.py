@@ -139,7 +139,8 @@ def test_a_signal_ends_the_start(
         server.process.send_signal(number)
         time.sleep(0.001)
         # the second signal may arrive when all is done and Python itself is ending
-        assert server.stop(number) in (128 + number, -number)
+        code = server.stop(number)
+        assert code in (128 + number, -number), server.log.read_text("utf-8")
         assert not Path(f"/proc/{host[0]}/cmdline").exists()
         assert not list(folders.glob("nmt-serve-*"))
 
