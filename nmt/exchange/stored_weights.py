@@ -18,6 +18,10 @@ from nmt.run.checkpoint_files import check_header
 FLOATS = ("F16", "BF16", "F32", "F64")
 
 
+_NUMBERS = 1 << 20
+"""numbers of a weight that are looked at together"""
+
+
 class StoredWeights(Mapping[str, Tensor]):
     """The weights of some files, safetensors or files of `torch.save`, by their names.
 
@@ -48,8 +52,9 @@ class StoredWeights(Mapping[str, Tensor]):
                 weight: Tensor = file.get_tensor(stored_name)
         else:
             weight = load_pickle(path, mmap=True)[stored_name]
-        # the sum is NaN or infinite if one number is
-        if not weight.sum(dtype=torch.float64).isfinite():
+        # a sum is NaN or infinite if one number is; for one of all, PyTorch would copy the weight
+        parts = weight.flatten().split(_NUMBERS)
+        if not all(part.sum(dtype=torch.float64).isfinite() for part in parts):
             raise ExchangeError(f"{path}: {stored_name!a} holds NaN or infinity")
         return weight
 
