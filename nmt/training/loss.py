@@ -27,6 +27,8 @@ PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
 """rows are padded to multiples of this: a GPU is fastest on multiples of 8 and on few shapes"""
 PROJECTION_ROWS = {"cpu": 1024, "cuda": 4096}
 """positions whose logits are in memory at once: enough for a fast matrix product"""
+MAX_LOGITS = {"cpu": 1 << 26, "cuda": 1 << 30}
+"""logits that are in memory at once, so fewer positions with a vocabulary of many languages"""
 
 LossFunction = Callable[..., tuple[Tensor, Tensor]]
 """a function with the arguments and results of `loss_and_gradient`"""
@@ -175,10 +177,15 @@ def label_smoothed_cross_entropy(
     return Loss(total, cross_entropy)
 
 
+def projection_rows(hardware: str, entries: int) -> int:
+    """Return of how many positions the logits are in memory at once, for a vocabulary's size."""
+    return max(1, min(PROJECTION_ROWS[hardware], MAX_LOGITS[hardware] // entries))
+
+
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """The loss of the logits x E^T + b, x (U, D), E (V, D); `forward` computes the gradients too.
 
-    It takes `PROJECTION_ROWS` positions at a time, and overwrites their logits by their gradient
+    It takes `projection_rows` positions at a time, and overwrites their logits by their gradient
     G. The gradient of x is G E, that of E is G^T x, that of the bias b (V,), which may be None, is
     the sum of G over the positions. Frozen weights get none. So the logits of all positions, the
     largest tensor of a step, are never in memory together.
@@ -195,7 +202,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         loss_function: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
     ) -> tuple[Tensor, Tensor]:
         matrix = embedding.to(x.dtype)  # E
-        rows = PROJECTION_ROWS[hardware_kind(x.device)]
+        rows = projection_rows(hardware_kind(x.device), len(matrix))
         buffer = x.new_empty(min(rows, len(x)), len(matrix))
         x_gradient = torch.empty_like(x)
         _, embedding_is_trained, bias_is_trained = ctx.needs_input_grad[:3]

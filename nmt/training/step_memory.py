@@ -15,7 +15,7 @@ from nmt.model.transformer import Transformer
 from nmt.recipe.config import Config, ModelConfig
 from nmt.run.adapter import adapter_shapes
 from nmt.run.model import LoadedModel
-from nmt.training.loss import PROJECTION_ROWS, SOFTMAX_ROWS
+from nmt.training.loss import SOFTMAX_ROWS, projection_rows
 
 Rows = tuple[int, int]
 """the sizes of the vocabularies of source and target"""
@@ -97,9 +97,10 @@ def training_memory(
         bytes_per_token += guided_alignment_bytes(config.model, length)
     # for each entry of the vocabulary: a logit and a probability of each position computed at once,
     # and a row of the embedding's gradient, once in float32 and once as the result of a product
-    logit_bytes = min(tokens, shards * PROJECTION_ROWS[device]) * p
+    logit_bytes = min(tokens, shards * projection_rows(device, rows[1])) * p
     softmax_bytes = min(tokens, shards * SOFTMAX_ROWS[device]) * FP32
-    embedding_gradient_bytes = shards * config.model.d_model * (FP32 + p)
+    is_trained = not config.training.lora  # which leaves the embeddings as they are
+    embedding_gradient_bytes = shards * config.model.d_model * (FP32 + p) * is_trained
     bytes_per_entry = logit_bytes + softmax_bytes + embedding_gradient_bytes
     return StepMemory(
         weights=FP32 * in_memory + shards * BF16 * copied_to_bf16,

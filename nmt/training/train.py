@@ -19,7 +19,7 @@ from nmt.data.tokens.alignment_model import FILE
 from nmt.errors import ConfigError, DivergedError, Log
 from nmt.files import read_json_or_empty
 from nmt.machine.device import memory_of, pick_device, pick_precision, use_threads
-from nmt.machine.memory import memory_explained, tune_memory
+from nmt.machine.memory import memory_explained, return_freed_memory, tune_memory
 from nmt.recipe.config import Config, TextPair, TrainingConfig
 from nmt.recipe.config_file import load_config
 from nmt.run.directory import RunDirectory, weights_folder
@@ -149,6 +149,7 @@ def _build_trainer(
         loaded = adapt_parent(loaded, training.lora, log)
     elif pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)
+    return_freed_memory()  # that of the parent
     memory = _validation_memory(config, prepared)
     validator = Validator(validation_texts, loaded, precision, memory)
     trainer = Trainer(loaded, prepared.train, validator, precision, prepared.stages, group, log)

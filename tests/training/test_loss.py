@@ -22,6 +22,7 @@ from nmt.training.loss import (
     Objective,
     label_smoothed_cross_entropy,
     loss_and_gradient,
+    projection_rows,
 )
 from nmt.training.prepare import prepare_for_training
 
@@ -104,6 +105,16 @@ def test_loss_and_gradients_are_those_of_the_formula(
     assert loss.total.item() == pytest.approx(total.item(), rel=1e-5)
     expected = torch.autograd.grad(weight * total, leaves)
     torch.testing.assert_close(tuple(gradients), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "entries", "rows"),
+    [("cpu", 37_000, 1024), ("cpu", 256_206, 261), ("cuda", 256_206, 4096), ("cpu", 1 << 27, 1)],
+)
+def test_a_large_vocabulary_has_the_logits_of_fewer_positions(
+    hardware: str, entries: int, rows: int
+) -> None:
+    assert projection_rows(hardware, entries) == rows
 
 
 @pytest.mark.slow
