@@ -95,6 +95,7 @@ class Models:
         self._settings, self._compute, self._operations = settings, compute, operations
         self.models: list[ServedModel] = []
         self._directions: dict[tuple[str, str], Direction] = {}
+        self._direct_targets: dict[str, list[str]] = {}  # of each source, without a pivot
         # one at a time: a model must be counted as loaded before another one makes room for itself
         self._loading = asyncio.Lock()
         for run in settings.models:
@@ -125,6 +126,7 @@ class Models:
                     f"{pair[0]} to {pair[1]}; give one of them"
                 )
             self._directions[pair] = direction
+            self._direct_targets.setdefault(direction.source, []).append(direction.target)
         self._name_weights()
 
     def _name_weights(self) -> None:
@@ -140,7 +142,7 @@ class Models:
     @property
     def sources(self) -> list[str]:
         """The codes of all source languages, in the order of the models."""
-        return list(dict.fromkeys(source for source, _ in self._directions))
+        return list(self._direct_targets)
 
     @property
     def languages(self) -> list[str]:
@@ -161,16 +163,12 @@ class Models:
 
     def targets(self, source: str) -> list[str]:
         """Return the codes of all languages that a source language is translated into."""
-        direct = self._direct_targets(source)
-        targets = list(direct)
+        direct = self._direct_targets.get(source, [])
+        targets = dict.fromkeys(direct)
         if self._settings.pivot:
             for middle in direct:
-                targets += self._direct_targets(middle)
-        return [target for target in dict.fromkeys(targets) if target != source]
-
-    def _direct_targets(self, source: str) -> list[str]:
-        """Return the codes of the languages that one model translates a language into."""
-        return [target for own_source, target in self._directions if own_source == source]
+                targets.update(dict.fromkeys(self._direct_targets.get(middle, [])))
+        return [target for target in targets if target != source]
 
     def route(self, source: str, target: str) -> list[Direction]:
         """Return the directions that lead from a language to another: one, or two with a pivot.
@@ -181,10 +179,9 @@ class Models:
         if (source, target) in self._directions:
             return [self._directions[source, target]]
         if self._settings.pivot:
-            for first in self._directions.values():
-                second = self._directions.get((first.target, target))
-                if first.source == source and second:
-                    return [first, second]
+            for middle in self._direct_targets.get(source, []):
+                if second := self._directions.get((middle, target)):
+                    return [self._directions[source, middle], second]
         if source not in self.sources:
             served = ", ".join(self.sources)
             raise RequestError(400, f"{source[:20]} is not supported; served are {served}")
