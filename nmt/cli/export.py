@@ -166,7 +166,8 @@ def _choose_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Exp
     export: Export
     translate: Translate
     data = with_languages(loaded.config.data)
-    checked = replace(loaded, config=loaded.config.model_copy(update={"data": data}))
+    _ = loaded.model  # made once: the copy, which is verified with two languages, shares it
+    verified = replace(loaded, config=loaded.config.model_copy(update={"data": data}))
     tags = tags_of_pair(data, data.languages) if data.language_tags else None
     if options.to == "safetensors":  # verified by nmt itself, which loads it again
         from nmt.exchange import safetensors_folder as own
@@ -183,7 +184,7 @@ def _choose_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Exp
     elif options.to == "argos":
         return _argos_exporter(loaded, options)
     elif options.to == "huggingface":
-        export, translate, usage = _huggingface_exporter(checked)
+        export, translate, usage = _huggingface_exporter(verified)
     elif options.to == "marian":
         from nmt.exchange import marian, marian_engine
 
@@ -195,7 +196,7 @@ def _choose_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Exp
         from nmt.exchange import onnx
 
         export, translate, usage = onnx.export_onnx, onnx.translate_with_onnxruntime, onnx.USAGE
-    return export, _build_verifier(checked, options, translate), usage
+    return export, _build_verifier(verified, options, translate), usage
 
 
 def _bergamot_exporter(loaded: "LoadedModel", options: ExportOptions) -> tuple[Export, Verify, str]:

@@ -185,7 +185,12 @@ def _read_huggingface(folder: Path) -> "ImportedModel":
 def _with_languages(
     model: "ImportedModel", source: str | None, target: str | None
 ) -> "ImportedModel":
-    """Return the model with its languages: those of the options, of itself, or in its name."""
+    """Return the model with its languages: those of the options, of itself, or in its name.
+
+    Raises:
+        ConfigError: the model is one of many languages, and has not that of an option.
+    """
+    from nmt.data.languages import closest_language, language_among
     from nmt.exchange.huggingface_files import languages_in_name
 
     def choose(option: str | None, own: str, in_name: str) -> str:
@@ -195,6 +200,13 @@ def _with_languages(
 
     source_in_name, target_in_name = languages_in_name(str(model.provenance["source"]))
     own_source, own_target = model.languages
+    if model.language_tags:  # a name of two other words, such as nllb-big-run, says nothing
+        in_name = (source_in_name, target_in_name)
+        source_in_name, target_in_name = (
+            code if closest_language(code, model.language_tags) else "und" for code in in_name
+        )
+        for code in filter(None, (source, target)):
+            language_among(code, model.language_tags)  # raises an error if it is none of them
     languages = (
         choose(source, own_source, source_in_name),
         choose(target, own_target, target_in_name),

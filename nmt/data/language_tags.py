@@ -37,10 +37,19 @@ def both_tags(data: DataConfig, text: TextPair) -> str:
 
 
 def with_languages(data: DataConfig) -> DataConfig:
-    """Return the settings of a model of many languages with two of these, if they say none."""
+    """Return the settings of a model of many languages with a language where they say none (und).
+
+    It is the first of the model's that the other side does not have.
+
+    Raises:
+        ConfigError: a language that they say is none of the model's.
+    """
     if "und" not in data.languages or len(data.language_tags) < 2:
         return data
-    source, target = data.language_tags[:2]
+    named = [code for code in data.languages if code != "und"]
+    used = {language_among(code, data.language_tags) for code in named}
+    free = (code for code in data.language_tags if code not in used)
+    source, target = (next(free) if code == "und" else code for code in data.languages)
     return data.model_copy(update={"source_language": source, "target_language": target})
 
 
@@ -69,6 +78,11 @@ class LanguageTags:
         return self._id_of(self._data.target_language)
 
     def _id_of(self, language: str) -> int:
+        """Return the source id of the tag of a language, by its code or English name.
+
+        Raises:
+            ConfigError: the language is und, undetermined, or none of the model's.
+        """
         if language == "und":  # undetermined
             raise ConfigError(
                 f"the model translates between {len(self._data.language_tags)} languages; say from "
@@ -84,10 +98,12 @@ class LanguageTags:
         return frozenset(self._tokenizer.source.tags.values())
 
     def divide(self, ids: Sequence[int]) -> tuple[list[int], int | None]:
-        """Return what the encoder reads of a source, and what its translation begins with.
+        """Return the ids that the encoder reads, and the id that the translation begins with.
 
-        `ids` are those of a text that may begin with tags; the last tag of a language is that of
-        the translation. None: the model has no such tags, and the ids are returned as they are.
+        Of the tags of languages at the start of `ids`, the last is that of the translation and the
+        one before it that of the source; earlier ones are dropped. One that is missing is that of
+        the configuration. Other tags stay behind that of the source. Of a model without such tags:
+        the same ids, and None.
 
         Raises:
             ConfigError: the languages are neither there nor in the configuration.

@@ -2,7 +2,7 @@
 
 Both are of the class `M2M100ForConditionalGeneration`. Their rows are in the order of fairseq: <s>,
 <pad>, </s>, <unk>, the pieces of SentencePiece, the languages. Of M2M-100, vocab.json has the rows
-of the pieces; NLLB has none, and a row is the id in SentencePiece and one. The tokens of languages,
+of the pieces; NLLB has none, and a row is the id in SentencePiece plus 1. The tokens of languages,
 `__de__` or `deu_Latn`, become tags of ours, `>>de<<` or `>>deu_Latn<<`.
 
 https://huggingface.co/docs/transformers/model_doc/nllb
@@ -51,7 +51,7 @@ WEIGHTS = (
 )
 """the names of the weights; those of a large model may be in several files"""
 FIRST_PIECES = ["<unk>", "<s>", "</s>"]
-"""of the SentencePiece model of fairseq; there <pad> comes second, so that rows are ids and one"""
+"""of the SentencePiece model of fairseq, which has <pad> in row 1: so a row is the id plus 1"""
 SPECIAL_ROWS = {BOS: 0, PAD: 1, EOS: 2, UNK: 3}
 """{our special id: row of fairseq}"""
 _CODE = re.compile(r"__(?P<m2m>[a-z]{2,3}(?:_[A-Za-z]{2,8})*)__|(?P<nllb>[a-z]{3}_[A-Z][a-z]{3})")
@@ -137,6 +137,11 @@ def read_vocabulary(
             f"{folder}: no file names the languages of the model; expected them in {TOKENIZER}, "
             f"{SPECIAL_TOKENS} (additional_special_tokens) or {ADDED_TOKENS}"
         )
+    if taken := set(languages.values()) & set(SPECIAL_ROWS.values()):
+        raise ExchangeError(
+            f"{folder}: a language has row {min(taken)}, which is that of a special token; rows of "
+            "languages begin behind the pieces"
+        )
     size, _ = vocabulary_sizes(settings, str(folder / CONFIG))
     special = {piece: row for piece, row in rows.items() if row in SPECIAL_ROWS.values()}
     text_rows = {piece: row for piece, row in rows.items() if piece not in special}
@@ -191,7 +196,11 @@ def _code(token: object, codes: tuple[str, ...]) -> str:
 
 
 def _language_rows(files: Mapping[str, bytes], end_of_pieces: int, folder: Path) -> dict[str, int]:
-    """Return {code of a language: row}; the first of several places that names any."""
+    """Return {code of a language: row}, from all places that name languages.
+
+    added_tokens.json and added_tokens_decoder have rows. The additional tokens of the other lists
+    follow the pieces in their order. Where two places differ, the first is right.
+    """
     contents = [
         parse_json(files.get(name, b"{}"), folder / name)
         for name in (ADDED_TOKENS, TOKENIZER, SPECIAL_TOKENS)
@@ -208,12 +217,13 @@ def _language_rows(files: Mapping[str, bytes], end_of_pieces: int, folder: Path)
             tokens = listed.get(key)
             rows = enumerate(tokens if isinstance(tokens, list) else (), end_of_pieces)
             places.append([(_spelling(token), row) for row, token in rows])
+    found: dict[str, int] = {}
     for place in places:
         matches = [(_CODE.fullmatch(t), row) for t, row in place if isinstance(t, str)]
-        found = {m["m2m"] or m["nllb"]: row for m, row in matches if m and type(row) is int}
-        if found:
-            return found
-    return {}
+        named = {m["m2m"] or m["nllb"]: row for m, row in matches if m and type(row) is int}
+        taken = set(found.values())
+        found = {code: row for code, row in named.items() if row not in taken} | found
+    return found
 
 
 def _spelling(token: object) -> object:

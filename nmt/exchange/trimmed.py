@@ -44,7 +44,7 @@ def trim(model: ImportedModel, languages: Iterable[str], lines: Iterable[str]) -
             "another one (`languages`)"
         )
     vocabulary = _trimmed(model.vocabularies[0], codes, lines)
-    found = [code if code in codes else "und" for code in model.languages]
+    found = [_kept(code, codes) for code in model.languages]
     if found == ["und", "und"]:
         found = codes[:2]
     return replace(
@@ -54,6 +54,14 @@ def trim(model: ImportedModel, languages: Iterable[str], lines: Iterable[str]) -
         languages=(found[0], found[1]),
         originals={},
     )
+
+
+def _kept(language: str, codes: list[str]) -> str:
+    """Return which of the kept codes stands for a language; und, undetermined, if none does."""
+    try:
+        return language_among(language, codes)
+    except ConfigError:
+        return "und"
 
 
 def _trimmed(

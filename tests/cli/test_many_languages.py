@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("transformers")
 
 from nmt.data.languages import language_among
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, ExchangeError
 from nmt.recipe.config_file import load_config
 from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
 from tests.exchange.huggingface_models import SWAPS, sentences
@@ -101,3 +101,34 @@ def test_a_trimmed_import_says_its_sizes(folder: Path, tmp_path: Path) -> None:
     assert "trimmed to deu_Latn, eng_Latn: 158 rows -> " in result.stderr
     alone = ("import", folder / "model", "-o", tmp_path / "other", *options[:2])
     assert "--trim-by" in fail(ConfigError, *alone)
+
+
+def test_the_direction_of_a_trimmed_import_is_kept(folder: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "text", TEXTS)
+    options = ("--source-language", "English", "--target-language", "de")
+    trimmed = ("--languages", "deu_Latn,eng_Latn", "--trim-by", tmp_path / "text")
+    succeed("import", folder / "model", "-o", tmp_path / "run", *options, *trimmed)
+    data = load_config(str(tmp_path / "run" / "config.yaml")).data
+    assert data.languages == ("eng_Latn", "deu_Latn")
+
+
+def test_languages_of_an_import_are_those_of_the_model(folder: Path, tmp_path: Path) -> None:
+    message = fail(
+        *(ConfigError, "import", folder / "model", "-o", tmp_path / "run"),
+        *("--source-language", "klingon"),
+    )
+    assert "the model has no language 'klingon'" in message
+    write_model(tmp_path / "nllb-big-run")
+    succeed("import", tmp_path / "nllb-big-run", "-o", tmp_path / "run")
+    assert load_config(str(tmp_path / "run" / "config.yaml")).data.languages == ("und", "und")
+
+
+def test_languages_that_were_added_stand_beside_the_others(tmp_path: Path) -> None:
+    write_model(tmp_path / "model")
+    unused = json.loads((tmp_path / "model" / "config.json").read_text())["vocab_size"] - 1
+    added = tmp_path / "model" / "added_tokens.json"
+    added.write_text(json.dumps({"gsw_Latn": unused}), "utf-8")
+    assert "6 languages" in invoke("import", tmp_path / "model", "-o", tmp_path / "run").stderr
+    added.write_text(json.dumps({"gsw_Latn": 2}), "utf-8")
+    message = fail(ExchangeError, "import", tmp_path / "model", "-o", tmp_path / "other")
+    assert "a language has row 2, which is that of a special token" in message

@@ -54,4 +54,6 @@ def test_unknown_languages_must_be_said(tokenizer: Tokenizer) -> None:
     data = DATA.model_copy(update={"source_language": "und"})
     with pytest.raises(ConfigError, match="between 3 languages; say from which"):
         LanguageTags(data, tokenizer).divide([7, 3])
+    assert with_languages(data).languages == ("eng_Latn", "German")
+    data = DataConfig(language_tags=CODES, source_language="und", target_language="und")
     assert with_languages(data).languages == ("deu_Latn", "eng_Latn")

@@ -160,6 +160,7 @@ def _read_windows(
 ) -> "Iterator[list[Line]]":
     """Yield the lines in windows, numbered from `first`; typed text has windows of one line.
 
+    `options.to` is the word of a tag of the model here, as `FileTranslation` has found it.
     Each window that is yielded is also added to `unwritten`.
     """
     from nmt.recipe.config import spell_tag
