@@ -67,6 +67,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(prepare, "can_compile", lambda device: True)
     monkeypatch.setattr(prepare, "ON_CPU", FUSED_MODULES)
+    monkeypatch.setattr(prepare, "FastDropout", nn.Dropout)
     # what an earlier state of the code left on disk brings its own conditions on shapes
     with torch.compiler.config.patch(force_disable_caches=True):  # type: ignore[attr-defined]
         torch._dynamo.reset()

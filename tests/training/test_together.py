@@ -121,7 +121,8 @@ def test_two_processes_draw_the_segmentations_of_one(told_by: TellBy) -> None:
 @pytest.mark.slow
 def test_a_process_may_have_nothing_to_do(told_by: TellBy) -> None:
     found = told_by(4, "few")
-    assert counts_of_parts(found) == {0, 1}
+    parts = [part for one in found for parts in one["rows"].values() for part in parts]
+    assert [] in parts
     assert_same_steps(found, told_by(1, "few"))
 
 
