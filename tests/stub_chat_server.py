@@ -6,7 +6,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -96,15 +96,15 @@ def stub_server() -> Iterator[StubServer]:
                 stub.at_once += 1
                 stub.most_at_once = max(stub.most_at_once, stub.at_once)
             try:
-                self._send(stub.reply(request, self.headers["Authorization"]))
-            except (BrokenPipeError, ConnectionResetError):
-                pass  # the client has gone
+                reply = stub.reply(request, self.headers["Authorization"])
+                time.sleep(reply.delay_s)
             finally:
-                with stub.lock:
+                with stub.lock:  # before the reply, after which the client may send the next one
                     stub.at_once -= 1
+            with suppress(BrokenPipeError, ConnectionResetError):  # the client has gone
+                self._send(reply)
 
         def _send(self, reply: Reply) -> None:
-            time.sleep(reply.delay_s)
             if reply.resets:
                 linger = struct.pack("ii", 1, 0)
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)

@@ -1,7 +1,8 @@
 """`nmt synthesize`: training text from monolingual text, whose other side a model writes."""
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +22,7 @@ from nmt.cli.options.model import (
 )
 from nmt.cli.options.workers import WorkerOptions
 from nmt.data.text.remote_files import RemotePath, before_upload, check_service, upload
-from nmt.errors import ConfigError, NmtError
+from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.data.text.contamination import HeldOutText
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from nmt.translation.synthesis import DualScores
     from nmt.translation.translator import Translator
 
+_TAGS = re.compile(r"^\s*(>>[\w-]+<<\s*)+")  # before a source of a model of several languages
 
 TranslatorsOption = Annotated[
     list[str],
@@ -57,13 +59,14 @@ class MonolingualOptions:
     forward: Annotated[bool, typer.Option("--forward")] = False
     """The text is the source of the pairs. By default it is their target (back-translation)."""
     to: Annotated[str | None, typer.Option(metavar="LANGUAGE")] = None
-    """The language to translate into, for a model of several: --to fr puts the tag >>fr<< before
-    each line."""
+    """The language to translate into, by its code or English name. A model of several gets its tag:
+    --to fr puts >>fr<< before each line. With --endpoint, any language in the place of the
+    recipe's."""
     noise: Annotated[bool, typer.Option("--noise")] = False
     """Leave out, replace and move some words of the translations (Edunov et al., 2018)."""
     held_out: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
     """Sentences that are left out, such as a test set; may be repeated. Those of the validation and
-    test set of the model's run are always left out, if their files exist."""
+    test set of the model's run, or of --config, are left out as well, if their files are there."""
     reverse: Annotated[str | None, typer.Option(metavar="RUN")] = None
     """A model of the opposite direction, to score each pair with both (Junczys-Dowmunt, 2018)."""
     keep: Annotated[float, typer.Option(min=0.01, max=1)] = 1.0
@@ -82,6 +85,21 @@ class MonolingualOptions:
                 "--noise is for sources that a model wrote; with --forward it writes targets, so "
                 "leave one of them out"
             )
+
+    def with_code(self) -> "MonolingualOptions":
+        """Return the options with a code for --to, which may be the English name of a language.
+
+        Raises:
+            ConfigError: there is no such language; the message names the nearest one.
+        """
+        from nmt.data.languages import language_code
+
+        if self.to is None:
+            return self
+        try:
+            return replace(self, to=language_code(self.to))
+        except ConfigError as error:
+            raise ConfigError(f"--to {self.to}: {error}") from error
 
     def languages(self, read: str, written: str) -> tuple[str, str]:
         """Return the (source, target) languages of the pairs.
@@ -158,6 +176,7 @@ def _translate_text(
     data = find_run(translator.loaded.path).config_with_texts().data
     lines.held_out = _held_out_text(data, options.held_out or [])
     tag = target_tag(options.to, translator.loaded.tokenizer)
+    options = replace(options, to=tag.strip("<>") or None)  # the word of the model: French is fr
     languages = options.languages(*translator.loaded.config.data.languages)
     facts = {
         "languages": list(languages),
@@ -199,15 +218,17 @@ def _ask_language_model(
     from nmt.translation.synthesis import PairMaker
 
     config, server, backward = asked.load(), asked.server(models), not options.forward
+    options = options.with_code()
     lines = MonolingualText(options.text)
     inputs = lines.facts()
     source, target = config.data.languages
     languages = options.languages(*((target, source) if backward else (source, target)))
     read, written = languages[::-1] if backward else languages
-    lines.held_out = _held_out_text(config.data, options.held_out or [], of_targets=backward)
     cleaning = with_rules_for_answers(config.data.cleaning, languages)
     rules = AnswerRules(cleaning, languages, backward)
     prompt, prompt_facts = asked.prompt(config, read, written, rules)
+    # only now, because the examples may be those of a corpus that was downloaded for them
+    lines.held_out = _held_out_text(config.data, options.held_out or [], of_targets=backward)
     facts = {
         "languages": list(languages),
         **options.facts(),
@@ -265,23 +286,33 @@ def _held_out_text(
 ) -> "HeldOutText":
     """Return the sentences of files, and those of the validation and test set of a recipe.
 
-    Of these sets the sources count, or with `of_targets` the targets.
+    Of these sets the sources count, or with `of_targets` the targets; of a text with languages of
+    its own both sides. Sets that cannot be read are logged.
     """
-    from nmt.data.corpora.registry import find_splits
+    from nmt.data.corpora.registry import find_held_out
     from nmt.data.text.contamination import HeldOutText
     from nmt.data.text.lines import read_lines
     from nmt.data.text.parallel_text import ParallelText
 
+    texts, missing = find_held_out(data)
+    if missing:
+        log(
+            f"{'; '.join(missing)}: not on this machine, so these validation or test sentences are "
+            "left out only if --held-out FILE names them"
+        )
+    elif not texts and not files:  # as of an imported model
+        log(
+            "no validation or test set is on this machine, so none of its sentences is left out; "
+            "name them with --held-out FILE"
+        )
+
     def sentences() -> Iterator[str]:
         for path in files:
             yield from read_lines(path)
-        try:
-            splits = find_splits(data)
-        except NmtError:  # an imported model has no text, and that of a run may be elsewhere
-            return
-        for text in splits.held_out if splits else ():
-            if all(Path(path).is_file() for path in text.paths):
-                yield from (pair[of_targets] for pair in ParallelText(text, data.languages))
+        for text in texts:
+            for pair in ParallelText(text, data.languages):
+                sides = pair if text.languages else (pair[of_targets],)
+                yield from (_TAGS.sub("", side) for side in sides)
 
     return HeldOutText(sentences())
 

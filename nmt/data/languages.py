@@ -231,6 +231,24 @@ def find_language(code: str) -> Language:
     )
 
 
+def language_code(name: str) -> str:
+    """Return the code of a language that is given by a code or its English name.
+
+    A code stays the one that it is ("deu" is not "de"), in the usual case if it is in the table.
+
+    Raises:
+        ConfigError: `name` is neither; the message suggests the nearest language.
+    """
+    name = name.strip()
+    codes = {language.name.lower(): language.code for language in LANGUAGES.values()}
+    code = codes.get(name.lower())
+    if code is None:
+        code = find_language(name).code
+        if code.lower() != name.lower():
+            code = name.lower() if name.isalpha() else name
+    return code
+
+
 def nearest(code: str) -> str:
     """Return the code and name of the language whose code or name is most like `code`."""
     by_name = {language.name.lower(): language for language in LANGUAGES.values()}

@@ -76,17 +76,21 @@ class ChatServer:
     """more fields of each request, such as temperature"""
     key: str | None = field(default=None, repr=False)
     timeout_s: float = 120.0
+    """seconds for a whole request; the last part of its answer may be waited for as long again"""
 
     def __post_init__(self) -> None:
         try:
             parts = urlsplit(self.endpoint if re.fullmatch("[!-~]+", self.endpoint) else "")
+            (parts.hostname or "").encode("idna")  # an error for an empty or too long label
+            _ = parts.port  # an error if it is no number of a port
         except ValueError:
             parts = urlsplit("")
-        secret = "@" in parts.netloc or parts.query  # the message does not repeat it
+        # a password, or what holds a key at some services; the message does not repeat it
+        secret = "@" in parts.netloc or not {"?", "#"}.isdisjoint(self.endpoint)
         if parts.scheme not in ("http", "https") or not parts.hostname or secret:
             raise ConfigError(
-                "`endpoint` is the address of a server before /chat/completions, without password "
-                "and query, such as http://localhost:11434/v1; check it"
+                "`endpoint` is the address of a server before /chat/completions, without password, "
+                "query and fragment, such as http://localhost:11434/v1; check it"
             )
         self.host, self.is_local = parts.netloc, parts.hostname in LOCAL
         self._answered = 0  # requests of all threads
@@ -100,11 +104,14 @@ class ChatServer:
     def ask(self, messages: Sequence[Message]) -> Answer:
         """Return the answer; a request that fails is repeated, after longer and longer pauses.
 
-        If it fails all the time while those of other threads do not, it has no answer.
+        If it goes on failing while requests of other threads are answered, the result is an
+        `Answer` with the reason no_answer; after HTTP 429 it is instead repeated without end, as
+        long as others are answered.
 
         Raises:
             ConfigError: the server refuses the request.
-            DataError: the server cannot be reached or fails all the time, or `stop` was called.
+            DataError: the server cannot be reached, no request is answered any more, it asks to
+                wait too long, or `stop` was called.
         """
         sent = {"model": self.model, "messages": list(messages), **self.fields}
         body = json.dumps({key: value for key, value in sent.items() if value is not None})
@@ -127,6 +134,7 @@ class ChatServer:
                         ) from error
                     if error.code != _TOO_MANY:
                         return Answer("", "no_answer", requests=requests)
+                    # the others use up the limit; go on as long as one of them is answered
                     failures, answered = 1, self._answered
                 if error.wait_s > LONGEST_WAIT_S:
                     raise DataError(

@@ -47,6 +47,7 @@ _WINDOW = 1000  # lines whose pairs are added at once
 _AHEAD = 1000  # lines that are asked for while the answer to an earlier one is missing
 _CANDIDATES = 20  # pairs that are drawn for each example, because rules may leave some out
 _LEAST_SIMILARITY = 0.3  # of an example from a memory
+_DAMAGED = (LookupError, RecursionError, TypeError, ValueError)  # of a line that is no record
 ChooseExamples = Callable[[str], Sequence[tuple[str, str]]]
 """returns the texts with their translations that are shown before a text"""
 
@@ -95,7 +96,9 @@ class Prompt:
 def nearest_examples(memories: MemoryUse, count: int) -> ChooseExamples:
     """Return what finds the nearest pairs of memories, nearest last.
 
-    Pairs in whose translation a search has put other numbers or placeholders are left out.
+    Pairs whose sides have different numbers or placeholders are left out. A search puts those of
+    the text into the translation that it has found, but not into its source, and a language model
+    that sees such a pair learns from it to write other numbers.
     """
 
     def choose(text: str) -> list[tuple[str, str]]:
@@ -133,8 +136,8 @@ def draw_examples(
                         yield generator.random(), *pair
 
     drawn = [pair for _, *pair in heapq.nsmallest(_CANDIDATES * count, numbered())]
-    pairs = [(text, translation) for text, translation in drawn if text and translation]
-    pairs = [pair for pair in pairs if not rules.reason(*pair)][:count]
+    pairs = [(text, translation) for text, translation in drawn if text.strip()]
+    pairs = [pair for pair in pairs if pair[1].strip() and not rules.reason(*pair)][:count]
     if not pairs:
         raise DataError(
             f"data.train has no example of a translation from {languages[0]} into {languages[1]} "
@@ -174,8 +177,7 @@ class PromptedSynthesis:
             file.seek(0)
             whole = sum(len(line) for line in file if line.endswith(b"\n"))
             file.truncate(whole)  # without a last line that was not finished
-        records = (record for record in self._records() if record["input"] >= self._done)
-        self._known = {record["input"]: Answer(**record["answer"]) for record in records}
+        self._known = {n: answer for n, _, answer in self._records() if n >= self._done}
 
     def run(
         self, lines: MonolingualText, maker: PairMaker, at_once: int, progress: Progress
@@ -199,7 +201,7 @@ class PromptedSynthesis:
                 pairs = maker.pairs([line for line, _ in kept], translations)
                 self._folder.add(pairs, inputs=len(window))
                 progress(len(window))
-        return self._finish([str(path) for path in lines.paths])
+        return self._finish()
 
     def _in_order(
         self, lines: Iterator[tuple[int, MonolingualLine]], at_once: int
@@ -250,22 +252,27 @@ class PromptedSynthesis:
             os.fsync(self._notes.fileno())
         return answer
 
-    def _records(self) -> Iterator[dict[str, Any]]:
-        """Yield what is in the notes."""
+    def _records(self) -> Iterator[tuple[int, MonolingualLine, Answer]]:
+        """Yield what is in the notes: the number of an input, its line and the answer."""
+        files = len(self._folder.files)
         with self._path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+            for number, content in enumerate(file, start=1):
                 try:
-                    yield json.loads(line)
-                except ValueError as error:
+                    record = _parse(content)
+                    if not 0 <= record[1].file < files:
+                        raise ValueError("no such file")
+                except _DAMAGED as error:
                     raise DataError(f"{self._path}:{number}: damaged; remove the line") from error
+                yield record
 
-    def _finish(self, files: Sequence[str]) -> dict[str, Any]:
-        """Write the answers that are no pairs, with their lines of `files`; return all counts."""
-        cost, reasons = Counter[str](), Counter[str]()
+    def _finish(self) -> dict[str, Any]:
+        """Write the answers that are no pairs, with their lines; return all counts."""
+        costs = ("requests", "retries", "prompt_tokens", "completion_tokens")
+        cost, reasons = Counter(dict.fromkeys(costs, 0)), Counter[str]()
+        files = self._folder.files
         temporary = self._folder.folder / f".{LEFT_OUT}.tmp"
         with explain_os_errors(temporary, "written"), temporary.open("w", encoding="utf-8") as file:
-            for record in self._records():
-                answer, line = Answer(**record["answer"]), MonolingualLine(**record["line"])
+            for _, line, answer in self._records():
                 cost["requests"] += answer.requests
                 cost["retries"] += max(0, answer.requests - 1)
                 cost["prompt_tokens"] += answer.prompt_tokens
@@ -279,3 +286,21 @@ class PromptedSynthesis:
         date = datetime.now(UTC).isoformat(timespec="seconds")
         left_out = dict(reasons.most_common())
         return {"date": date, "cost": dict(cost), "answers_left_out": left_out}
+
+
+def _parse(content: bytes) -> tuple[int, MonolingualLine, Answer]:
+    """Return what a line of the notes has: the number of an input, its line and the answer.
+
+    Raises:
+        LookupError, RecursionError, TypeError, ValueError: the line is damaged.
+    """
+    record = json.loads(content)
+    number = record["input"]
+    line, answer = MonolingualLine(**record["line"]), Answer(**record["answer"])
+    text, reason, *counts = answer
+    types = [type(value) for value in (number, *line, text, *counts)]
+    if types != [int, str, int, int, str, str, int, int, int]:
+        raise TypeError("a value of another type")
+    if reason not in (None, *REASONS):
+        raise LookupError("no such reason")
+    return number, line, answer

@@ -1,5 +1,6 @@
 """`nmt synthesize --endpoint` stopped at any moment: no answer is lost or asked for again."""
 
+import json
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ import pytest
 from nmt.data.text.pair_folder import read_manifest
 from nmt.errors import ConfigError, DataError, StoppedBySignal
 from nmt.translation import prompted_synthesis
+from nmt.translation.chat_server import Answer
 from tests.cli.commands import fail, invoke, succeed
 from tests.killed_commands import command_forks
 from tests.stub_chat_server import GERMAN_LINES, Reply, StubServer, error, said, translated
@@ -76,15 +78,38 @@ def test_an_answer_that_was_half_written_is_asked_for_again(
     assert read(tmp_path / "made" / "text.de") == GERMAN_LINES[1:]
 
 
+LINE = {"text": "der Hund", "file": 0, "line": 2, "reference": ""}
+ANSWER = dict(zip(Answer._fields, Answer("the dog", None, 20, 5, 1), strict=True))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "{",
+        "{}",
+        "[]",
+        "7",
+        "[" * 100_000,
+        json.dumps({"input": 0, "line": LINE}),
+        json.dumps({"input": 0, "line": LINE, "answer": []}),
+        json.dumps({"input": 0, "line": {**LINE, "more": 1}, "answer": ANSWER}),
+        json.dumps({"input": "0", "line": LINE, "answer": ANSWER}),
+        json.dumps({"input": 0, "line": {**LINE, "file": 1}, "answer": ANSWER}),
+        json.dumps({"input": 0, "line": {**LINE, "text": None}, "answer": ANSWER}),
+        json.dumps({"input": 0, "line": LINE, "answer": {**ANSWER, "text": 7}}),
+        json.dumps({"input": 0, "line": LINE, "answer": {**ANSWER, "requests": None}}),
+        json.dumps({"input": 0, "line": LINE, "answer": {**ANSWER, "reason": "none"}}),
+    ],
+)
 def test_a_damaged_answer_is_an_error_that_says_where(
-    command: list[object], stub: StubServer, tmp_path: Path
+    command: list[object], stub: StubServer, tmp_path: Path, damaged: str
 ) -> None:
     stub.behaviour = lambda text, before: (
         error(404) if len(stub.requests) > 8 else said(translated(text))
     )
     fail(ConfigError, *command, "--at-once", 1)
     notes = tmp_path / "made" / "parts" / "notes.jsonl"
-    notes.write_bytes(b"{\n" + notes.read_bytes())
+    notes.write_bytes(f"{damaged}\n".encode() + notes.read_bytes())
     assert f"{notes}:1: damaged; remove the line" in fail(DataError, *command)
 
 

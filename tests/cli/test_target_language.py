@@ -169,7 +169,9 @@ def test_training_text_is_made_in_the_language_and_a_recipe_learns_it(
     assert of_validation > 0 and f"{163 - of_validation} of 163 kept" in succeed(*recipe, made)
     message = fail(DataError, *recipe, made.replace(", fr", ""))
     assert "holds pairs of en-fr, expected en-de" in message
-    back = succeed("synthesize", "-m", run, "-i", text, "-o", tmp_path / "back", "--to", "fr")
+    options = ("-i", text, "-o", tmp_path / "back", "--to")
+    back = succeed("synthesize", "-m", run, *options, "French")
+    assert "is complete" in invoke("synthesize", "-m", run, *options, "fr").stderr
     assert back == "" and lines_in(tmp_path / "back" / "text.fr") == expected
 
 

@@ -8,6 +8,7 @@ from nmt.data.languages import (
     LANGUAGES,
     closest_language,
     find_language,
+    language_code,
     look_up_language,
     nearest,
 )
@@ -158,3 +159,26 @@ def test_every_code_leads_to_one_language_and_every_corpus_has_its_codes() -> No
     assert len(languages) == 266
     assert LANGUAGES["it"].codes == {"flores": "ita_Latn", "ntrex": "ref.ita", "tatoeba": "ita"}
     assert LANGUAGES["en"].codes["ntrex"] == "src.eng"
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("English", "en"),
+        (" norwegian bokmål ", "nb"),
+        ("en", "en"),
+        ("EN", "en"),
+        ("deu", "deu"),
+        ("DEU", "deu"),
+        ("pt_BR", "pt_BR"),
+        ("zho_Hant", "zho_Hant"),
+        ("nds", "nds"),
+    ],
+)
+def test_a_name_becomes_a_code_and_a_code_stays(given: str, code: str) -> None:
+    assert language_code(given) == code
+
+
+def test_a_word_that_is_neither_name_nor_code_is_told_with_the_nearest_language() -> None:
+    with pytest.raises(ConfigError, match=re.escape("did you mean en (English)?")):
+        language_code("Englsh")

@@ -184,6 +184,12 @@ def test_stop_ends_a_pause(stub: StubServer) -> None:
         "http://[::1/v1",
         "http://a b/v1",
         "http:///v1",
+        "http://a:abc/v1",
+        "http://a:99999/v1",
+        "http://llm..example.org/v1",
+        f"http://{'a' * 64}.example.org/v1",
+        "http://a/v1?",
+        "http://a/v1#secret",
     ],
 )
 def test_an_address_that_is_none(address: str) -> None:

@@ -105,14 +105,14 @@ class LanguageModelOptions:
         Raises:
             NmtError: a memory is of another direction, or glossary or text cannot be read.
         """
-        from nmt.data.languages import look_up_language
+        from nmt.data.languages import language_of_tag
         from nmt.data.text.glossary import Glossary, read_glossary
         from nmt.translation.line import Terminology
         from nmt.translation.prompted_synthesis import Prompt
 
         examples, source = self._choose_examples(config, read, written, rules)
         glossary = read_glossary(self.glossary) if self.glossary else Glossary()
-        names = (look_up_language(read).name, look_up_language(written).name)
+        names = (language_of_tag(read).name, language_of_tag(written).name)
         digest = Terminology(glossary).digest
         facts = {"prompt": Prompt.facts(), "examples": source, "glossary": digest}
         return Prompt(names, read, glossary, examples), facts

@@ -27,7 +27,8 @@ from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, split_fi
 from nmt.data.text.lines import check_no_pipe, no_such_file
 from nmt.data.text.pair_folder import synthetic_text
 from nmt.data.text.parallel_text import ParallelText
-from nmt.errors import ConfigError, DataError, Log
+from nmt.data.text.remote_files import is_file, with_urls
+from nmt.errors import ConfigError, DataError, Log, NmtError
 from nmt.files import create_folder_atomically, locked
 from nmt.recipe import strict_yaml
 from nmt.recipe.config import DataConfig, TextPair
@@ -277,6 +278,45 @@ def find_splits(config: DataConfig) -> Splits | None:
         if not _folder_of(corpus, languages, Path(config.directory)).is_dir():
             return None
     return obtain_splits(config)
+
+
+def find_held_out(config: DataConfig) -> tuple[list[TextPair], list[str]]:
+    """Return the validation and test texts that can be read, and names of those that cannot.
+
+    Nothing is downloaded, and the recipe may lack training text.
+    """
+    validation, test, missing = config.validation, config.test, list[str]()
+    if config.corpus and not (validation and test):
+        try:
+            corpus = find_corpus(config.corpus)
+            languages, directory = corpus.pair_of(*config.languages), Path(config.directory)
+            is_here = _folder_of(corpus, languages, directory).is_dir()
+        except ConfigError:
+            is_here = False
+        if is_here:
+            texts = obtain_corpus(
+                corpus, languages, directory, copies=None, log=lambda message: None
+            )
+            of_corpus = {split: [text] for split, text in texts.items()}
+            validation = validation or of_corpus.get("validation", [])
+            test = test or of_corpus.get("test", [])
+        else:
+            missing.append(f"corpus '{config.corpus}'")
+    texts_here = []
+    for text in (*validation, *test):
+        if _can_be_read(text):
+            texts_here.append(text)
+        else:
+            missing.append(", ".join(text.paths))
+    return texts_here, missing
+
+
+def _can_be_read(text: TextPair) -> bool:
+    """Return whether the files of a text are there, of this machine or by URL."""
+    try:
+        return all(is_file(with_urls(Path(path))) for path in text.paths)
+    except NmtError:  # the service of a URL cannot be asked
+        return False
 
 
 def obtain_corpus(

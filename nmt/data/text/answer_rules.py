@@ -76,7 +76,7 @@ class AnswerRules:
 
         Lengths are counted in words, in unspaced scripts in clusters of characters.
         """
-        if not answer:
+        if not answer.strip():
             return "empty"
         if "```" in answer and "```" not in text:
             return "code_fence"
@@ -88,7 +88,7 @@ class AnswerRules:
         if has_preface or (answer.count("(") > text.count("(") and _NOTE.search(answer)):
             return "explanation"
         bare = text.strip()
-        if {answer[0], answer[-1]} <= set(_QUOTES) and not {bare[0], bare[-1]} & set(_QUOTES):
+        if {answer[0], answer[-1]} <= set(_QUOTES) and not {*bare[:1], *bare[-1:]} & set(_QUOTES):
             return "quotes"
         pair = SentencePair(answer, text) if self._backward else SentencePair(text, answer)
         return self._cleaner.reason(pair) or self._cleaner.reason_by_length(

@@ -102,6 +102,11 @@ class PairFolder:
         return [*map(_text_name, self.languages), _ORIGIN, _MANIFEST]
 
     @property
+    def files(self) -> list[str]:
+        """The paths of the input files, whose numbers `MadePair.file` has."""
+        return [each["file"] for each in self._facts["inputs"]]
+
+    @property
     def inputs(self) -> int:
         """The number of inputs whose pairs are in complete parts; the command skips so many."""
         return sum(part["inputs"] for part in self._job["parts"])
@@ -229,8 +234,7 @@ class PairFolder:
     def _write_texts(self, pairs: Iterator[MadePair]) -> tuple[int, dict[str, str]]:
         """Write text and origin of the pairs; return their number and the files' SHA-256."""
         names = self.names[:-1]
-        files = self._facts["inputs"]
-        count = 0
+        files, count = self.files, 0
         with ExitStack() as stack:
             temporaries = [self.folder / f".{name}.tmp" for name in names]
             outputs = [stack.enter_context(open(path, "wb")) for path in temporaries]
@@ -238,7 +242,7 @@ class PairFolder:
             for pair in pairs:
                 count += 1
                 score = "" if pair.score is None else f"\t{pair.score:.4f}"
-                origin = f"{files[pair.file]['file']}\t{pair.line}{score}"
+                origin = f"{files[pair.file]}\t{pair.line}{score}"
                 lines = (pair.source, pair.target, origin)
                 for output, digest, line in zip(outputs, hashes, lines, strict=True):
                     encoded = f"{line}\n".encode()

@@ -1,12 +1,14 @@
 """`nmt synthesize --endpoint`: pairs of which a language model behind a server writes one side."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from nmt.data.corpora import registry
 from nmt.data.text.pair_folder import read_manifest
 from nmt.errors import ConfigError, DataError
 from nmt.memory.match import MemoryPair
@@ -38,7 +40,9 @@ def test_the_text_is_the_target_and_the_answers_are_sources(
 ) -> None:
     monkeypatch.setenv("NMT_ENDPOINT_KEY", KEY)
     stub.behaviour = lambda text, before: (
-        error(429, Retry_After="0") if "3" in text and not before else said(translated(text))
+        error(429, Retry_After="0")
+        if "3" in text and not before
+        else replace(said(translated(text)), delay_s=0.05)
     )
     result = invoke(*command, "--at-once", 3)
     made = tmp_path / "made"
@@ -77,6 +81,113 @@ def test_the_text_is_the_target_and_the_answers_are_sources(
     assert 1 < stub.most_at_once <= 3
     assert "is complete; nothing to do" in invoke(*command).stderr
     assert len(stub.requests) == requests
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"synthetic": [{"folder": "made"}]},  # the folder that the command makes
+        {"train": []},
+        {"train": [], "corpus": "no_such_corpus"},
+        {"test": {"source": "none.en", "target": "none.de"}},
+    ],
+)
+def test_held_out_sentences_are_not_sent_whatever_the_recipe_lacks(
+    command: list[object], english_german: Path, stub: StubServer, change: dict[str, object]
+) -> None:
+    content = yaml.safe_load(english_german.read_text())
+    content["data"] |= change
+    english_german.write_text(yaml.safe_dump(content))
+    result = invoke(*command)
+    assert result.exit_code == 0, result.output
+    assert sorted(stub.texts) == sorted(GERMAN_LINES[1:])
+    lacks = "none.en, none.de: not on this machine, so these validation or test sentences are left"
+    assert (lacks in result.stderr) == ("test" in change)
+
+
+def test_a_held_out_set_of_other_languages_and_with_tags_is_not_sent(
+    command: list[object], english_german: Path, stub: StubServer, tmp_path: Path
+) -> None:
+    write_lines(tmp_path / "both.de", [f">>en<< {GERMAN_LINES[1]}", GERMAN_LINES[2]])
+    write_lines(tmp_path / "both.en", ["the small dog", "the dog"])
+    text = {"source": f"{tmp_path}/both.de", "target": f"{tmp_path}/both.en"}
+    content = yaml.safe_load(english_german.read_text())
+    content["data"]["test"] = {**text, "languages": ["de", "en"]}
+    english_german.write_text(yaml.safe_dump(content))
+    succeed(*command)
+    assert sorted(stub.texts) == sorted(GERMAN_LINES[3:])
+
+
+def test_a_recipe_without_a_held_out_set_on_this_machine_is_told(
+    command: list[object], english_german: Path, stub: StubServer, tmp_path: Path
+) -> None:
+    content = yaml.safe_load(english_german.read_text())
+    del content["data"]["validation"]
+    english_german.write_text(yaml.safe_dump(content))
+    sentence = "no validation or test set is on this machine, so none of its sentences is left out"
+    assert sentence in invoke(*command).stderr
+    assert len(stub.texts) == len(GERMAN_LINES)
+    named = [*command[:-1], tmp_path / "named", "--held-out", tmp_path / "held.de"]
+    assert sentence not in invoke(*named).stderr
+    assert stub.texts.count(GERMAN_LINES[0]) == 1
+
+
+def test_a_corpus_that_is_downloaded_for_the_examples_is_held_out(
+    command: list[object], english_german: Path, stub: StubServer, tmp_path: Path
+) -> None:
+    content = yaml.safe_load(english_german.read_text())
+    data = content["data"]
+    del data["train"], data["validation"]
+    data |= {"corpus": "demo", "directory": f"{tmp_path}/corpora"}
+    english_german.write_text(yaml.safe_dump(content))
+    alone = invoke(*command[:-1], tmp_path / "alone")
+    assert "corpus 'demo': not on this machine, so these validation or test" in alone.stderr
+    demo = registry.find_corpus("demo")
+    texts = registry.obtain_corpus(demo, ("en", "de"), tmp_path / "copy", None, print)
+    held_out = read(Path(texts["test"].paths[1]))[:3]
+    write_lines(tmp_path / "mono.de", [*held_out, GERMAN_LINES[1]])
+    stub.requests.clear()
+    stub.behaviour = lambda text, before: error(404) if not before else said(translated(text))
+    fail(ConfigError, *command, "--examples", 2)
+    result = invoke(*command, "--examples", 2)
+    assert result.exit_code == 0, result.output
+    assert set(stub.texts) == {GERMAN_LINES[1]}
+    assert "not on this machine" not in result.stderr
+
+
+def test_a_text_that_is_held_out_as_a_whole_costs_nothing(
+    command: list[object], stub: StubServer, tmp_path: Path
+) -> None:
+    write_lines(tmp_path / "mono.de", GERMAN_LINES[:1])
+    result = invoke(*command)
+    assert result.exit_code == 0, result.output
+    assert "0 requests, 0 of them repeated; 0 tokens of prompts and 0 of answers" in result.stderr
+    nothing = dict.fromkeys(["requests", "retries", "prompt_tokens", "completion_tokens"], 0)
+    assert (stub.requests, read_manifest(tmp_path / "made")["cost"]) == ([], nothing)
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [("French", "fr"), (" french", "fr"), ("fr", "fr"), ("FR", "fr"), ("fra", "fra")],
+)
+def test_another_language_is_named_by_its_code_or_name(
+    command: list[object], stub: StubServer, tmp_path: Path, given: str, code: str
+) -> None:
+    succeed(*command, "--to", given)
+    assert (tmp_path / "made" / f"text.{code}").is_file()
+    manifest = read_manifest(tmp_path / "made")
+    assert (manifest["languages"], manifest["to"]) == ([code, "de"], code)
+    instruction = stub.requests[0]["messages"][0]["content"]
+    assert instruction == INSTRUCTION.format(read="German", written="French")
+
+
+def test_languages_of_flores_have_their_names_in_the_prompt(
+    command: list[object], stub: StubServer
+) -> None:
+    codes = ("data.source_language=eng_Latn", "data.target_language=deu_Latn")
+    succeed(*command, *(word for code in codes for word in ("--set", code)))
+    instruction = stub.requests[0]["messages"][0]["content"]
+    assert instruction == INSTRUCTION.format(read="German", written="English")
 
 
 def test_forward_the_text_is_the_source(
@@ -202,6 +313,8 @@ def test_a_model_learns_the_pairs_and_a_student_is_trained_on_them(
         (["--key-variable", "NO_SUCH_KEY"], "--key-variable NO_SUCH_KEY: not set; export it"),
         (["--endpoint", "localhost"], "--endpoint is the address of a server before /chat/compl"),
         (["--memory", "m"], "--memory is where --examples N come from; add --examples"),
+        (["--to", "Frensh"], "--to Frensh: 'Frensh' is not the code of a language, such as en or"),
+        (["--to", "../fr"], "did you mean fr (French)?"),
         (["--reverse", "runs/back"], "score the pairs afterwards by nmt data clean --model RUN"),
     ],
 )
@@ -245,3 +358,13 @@ def test_training_text_without_an_example(command: list[object], tmp_path: Path)
     message = fail(DataError, *command, "--examples", 2)
     assert "no example of a translation from de into en that the rules accept" in message
     assert "leave out --examples, or take a --memory" in message
+
+
+def test_a_blank_pair_is_no_example(
+    command: list[object], stub: StubServer, tmp_path: Path
+) -> None:
+    for language, line in (("en", '"the old house"'), ("de", " ")):
+        with (tmp_path / f"train.{language}").open("a") as file:
+            file.writelines(f"{each}\n" for each in [line] * 60)
+    succeed(*command, "--examples", 4)
+    assert all(said["content"].strip() for said in stub.requests[0]["messages"])

@@ -14,6 +14,7 @@ from nmt.data.corpora.origin import Origin
 from nmt.data.corpora.registry import (
     check_files,
     find_corpus,
+    find_held_out,
     find_splits,
     obtain_corpus,
     obtain_splits,
@@ -82,6 +83,18 @@ def test_a_corpus_is_made_once_serves_both_directions_and_gives_way_to_own_files
     assert mine == replace(there, validation=[pair("mine")])
 
 
+def test_held_out_text_is_found_without_a_download_and_what_lacks_is_named(tmp_path: Path) -> None:
+    for name in ("here.en", "here.de"):
+        (tmp_path / name).write_text("a line\n")
+    here, url = pair(f"{tmp_path}/here"), TextPair(file="nosuchservice://a/b.tsv")
+    own = DataConfig(validation=[here], test=[pair("lost"), url])
+    assert find_held_out(own) == ([here], ["lost.en, lost.de", "nosuchservice://a/b.tsv"])
+    for corpus in ("demo", "no_such_corpus"):
+        config = DataConfig(corpus=corpus, directory=str(tmp_path), validation=[here])
+        assert find_held_out(config) == ([here], [f"corpus '{corpus}'"])
+    assert find_held_out(DataConfig()) == ([], [])
+
+
 def test_a_corpus_without_training_text_goes_with_own_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +113,8 @@ def test_a_corpus_without_training_text_goes_with_own_text(
     splits = obtain_splits(config.model_copy(update=own))
     assert splits.train == [pair("a")] and splits.validation == [pair("b")]
     assert counts(*splits.test) == [1]
+    assert find_held_out(config) == (splits.test, [])
+    assert find_held_out(config.model_copy(update=own)) == (splits.test, ["b.en, b.de"])
 
 
 def test_a_failure_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,9 @@ def test_translations_pass(text: str, answer: str) -> None:
     ("text", "answer", "reason"),
     [
         (TEXT, "", "empty"),
+        (TEXT, " \t", "empty"),
+        ("", f'"{GOOD}"', "quotes"),
+        (" ", GOOD, "empty"),
         (TEXT, f"```\n{GOOD}\n```", "code_fence"),
         (TEXT, f"{GOOD}\n\nThe dog is small.", "several_lines"),
         (TEXT, f"{GOOD}\u2028And so on.", "several_lines"),
