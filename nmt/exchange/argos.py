@@ -20,7 +20,7 @@ from typing import Any
 
 import sentencepiece
 
-from nmt.data.languages import look_up_language
+from nmt.data.languages import language_of_tag, look_up_language
 from nmt.data.tokens.tokenizer import EOS, Tokenizer
 from nmt.data.tokens.vocabulary import check_tags
 from nmt.errors import ConfigError, ExchangeError
@@ -41,8 +41,8 @@ METADATA, MODEL, SEGMENTATION, SPLITTER = (
 )
 ARGOS_VERSION = "1.11"
 """the first version of Argos Translate that splits sentences by a file in minisbd/"""
-CODES = {"pt_BR": "pb", "zh_Hant": "zt", "zh_TW": "zt", "zh_Hans": "zh", "zh_CN": "zh"}
-"""{our code: theirs}, where theirs is not that of the language alone"""
+CODES = {"pt-BR": "pb", "zh-Hant": "zt"}
+"""{our language tag: their code}, where theirs is not that of the language alone"""
 SAME_TEXTS = 0.95
 """the share of the texts that Argos Translate must translate as CTranslate2 does: in its batches, a
 tie between two tokens may be decided in another way"""
@@ -125,10 +125,10 @@ def export_argos(
     metadata = {
         "package_version": version,
         "argos_version": ARGOS_VERSION,
-        "from_code": _argos_code(source),
-        "from_name": look_up_language(source).name,
-        "to_code": _argos_code(target),
-        "to_name": look_up_language(target).name,
+        "from_code": argos_code(source),
+        "from_name": language_of_tag(source).name,
+        "to_code": argos_code(target),
+        "to_name": language_of_tag(target).name,
     }
     (folder / METADATA).write_text(json.dumps(metadata, indent=4) + "\n", "utf-8")
     (folder / SEGMENTATION).write_bytes(tokenizer.source.model)
@@ -164,10 +164,11 @@ def languages_of(loaded: LoadedModel, target_language: str | None) -> tuple[str,
     return source, target
 
 
-def _argos_code(code: str) -> str:
+def argos_code(code: str) -> str:
     """Return the code of a language in Argos: of two letters, if it has one."""
     language = look_up_language(code)
-    return CODES.get(language.code, language.base)
+    with_script = f"{language.base}-{language.script}"  # also of zh_TW and zh_HK, which name none
+    return CODES.get(language.tag) or CODES.get(with_script, language.base)
 
 
 def _check_decodes(tokenizer: Tokenizer) -> None:

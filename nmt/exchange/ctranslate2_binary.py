@@ -151,7 +151,8 @@ def _read_variable(cursor: _Cursor, version: int, where: str) -> tuple[str, Arra
     if type_ is None:
         raise ExchangeError(f"{where}: damaged: its numbers have the type {code}, which is none")
     dtype = np.dtype(STORED[type_])
-    if math.prod(shape) * dtype.itemsize != size:
+    is_empty_matrix = size == 0 and dimensions > 1  # its other dimensions may be too large
+    if math.prod(shape) * dtype.itemsize != size or is_empty_matrix:
         raise ExchangeError(
             f"{where}: damaged: an array of the shape {tuple(shape)} of {type_} has {size:,} bytes"
         )
@@ -165,8 +166,9 @@ def _as_float32(array: Array, type_: str, scale: Array | None, where: str) -> Ar
         ExchangeError: one is NaN or infinite, or the factors do not fit.
     """
     if scale is not None:
-        if scale.size not in (1, len(array) if array.ndim else 1):
-            raise ExchangeError(f"{where}: damaged: {scale.size:,} factors for {len(array):,} rows")
+        rows = len(array) if array.ndim else 1
+        if scale.size not in (1, rows):
+            raise ExchangeError(f"{where}: damaged: {scale.size:,} factors for {rows:,} rows")
         with np.errstate(all="ignore"):
             factors = 1 / scale.astype(np.float32).reshape(-1, *[1] * (array.ndim - 1))
             result = array * factors

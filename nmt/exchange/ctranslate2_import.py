@@ -1,9 +1,8 @@
 """CTranslate2 and Argos, in: a folder with model.bin, or a package .argosmodel around one."""
 
 import os
-import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,18 @@ from nmt.exchange.ctranslate2_layers import (
     read_config,
     read_weights,
 )
-from nmt.exchange.huggingface_files import abbreviate, parse_json
+from nmt.exchange.huggingface_files import abbreviate, license_of, parse_json
 from nmt.exchange.imported import ImportedModel, check_links, file_digests, read_small_file
 from nmt.exchange.marian_files import unpack
 from nmt.recipe.config import DecodingConfig
 from nmt.recipe.config_file import replace_settings
 
-WEIGHTS, CONFIG = "model.bin", "config.json"
+WEIGHTS, CONFIG, CARD = "model.bin", "config.json", "README.md"
 PADDING = ("<pad>", "<blank>")
 """what programs call padding"""
 SEARCH = {"beam_size": 4, "length_penalty": 0.2, "copy_unknown": True}
-"""the search of Argos Translate: the exponent of the length is 0.2, and an unknown symbol becomes a
-source word"""
+"""the search of Argos Translate as far as nmt has it: an unknown symbol becomes a source word, and
+the exponent of the length n is 0.2; log P is divided by n^0.2 there, by ((5 + n) / 6)^0.2 here"""
 
 
 def import_if_ctranslate2(path: Path) -> ImportedModel | None:
@@ -70,6 +69,11 @@ def import_argos(path: Path) -> ImportedModel:
 
 
 def _read_package(path: Path, folder: Path) -> ImportedModel:
+    """Read an unpacked package in `folder`; `path` is what the user gave, for messages and origin.
+
+    Raises:
+        ExchangeError: a file is missing or damaged, or nmt cannot compute the model.
+    """
     metadata = parse_json(read_small_file(folder / METADATA), folder / METADATA)
     if prefix := metadata.get("target_prefix"):
         raise ExchangeError(
@@ -81,19 +85,19 @@ def _read_package(path: Path, folder: Path) -> ImportedModel:
             f"{path}: it has no {SEGMENTATION}; nmt does not read packages with bpe.model, which "
             "needs the tokenizer of Moses"
         )
-    ours = {theirs: code for code, theirs in reversed(CODES.items()) if theirs != "zh"}
+    ours = {theirs: tag for tag, theirs in CODES.items()}
     codes = [str(metadata.get(name) or "und") for name in ("from_code", "to_code")]
     source, target = (look_up_language(ours.get(code, code)).code for code in codes)
-    small = [folder / METADATA, folder / "README.md"]
     return _read_folder(
         folder / MODEL,
         (folder / SEGMENTATION, folder / SEGMENTATION),
-        small=[path for path in small if path.is_file()],
+        kept_files=[folder / METADATA, folder / CARD],
         languages=(source, target),
         provenance={
             "source": os.path.abspath(path),
             "sha256": file_digests([path if path.is_file() else folder / MODEL / WEIGHTS]),
         },
+        is_argos=True,
     )
 
 
@@ -118,18 +122,19 @@ def import_ctranslate2(folder: Path) -> ImportedModel:
         )
     files = [folder / WEIGHTS, *found]
     provenance = {"source": os.path.abspath(folder), "sha256": file_digests(files)}
-    return _read_folder(folder, pair, [], ("und", "und"), provenance)
+    return _read_folder(folder, pair, [folder / CARD], ("und", "und"), provenance, is_argos=False)
 
 
 def _read_folder(
     folder: Path,
     segmentations: tuple[Path, Path],
-    small: list[Path],
+    kept_files: Sequence[Path],
     languages: tuple[str, str],
     provenance: dict[str, Any],
+    is_argos: bool,
 ) -> ImportedModel:
-    """Read a model; `small` are files around it that the run keeps."""
-    check_links(folder, [*folder.glob("*"), *segmentations, *small])
+    """Read a model; the run keeps those of `kept_files` that exist, and config.json."""
+    check_links(folder, [*folder.glob("*"), *segmentations, *kept_files])
     binary, where = read_binary(folder / WEIGHTS), str(folder / WEIGHTS)
     check_variables(binary, where)
     settings = _read_settings(folder, binary)
@@ -146,21 +151,22 @@ def _read_folder(
             f"{where}: the vocabulary lacks {abbreviate(settings['decoder_start_token'])}, with "
             "which translations begin (decoder_start_token)"
         )
-    readme = next((read_small_file(path) for path in small if path.name == "README.md"), b"")
-    licence = re.search(rb"\A---\n(?:.*\n)*?license: *([\w.+-]{1,40})\n", readme)
-    known = licence[1].decode() if licence and licence[1] != b"other" else "unknown"
-    form = ", ".join(sorted(binary.types))
-    kind = "argos" if small else "ctranslate2"
-    search = SEARCH if small else {"length_normalization": "average"}
-    originals = [*small, *(path for path in [folder / CONFIG] if path.is_file())]
+    search = SEARCH if is_argos else {"length_normalization": "average"}
+    kept = [path for path in (*kept_files, folder / CONFIG) if path.is_file()]
+    originals = {path.name: read_small_file(path) for path in kept}
     return ImportedModel(
         config=config,
         weights=read_weights(binary, config, (source, target), where),
         vocabularies=(sides[0], sides[1]),
         decoding=replace_settings(DecodingConfig(), search, where, ExchangeError),
-        originals={path.name: read_small_file(path) for path in originals},
+        originals=originals,
         languages=languages,
-        provenance={"format": kind, "stored_as": form, **provenance, "license": known},
+        provenance={
+            "format": "argos" if is_argos else "ctranslate2",
+            "stored_as": ", ".join(sorted(binary.types)),
+            **provenance,
+            "license": license_of(originals.get(CARD, b"").decode("utf-8", "replace")),
+        },
     )
 
 
@@ -186,7 +192,12 @@ def _read_settings(folder: Path, binary: BinaryModel) -> dict[str, Any]:
     if settings["add_source_bos"]:
         raise ExchangeError(
             f"{path}: every source begins with {abbreviate(settings['bos_token'])} "
-            "(add_source_bos), which nmt does not have"
+            "(add_source_bos), which nmt does not have; import the original model"
+        )
+    if settings["decoder_start_token"] == settings["eos_token"]:
+        raise ExchangeError(
+            f"{path}: translations begin with the end symbol (decoder_start_token), as in models "
+            "of fairseq and NLLB; import the original model of Hugging Face"
         )
     return settings
 
@@ -196,6 +207,7 @@ def _read_table(folder: Path, side: str) -> dict[str, int]:
     for name in ("shared", side):
         path = folder / f"{name}_vocabulary.json"
         if path.is_file():
+            # the file is a list, and parse_json, which finds all damage, takes objects alone
             pieces = parse_json(b'{"pieces": ' + read_small_file(path) + b"}", path)["pieces"]
             break
         path = path.with_suffix(".txt")

@@ -183,9 +183,9 @@ def _positions(binary: BinaryModel, width: int, where: str) -> Positions:
 
 def _is_table_of(kind: Positions, table: Array, width: int) -> bool:
     """Return whether a table (N, D) holds a positional encoding."""
-    first = table[:CHECKED_POSITIONS]
-    if first.ndim != 2 or first.shape[1] != width or width % 2 or not len(first):
+    if table.ndim != 2 or table.shape[1] != width or width % 2 or not len(table):
         return False
+    first = table[:CHECKED_POSITIONS]
     difference = sinusoids(len(first), width, kind).numpy() - first
     return bool(np.abs(difference).max() < POSITION_ERROR)
 

@@ -109,9 +109,9 @@ def check_has_no_tags(config: "DataConfig", program: str) -> None:
     """
     if config.language_tags:
         raise ExchangeError(
-            f"{program} begins no translation with the tag of its language, as data.language_tags "
-            "asks; export the model as huggingface (if its architecture is that of NLLB), "
-            "ctranslate2 or safetensors"
+            f"the export for {program} begins no translation with the tag of its language, as "
+            "data.language_tags asks; export the model as huggingface (if its architecture is that "
+            "of NLLB), ctranslate2 or safetensors"
         )
 
 

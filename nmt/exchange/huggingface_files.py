@@ -114,16 +114,17 @@ def _check_storage(weights: Mapping[str, Tensor], path: Path) -> None:
 
 
 def license_of(card: str) -> str:
-    """Return the licence in the YAML header of a model card, or "unknown".
+    """Return the licence in the YAML header of a model card; "unknown" if that says none or other.
 
-    The header stands between the first two lines of `---`.
+    The header stands between the first two lines of `---`; lines may end in CR LF.
     """
-    if not card.startswith("---\n") or card.count("---\n") < 2:
+    first, *lines = (line.rstrip() for line in card.split("\n"))
+    if first != "---" or "---" not in lines:
         return "unknown"
-    header = card.split("---\n")[1]
-    for line in header.split("\n"):
+    for line in lines[: lines.index("---")]:
         if line.startswith("license:"):
-            return line.removeprefix("license:").strip(" \"'") or "unknown"
+            licence = line.removeprefix("license:").strip(" \"'")
+            return "unknown" if licence in ("", "other") else licence
     return "unknown"
 
 

@@ -1,4 +1,4 @@
-"""The settings and weights of Marian models of Hugging Face, and what they are called here.
+"""Settings and weights of Marian, Pegasus, M2M-100 and NLLB of Hugging Face, and their names here.
 
 The tables serve both directions. Pegasus, which is Marian with pre-norm, has the same names.
 """
@@ -34,6 +34,8 @@ _READABLE: dict[str, tuple[Any, Any]] = {
 """of settings that change what a model computes: the value that nmt can read, and the default"""
 M2M100 = "m2m_100"
 """the `model_type` of M2M-100 and NLLB, whose classes are the same"""
+KINDS = f"'marian' and '{M2M100}' (M2M-100, NLLB)"
+"""each `model_type` that nmt reads, for messages"""
 _READABLE_M2M100 = _READABLE | {"model_type": (M2M100, None), "tie_word_embeddings": (True, True)}
 OURS_M2M100: dict[str, Any] = {
     "norm": "pre",
@@ -97,9 +99,8 @@ def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
     for name, (readable, default) in (_READABLE_M2M100 if is_m2m100 else _READABLE).items():
         value = settings.get(name, default)
         if value != readable:
-            raise ExchangeError(
-                f"{where}: {name} is {abbreviate(value)}; nmt reads only {readable!r}"
-            )
+            known = KINDS if name == "model_type" else repr(readable)
+            raise ExchangeError(f"{where}: {name} is {abbreviate(value)}; nmt reads only {known}")
     activation = settings.get("activation_function")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ExchangeError(

@@ -232,13 +232,24 @@ def read_provenance(directory: RunDirectory) -> dict[str, Any]:
     It is empty for a model that was trained from the start.
 
     Raises:
-        ExchangeError: the file is damaged.
+        ExchangeError: the file is damaged, or says something else.
     """
     path = directory.provenance
+    if not path.is_file():
+        return {}
     try:
-        return read_json(path) if path.is_file() else {}
+        provenance = read_json(path)
     except (OSError, ValueError) as error:
         raise ExchangeError(f"{path}: cannot be read ({error}); import the model again") from error
+    texts = [provenance.get(name) for name in ("source", "format", "license")]
+    texts.append(provenance.get("revision", ""))
+    is_record = all(isinstance(text, str) for text in texts)
+    if provenance and not (is_record and isinstance(provenance.get("sha256", {}), dict)):
+        raise ExchangeError(
+            f"{path}: damaged: expected the source, format and license of an imported model; "
+            "import the model again"
+        )
+    return provenance
 
 
 def origin_of(directory: RunDirectory) -> str:
@@ -294,8 +305,8 @@ def weights_to_export(loaded: LoadedModel) -> dict[str, Tensor]:
 def reorder_rows(weights: Mapping[str, Tensor], order: RowOrder) -> dict[str, Tensor]:
     """Return {our name: weight} with the rows of embeddings and output bias in another order.
 
-    A row that did not exist before becomes zeros, and its output bias `EXCLUDED_BIAS`: no
-    translation has such a token.
+    A row that did not exist before becomes zeros; its output bias, if the model has one, becomes
+    `EXCLUDED_BIAS`, so that no translation has the token.
     """
     reordered = dict(weights)
     for name, weight in weights.items():

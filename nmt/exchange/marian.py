@@ -14,6 +14,7 @@ from nmt.data.tokens.vocabulary import pieces_of
 from nmt.errors import DataError, ExchangeError
 from nmt.exchange.bergamot_package import languages_of
 from nmt.exchange.bergamot_shortlist import read_shortlist
+from nmt.exchange.engine import check_has_no_tags
 from nmt.exchange.imported import (
     ImportedModel,
     RowOrder,
@@ -191,6 +192,7 @@ def marian_contents(loaded: LoadedModel) -> MarianContents:
     Raises:
         ExchangeError: Marian's format cannot hold the model; the message says what can.
     """
+    check_has_no_tags(loaded.config.data, "Marian")
     PROGRAM.check_holds(loaded.model, loaded.config.model)
     # there is no original one if the model is not from Marian, or changed since
     layout = _original_layout(loaded) or _own_layout(loaded)

@@ -38,7 +38,7 @@ EMBEDDINGS = "Wemb"
 LARGEST_INT8 = 127
 MULTIPLIERS = (1e-20, 1e20)
 """every multiplier lies between these"""
-MAX_WEIGHTS = 10_000
+MAX_WEIGHTS, MAX_DIMENSIONS = 10_000, 4
 ALIGNMENT = 256
 """bytes; each weight begins at a multiple of it"""
 GZIP = b"\x1f\x8b"
@@ -170,7 +170,8 @@ def _weight(
         )
     count = math.prod(shape)
     needed = 4 * count if type_ == FLOAT32 else count + 4
-    if min(shape, default=0) < 1 or not needed <= len(content) < needed + ALIGNMENT:
+    is_array = min(shape, default=0) > 0 and len(shape) <= MAX_DIMENSIONS
+    if not is_array or not needed <= len(content) < needed + ALIGNMENT:
         raise ExchangeError(
             f"{where}: damaged: an array of shape {shape} has {needed:,} bytes, found "
             f"{len(content):,}"

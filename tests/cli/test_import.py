@@ -74,6 +74,22 @@ def test_a_licence_may_be_quoted(line: str) -> None:
     assert license_of(f"---\nlanguage: en\n{line}\n---\ntext") == "cc-by-4.0"
 
 
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [
+        ("---\r\nlanguage: en\r\nlicense: mit\r\n---\r\ntext", "mit"),
+        ("---\ntitle: a---\nlicense: mit\n---", "mit"),
+        ("---\nlanguage: en\n---\nlicense: mit\n---\n", "unknown"),  # behind the header
+        ("---\nlicense: mit\n", "unknown"),  # the header has no end
+        ("---\nlicense: other\n---\n", "unknown"),
+        ("---\nlicense:\n---\n", "unknown"),
+        ("", "unknown"),
+    ],
+)
+def test_a_licence_stands_in_the_header(card: str, licence: str) -> None:
+    assert license_of(card) == licence
+
+
 def test_options_name_the_languages(theirs: Path, tmp_path: Path) -> None:
     options = ("--source-language", "en", "--target-language", "de")
     assert "en-de" in invoke("import", theirs, "-o", tmp_path / "run", *options).stderr

@@ -11,7 +11,13 @@ import pytest
 from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
 from nmt.errors import ConfigError, ExchangeError
 from nmt.exchange import argos
-from nmt.exchange.argos import create_package, export_argos, verify_argos, version_in
+from nmt.exchange.argos import (
+    argos_code,
+    create_package,
+    export_argos,
+    verify_argos,
+    version_in,
+)
 from nmt.exchange.ctranslate2 import translate_with_model
 from nmt.exchange.verify import EXACT
 from nmt.run.model import LoadedModel
@@ -57,6 +63,29 @@ def test_a_package_is_a_zip_of_one_folder_with_the_codes_of_argos(package: Path)
         "to_code": "zt",
         "to_name": "Chinese (traditional script)",
     }
+
+
+@pytest.mark.parametrize(
+    ("code", "theirs"),
+    [
+        *((code, "pb") for code in ("pt_br", "pt-BR", "pt_BR", "por_BR")),
+        *((code, "pt") for code in ("pt", "por", "pt_PT")),
+        *(
+            (code, "zt")
+            for code in ("zh_tw", "zh_TW", "zh-Hant", "zho_Hant", "zh-HK", "zh_Hant_TW")
+        ),
+        *((code, "zh") for code in ("zh", "zho_Hans", "zh_CN", "cmn")),
+        *((code, "de") for code in ("de", "deu", "deu_Latn")),
+    ],
+)
+def test_every_spelling_of_a_language_has_the_code_of_argos(code: str, theirs: str) -> None:
+    assert argos_code(code) == theirs
+
+
+def test_a_package_names_its_languages_in_english(loaded: LoadedModel, tmp_path: Path) -> None:
+    export_argos(with_languages(loaded, "deu_Latn", "pt_br"), tmp_path, "float32")
+    metadata = json.loads((tmp_path / "metadata.json").read_text())
+    assert (metadata["from_name"], metadata["to_name"]) == ("German", "Portuguese (Brazil)")
 
 
 def unpack(package: Path, folder: Path) -> Path:

@@ -41,7 +41,7 @@ def import_run(path: Path, run: Path) -> LoadedModel:
 def write_argos(loaded: LoadedModel, path: Path, quantization: Any = "float32") -> Path:
     with create_package(path) as folder:
         export_argos(with_languages(loaded, *EN_DE), folder, quantization)
-        card = "---\nlanguage:\n- en\nlicense: cc0-1.0\n---\n"
+        card = "---\nlanguage:\n- en\nlicense: cc0-1.0\n---\nlicense: mit\n"
         (folder / "README.md").write_text(card)
     return path
 
@@ -130,8 +130,11 @@ def test_an_installed_package_and_a_folder_of_ctranslate2_are_read(
     folder = tmp_path / "model"
     folder.mkdir()
     export_ctranslate2(loaded, folder)
+    (folder / "README.md").write_bytes(b"---\r\nlicense: mit\r\n---\r\n")
     again = import_run(folder, tmp_path / "again")
     assert again.config.decoding.length_normalization == "average"
+    provenance = read_provenance(find_run(tmp_path / "again"))
+    assert provenance["format"] == "ctranslate2" and provenance["license"] == "mit"
     assert [e.pieces for e in greedy_translations(again, TEXTS[:9])] == [
         e.pieces for e in greedy_translations(loaded, TEXTS[:9])
     ]
@@ -263,7 +266,8 @@ REFUSED: list[tuple[Callable[[Path], None], str]] = [
     (config(decoder_start_token=None), "decoder_start_token is None, expected a token"),
     (config(decoder_start_token="x"), "the vocabulary lacks 'x', with which translations begin"),
     (config(add_source_bos=True), "every source begins with '<s>'"),
-    (config(eos_token="<s>"), "expected four different ones"),
+    (config(decoder_start_token="</s>"), "begin with the end symbol .*, as in models of fairseq"),
+    (config(eos_token="<unk>"), "expected four different ones"),
     (config(eos_token="nothing"), "the end in the vocabulary"),
     (config(layer_norm_epsilon="x"), "layer_norm_epsilon"),
     (metadata(target_prefix="__de__"), "every translation begins with '__de__'"),

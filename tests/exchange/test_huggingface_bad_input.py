@@ -105,7 +105,9 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "not a SentencePiece model": write("target.spm", b"\xff" * 50),
     "model has [0-9]+ rows; they do not belong together": rows(extra=10**6),
     "two pieces of the source vocabulary have the same row": rows(extra=7),
-    "model_type is 'bart'; nmt reads only 'marian'": setting(model_type="bart"),
+    "model_type is 'bart'; nmt reads only 'marian' and 'm2m_100' .M2M-100, NLLB.$": setting(
+        model_type="bart"
+    ),
     "normalize_before is True": setting(normalize_before=True),
     "scale_embedding is False": setting(scale_embedding=False),
     "activation_function is 'gelu_new'; nmt reads relu": setting(activation_function="gelu_new"),

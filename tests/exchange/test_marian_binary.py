@@ -57,6 +57,7 @@ FLOATS = struct.pack("<2f", 1, 2)
         ([("a", 0x404, (1, 999), FLOATS), TEXT], r"shape \(1, 999\) has 3,996 bytes, found 256"),
         ([("a\nb", 0x404, (1, 2), FLOATS), TEXT], r"damaged: a weight has the name 'a\\nb'"),
         ([("a", 0x404, (1, -2), FLOATS), TEXT], "damaged: an array"),
+        ([("a", 0x404, (1,) * 65, FLOATS), TEXT], "damaged: an array"),  # more than NumPy has
         ([("a", 0x4101, (1, 2), bytes(8)), TEXT], "damaged: its multiplier is 0.0"),
         ([("a", 0x404, (1, 2), FLOATS), ("a", 0x404, (1, 2), FLOATS), TEXT], "2 names"),
     ],

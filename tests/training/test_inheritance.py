@@ -1,5 +1,6 @@
 """A recipe that begins with a model takes from it what it does not say itself."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -57,14 +58,15 @@ def test_a_run_with_a_vocabulary_of_its_own_keeps_the_origin_of_its_weights(
     recipe: Recipe, trained: Trained, tmp_path: Path
 ) -> None:
     parent = shutil.copytree(trained().path, tmp_path / "parent")
+    record = {"source": "a/b", "format": "huggingface", "license": "cc-by-4.0"}
     (parent / "imported").mkdir()
-    (parent / "imported" / "provenance.json").write_text('{"license": "cc-by-4.0"}')
+    (parent / "imported" / "provenance.json").write_text(json.dumps(record))
     (parent / "shortlist.npz").write_bytes(b"of the other vocabulary")
     config = recipe("training.max_steps=1", f"training.initialize_from={parent}")
     assert "tokenizer" in config.model_fields_set
     run = train(config, tmp_path / "run", quiet)
     assert not run.shortlist.exists()
-    assert read_provenance(run) == {"license": "cc-by-4.0"}
+    assert read_provenance(run) == record
 
 
 def test_a_parent_without_a_tokenizer_is_an_error(
