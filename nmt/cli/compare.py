@@ -14,6 +14,7 @@ from nmt.cli.options.model import (
     ComputeOptions,
     check_translates_nothing,
     make_translator,
+    set_source_language,
     target_tag,
 )
 from nmt.cli.options.test_set import (
@@ -96,7 +97,7 @@ def compare(
         test_set = _into_language(test_set, text.to, runs)
     files = [path for path in paths if path not in runs]
     translations = {path: read_translations(path, test_set, text) for path in files}
-    of_runs, models = _translate_runs(runs, test_set, search, compute)
+    of_runs, models = _translate_runs(runs, test_set, text.from_, search, compute)
     translations |= of_runs
     if group:
         record, table = _compare_groups(groups, translations, test_set, baseline)
@@ -109,15 +110,24 @@ def compare(
 
 
 def _translate_runs(
-    runs: Sequence[Path], test_set: "EvaluationSet", search: BeamOptions, compute: ComputeOptions
+    runs: Sequence[Path],
+    test_set: "EvaluationSet",
+    source_language: str | None,
+    search: BeamOptions,
+    compute: ComputeOptions,
 ) -> tuple[dict[Path, list[str]], list[dict[str, object]]]:
-    """Translate a test set with each run; return also weights and precision of each, for --json."""
+    """Translate a test set with each run; return also weights and precision of each, for --json.
+
+    `source_language` is that of --from; None: that of the configuration of each run.
+    """
     translations: dict[Path, list[str]] = {}
     models = []
     for run in runs:
         translator = make_translator([str(run)], compute, search)
+        set_source_language(translator.loaded, source_language)
         models.append(provenance(translator, [str(run)], compute))
-        is_kept = not compute.adapter  # by its weights, which the adapter changes
+        # by weights and sources, which an adapter and --from leave as they are
+        is_kept = not (compute.adapter or source_language)
         translations[run] = translate_with_progress(translator, test_set, str(run), is_kept)
     return translations, models
 

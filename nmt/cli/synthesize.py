@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +17,7 @@ from nmt.cli.options.model import (
     SearchOptions,
     WeightsOptions,
     make_translator,
+    set_source_language,
     target_tag,
 )
 from nmt.cli.options.workers import WorkerOptions
@@ -62,6 +62,9 @@ class MonolingualOptions:
     """The language to translate into, by its code or English name. A model of several gets its tag:
     --to fr puts >>fr<< before each line. With --endpoint, any language in the place of the
     recipe's."""
+    from_: Annotated[str | None, typer.Option("--from", metavar="LANGUAGE")] = None
+    """The language of the text, for a model that translates from several, such as NLLB.
+    [default: that of its configuration]"""
     noise: Annotated[bool, typer.Option("--noise")] = False
     """Leave out, replace and move some words of the translations (Edunov et al., 2018)."""
     held_out: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
@@ -145,10 +148,20 @@ def synthesize(
                 "--reverse compares two models of nmt; with --endpoint, leave it out, and score "
                 "the pairs afterwards by nmt data clean --model RUN --reverse RUN"
             )
+        if options.from_:
+            raise ConfigError(
+                f"--from {options.from_}: with --endpoint the text has a language of --config; "
+                "leave out --from"
+            )
         _ask_language_model(model, options, language_model)
-    else:
-        translator = partial(make_translator, model, compute, search, sampling.sampling())
-        _translate_text(translator, options, sampling, compute, workers)
+        return
+
+    def load() -> "Translator":
+        translator = make_translator(model, compute, search, sampling.sampling())
+        set_source_language(translator.loaded, options.from_)
+        return translator
+
+    _translate_text(load, options, sampling, compute, workers)
 
 
 def _translate_text(

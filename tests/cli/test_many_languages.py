@@ -132,3 +132,26 @@ def test_languages_that_were_added_stand_beside_the_others(tmp_path: Path) -> No
     added.write_text(json.dumps({"gsw_Latn": 2}), "utf-8")
     message = fail(ExchangeError, "import", tmp_path / "model", "-o", tmp_path / "other")
     assert "a language has row 2, which is that of a special token" in message
+
+
+def test_scores_and_synthesis_say_the_languages_too(folder: Path, tmp_path: Path) -> None:
+    run, source, reference = folder / "run", tmp_path / "text.en", tmp_path / "text.de"
+    write_lines(source, TEXTS)
+    write_lines(reference, translations(folder, "--from", "en", "--to", "de"))
+    languages = ("--from", "English", "--to", "German")
+    files = ("--source", source, "--reference", reference)
+    command = ("eval-bleu", "--model", run, "--precision", "fp32", *files, "--no-text-checks")
+    scores = json.loads(succeed(*command, *languages, "--json"))
+    assert scores["scores"][1]["score"] == pytest.approx(100)  # chrF++
+    assert "say from which" in fail(ConfigError, *command)
+    compared = succeed("compare", run, reference, *files, *languages, "--no-text-checks", "--json")
+    assert "eng_Latn" not in compared
+    made = tmp_path / "made"
+    asked = ("-i", source, "-o", made, "--forward", *languages, "--precision", "fp32")
+    succeed("synthesize", "--model", run, *asked, "--beam-size", "4")
+    assert sorted(path.name for path in made.glob("text.*")) == ["text.deu_Latn", "text.eng_Latn"]
+    message = fail(
+        *(ConfigError, "synthesize", "--endpoint", "http://localhost:1/v1", "--model", "m"),
+        *("--config", "demo.yaml", "-i", source, "-o", tmp_path / "asked", "--from", "en"),
+    )
+    assert "--from en: with --endpoint" in message

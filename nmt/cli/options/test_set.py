@@ -42,6 +42,9 @@ class TextOptions:
     to: Annotated[str | None, typer.Option(metavar="LANGUAGE")] = None
     """The language to translate into, for a model of several: --to fr puts the tag >>fr<< before
     each source. Of a set whose sources have tags, those with this one are scored."""
+    from_: Annotated[str | None, typer.Option("--from", metavar="LANGUAGE")] = None
+    """The language of the sources, for a model that translates from several, such as NLLB.
+    [default: that of its configuration]"""
     no_text_checks: Annotated[bool, typer.Option("--no-text-checks")] = False
     """Score also text that looks tokenised or cut into subwords."""
 
@@ -77,8 +80,10 @@ class TextOptions:
             raise ConfigError(f"{run} is a run and knows data.tokenized; leave out --tokenized")
         if run and self.languages:
             raise ConfigError(f"{run} is a run and knows its languages; leave out --languages")
-        if not run and self.to:
-            raise ConfigError("--to asks a model for a language, and these are files; leave it out")
+        if not run and (option := "--to" if self.to else "--from" if self.from_ else None):
+            raise ConfigError(
+                f"{option} asks a model for a language, and these are files; leave it out"
+            )
         if not run and not (self.reference or self.test_set):
             raise ConfigError(
                 "files of translations need --reference FILE, or --test-set NAME with --languages"
