@@ -14,7 +14,6 @@ from nmt.cli.options.model import (
     ComputeOptions,
     check_translates_nothing,
     make_translator,
-    set_source_language,
     target_tag,
 )
 from nmt.cli.options.test_set import (
@@ -123,10 +122,9 @@ def _translate_runs(
     translations: dict[Path, list[str]] = {}
     models = []
     for run in runs:
-        translator = make_translator([str(run)], compute, search)
-        set_source_language(translator.loaded, source_language)
+        translator = make_translator([str(run)], compute, search, source_language=source_language)
         models.append(provenance(translator, [str(run)], compute))
-        # by weights and sources, which an adapter and --from leave as they are
+        # under its weights and the sources, which an adapter or --from does not change
         is_kept = not (compute.adapter or source_language)
         translations[run] = translate_with_progress(translator, test_set, str(run), is_kept)
     return translations, models

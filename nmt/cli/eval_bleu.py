@@ -18,7 +18,6 @@ from nmt.cli.options.model import (
     SearchOptions,
     check_translates_nothing,
     make_translator,
-    set_source_language,
 )
 from nmt.cli.options.test_set import (
     TextOptions,
@@ -135,8 +134,7 @@ def _translate(
 
     # opened first, so that a file that cannot be written is an error before the translation
     with open_output(output) if output else nullcontext() as sink:
-        translator = make_translator(models, compute, search)
-        set_source_language(translator.loaded, text.from_)
+        translator = make_translator(models, compute, search, source_language=text.from_)
         produced_by = provenance(translator, models, compute)
         data = find_run(Path(models[0])).config_with_texts().data  # the text of the first run
         if output:

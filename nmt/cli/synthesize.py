@@ -1,8 +1,8 @@
 """`nmt synthesize`: training text from monolingual text, whose other side a model writes."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,6 @@ from nmt.cli.options.model import (
     SearchOptions,
     WeightsOptions,
     make_translator,
-    set_source_language,
     target_tag,
 )
 from nmt.cli.options.workers import WorkerOptions
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from nmt.translation.synthesis import DualScores
     from nmt.translation.translator import Translator
 
-_TAGS = re.compile(r"^\s*(>>[\w-]+<<\s*)+")  # before a source of a model of several languages
 
 TranslatorsOption = Annotated[
     list[str],
@@ -156,11 +154,8 @@ def synthesize(
         _ask_language_model(model, options, language_model)
         return
 
-    def load() -> "Translator":
-        translator = make_translator(model, compute, search, sampling.sampling())
-        set_source_language(translator.loaded, options.from_)
-        return translator
-
+    drawn = sampling.sampling()
+    load = partial(make_translator, model, compute, search, drawn, options.from_)
     _translate_text(load, options, sampling, compute, workers)
 
 
@@ -305,7 +300,7 @@ def _held_out_text(
     from nmt.data.corpora.registry import find_held_out
     from nmt.data.text.contamination import HeldOutText
     from nmt.data.text.lines import read_lines
-    from nmt.data.text.parallel_text import ParallelText
+    from nmt.data.text.parallel_text import ParallelText, without_tags
 
     texts, missing = find_held_out(data)
     if missing:
@@ -325,7 +320,7 @@ def _held_out_text(
         for text in texts:
             for pair in ParallelText(text, data.languages):
                 sides = pair if text.languages else (pair[of_targets],)
-                yield from (_TAGS.sub("", side) for side in sides)
+                yield from map(without_tags, sides)
 
     return HeldOutText(sentences())
 

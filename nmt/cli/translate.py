@@ -30,7 +30,6 @@ from nmt.cli.options.model import (
     ModelOption,
     SamplingOptions,
     make_translator,
-    set_source_language,
     target_tag,
 )
 from nmt.cli.options.workers import WorkerOptions
@@ -180,8 +179,8 @@ def translate(
 
     def load() -> "tuple[Translator, TranslationRequest]":
         # takes seconds: input and output are opened before
-        translator = make_translator(models, compute, search, sampling.sampling())
-        set_source_language(translator.loaded, options.from_)
+        drawn = sampling.sampling()
+        translator = make_translator(models, compute, search, drawn, options.from_)
         request = options.request(translator, terminology, protected)
         to = target_tag(options.to, translator.loaded.tokenizer).strip("<>") or None
         return translator, memories.add_to(request, translator.loaded, to)

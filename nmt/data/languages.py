@@ -192,6 +192,12 @@ def _main_language(parsed: "langcodes.Language") -> str:
     return "no" if main in _NORWEGIAN else str(main)
 
 
+@functools.cache
+def _by_name() -> dict[str, Language]:
+    """Return {English name in small letters: language}."""
+    return {language.name.lower(): language for language in LANGUAGES.values()}
+
+
 def language_among(name: str, among: Sequence[str]) -> str:
     """Return which code `among` several stands for a language, given by a code or English name.
 
@@ -200,10 +206,9 @@ def language_among(name: str, among: Sequence[str]) -> str:
     """
     wanted = name.strip().lower()
     names = {language_of_tag(each).name.lower(): each for each in among}
-    codes = {each.name.lower(): each.code for each in LANGUAGES.values()}
     found = closest_language(name, among) or names.get(wanted)
-    if found is None and wanted in codes:
-        found = closest_language(codes[wanted], among)
+    if found is None and wanted in _by_name():
+        found = closest_language(_by_name()[wanted].code, among)
     if found is None:
         spelled = names | {each.lower(): each for each in among}
         near = difflib.get_close_matches(wanted, spelled, n=6, cutoff=0)
@@ -240,19 +245,17 @@ def language_code(name: str) -> str:
         ConfigError: `name` is neither; the message suggests the nearest language.
     """
     name = name.strip()
-    codes = {language.name.lower(): language.code for language in LANGUAGES.values()}
-    code = codes.get(name.lower())
-    if code is None:
-        code = find_language(name).code
-        if code.lower() != name.lower():
-            code = name.lower() if name.isalpha() else name
+    if language := _by_name().get(name.lower()):
+        return language.code
+    code = find_language(name).code
+    if code.lower() != name.lower():
+        code = name.lower() if name.isalpha() else name
     return code
 
 
 def nearest(code: str) -> str:
     """Return the code and name of the language whose code or name is most like `code`."""
-    by_name = {language.name.lower(): language for language in LANGUAGES.values()}
-    by_name_or_code = by_name | LANGUAGES
+    by_name_or_code = _by_name() | LANGUAGES
     # cutoff 0: one is found, however little it is like `code`
     [closest] = difflib.get_close_matches(code.lower(), by_name_or_code, n=1, cutoff=0)
     language = by_name_or_code[closest]

@@ -16,8 +16,6 @@ from nmt.model.anatomy import Shape
 from nmt.run.checkpoint_files import check_header
 
 FLOATS = ("F16", "BF16", "F32", "F64")
-
-
 _NUMBERS = 1 << 20
 """numbers of a weight that are looked at together"""
 

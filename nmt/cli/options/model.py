@@ -265,11 +265,13 @@ def make_translator(
     compute: ComputeOptions,
     search: BeamOptions,
     sampling: "Sampling | None" = None,
+    source_language: str | None = None,
 ) -> "Translator":
     """Load one model, or several as an ensemble, with the settings that the options ask for.
 
     An option that is None keeps the setting of the first model's run. Without `sampling` (None),
-    translations come from beam search.
+    translations come from beam search. `source_language` is that of --from, see
+    `set_source_language`.
 
     Raises:
         CheckpointError: a model has no usable weights.
@@ -302,4 +304,5 @@ def make_translator(
             "--length-penalty is the alpha of gnmt, and the run's length_normalization is "
             f"{normalization}; leave it out"
         )
+    set_source_language(translator.loaded, source_language)
     return translator

@@ -17,7 +17,7 @@ from itertools import accumulate
 
 import regex
 
-from nmt.data.text.parallel_text import SentencePair
+from nmt.data.text.parallel_text import SentencePair, tags_before
 from nmt.recipe.config import AugmentationConfig
 
 KINDS = tuple(AugmentationConfig.model_fields)
@@ -25,7 +25,6 @@ KINDS = tuple(AugmentationConfig.model_fields)
 TYPOS = 0.1
 """share of the words of a source that get a typing error, but one at least"""
 
-_TAGS = regex.compile(r"(>>[^<> ]+<< ?)*")  # before a source; they are no part of its text
 # A word between spaces, with punctuation around it; no address, and nothing with digits.
 _WORD = regex.compile(r"(?<!\S)\p{P}*(?<word>\p{L}[\p{L}\p{M}]{2,})(?=\p{P}*(?!\S))")
 _FINAL = regex.compile(r"\s*[\p{Sentence_Terminal}…]+\s*$")  # a full stop or the like at the end
@@ -75,7 +74,7 @@ def change(pair: SentencePair, kind: str, draw: random.Random) -> SentencePair:
     `draw` chooses at random where typing errors are made; the other kinds do not use it.
     Letters change their case by Unicode's rules for all languages; those of Turkish are ignored.
     """
-    tags = _TAGS.match(pair.source)[0]
+    tags = tags_before(pair.source)
     source, target = pair.source[len(tags) :], pair.target
     match kind:
         case "upper":

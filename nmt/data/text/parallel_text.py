@@ -29,6 +29,7 @@ TRANSLATION = "translation"
 
 NO_TEXT = "no pair has text on both sides; check which files are given"
 _LINE_BREAKS = re.compile(r"[\r\n]+")
+_TAGS = re.compile(r"(>>[^<> ]+<< ?)*")
 _MISSING = object()  # differs from null, which is an empty text
 
 Field = str | int | None  # `TextPair.source_field` or `target_field`
@@ -43,6 +44,21 @@ class SentencePair(NamedTuple):
 
     source: str
     target: str
+
+
+def tags_before(source: str) -> str:
+    """Return the tags at the start of a source, with the space behind them; "" for none."""
+    tags = _TAGS.match(source)
+    assert tags  # it may be empty
+    return tags[0]
+
+
+def without_tags(source: str) -> str:
+    """Return a source without the tags before it and the spaces around them."""
+    source = source.lstrip()
+    while tags := tags_before(source):
+        source = source[len(tags) :].lstrip()
+    return source
 
 
 @dataclass(frozen=True, slots=True)

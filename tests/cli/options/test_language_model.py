@@ -196,7 +196,7 @@ def test_forward_the_text_is_the_source(
     write_lines(tmp_path / "mono.de", map(translated, GERMAN_LINES))
     german = dict(zip(map(translated, GERMAN_LINES), GERMAN_LINES, strict=True))
     stub.behaviour = lambda text, before: said(german[text])
-    succeed(*command, "--forward")
+    succeed(*command, "--forward", "--at-once", 1)  # so the first request is of the first line
     assert read(tmp_path / "made" / "text.de") == GERMAN_LINES[1:]
     assert read_manifest(tmp_path / "made")["languages"] == ["en", "de"]
     [system, text] = stub.requests[0]["messages"]
